@@ -1,0 +1,34 @@
+// The table of VIADUCT_* environment variables: the only place where a knob is named, given a
+// default, a unit and a meaning. `viaduct-info --config` prints it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "drivers/link/link_config.hpp"
+#include "drivers/link/types.hpp"
+
+namespace viaduct::link {
+
+struct Knob {
+  std::string_view name;           // "VIADUCT_JOB"
+  std::string_view default_value;  // as a user would write it
+  std::string_view unit;           // "frames", "us", "" ...
+  std::string_view meaning;
+};
+
+std::span<const Knob> knobs();
+
+// What the environment says about a knob, or its default. `name` must be in the table.
+std::string knob_text(std::string_view name);
+// SetupError names the knob, the bad value and what would be accepted.
+std::uint64_t knob_number(std::string_view name, std::uint64_t least, std::uint64_t most);
+bool knob_switch(std::string_view name);  // on|off|1|0|yes|no
+
+// VIADUCT_* variables in the environment that no row of the table names: misspelt, most likely.
+std::vector<std::string> unknown_knobs();
+
+// LinkConfig from the environment; seed and incarnation from getrandom(2).
+LinkConfig link_config_from_environment();
+
+}  // namespace viaduct::link

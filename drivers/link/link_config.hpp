@@ -1,0 +1,42 @@
+// What can be set about a link. The VIADUCT_* knobs (knobs.hpp) fill these in; tests set them by
+// hand.
+#pragma once
+
+#include <optional>
+
+#include "drivers/link/types.hpp"
+
+namespace viaduct::link {
+
+struct LinkConfig {
+  // Only ports with the same job key talk to each other.
+  std::uint64_t job_key = 0;
+  // Tells this life of the port from earlier ones; must differ after a restart (0: chosen from the
+  // seed).
+  std::uint64_t incarnation = 0;
+  // Seed of connection tokens; unpredictable in production (Port owners pass getrandom's).
+  std::uint64_t seed = 0;
+
+  std::size_t max_peers = 4096;
+  bool checksum = true;  // CRC32C of each frame; off only if both sides have it off
+
+  // Credit windows of a lane in frames: what an idle peer may always send, and the most a busy one
+  // gets (at most kMaxWindow).
+  std::uint32_t idle_window = 2;
+  std::uint32_t max_window = 256;
+  // Frames that may wait in one lane for one peer before try_send says try_again.
+  std::uint32_t max_backlog = 64;
+
+  Duration ack_delay = std::chrono::microseconds{10};    // longest wait for company of an ack
+  Duration min_timeout = std::chrono::microseconds{20};  // floor of the measured timeout
+  Duration max_timeout = std::chrono::milliseconds{100};   // ceiling of its backoff
+  Duration dead_after = std::chrono::seconds{5};           // silence that ends a peer
+
+  // For comparison only: find losses by this timer alone, as stacks without measured round trips
+  // and selective acknowledgement do.
+  std::optional<Duration> fixed_timeout;
+  // First sequence number of every lane; random when absent. Tests start near the wrap-around.
+  std::optional<std::uint32_t> first_sequence;
+};
+
+}  // namespace viaduct::link

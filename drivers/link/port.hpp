@@ -1,0 +1,84 @@
+// One DPDK ethdev queue pair owned by one process (and one thread of it).
+#pragma once
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include <memory>
+#include <string>
+
+#include "drivers/link/fault.hpp"
+#include "drivers/link/packet_device.hpp"
+
+namespace viaduct::link {
+
+struct PortConfig {
+  // As DPDK users write it: a PCI address ("0000:3b:02.1") or a vdev ("net_memif0,role=server,...",
+  // "net_af_packet0,iface=p0", "net_af_xdp0,iface=p0"). "port:N" or "port:NAME" takes an ethdev
+  // that the application has created itself (net_ring, bonding...).
+  std::string devargs;
+  std::size_t frames = 0;  // pool size; 0: VIADUCT_FRAMES
+  std::size_t mtu = 0;     // ask for this MTU; 0: VIADUCT_MTU, or what the device (interface) has
+  FaultSpec faults;        // added to the port's transmit side
+};
+
+class PortFaults;
+
+class Port {
+ public:
+  using Frame = rte_mbuf;
+
+  // Opens, configures and starts the port; EAL is started if need be. Throws SetupError.
+  static std::unique_ptr<Port> open(const PortConfig& config);
+  ~Port();
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  Address address() const { return address_; }
+  std::size_t mtu() const { return mtu_; }
+  std::size_t receive_capacity() const { return receive_capacity_; }
+  std::size_t pool_size() const { return pool_size_; }
+  std::uint16_t port_number() const { return port_; }
+  std::string driver() const;
+  bool link_up() const;
+  const FaultCounts* fault_counts() const;  // nullptr when there is no injection
+  std::size_t frames_in_use() const;        // includes those the device holds for receiving
+
+  Frame* allocate() { return rte_pktmbuf_alloc(pool_); }
+  std::uint16_t transmit(Frame** burst, std::uint16_t count) {
+    if (slow_path_) [[unlikely]] return transmit_slowly(burst, count);
+    return rte_eth_tx_burst(port_, 0, burst, count);
+  }
+  std::uint16_t receive(Frame** burst, std::uint16_t count) {
+    if (slow_path_) [[unlikely]] return receive_slowly(burst, count);
+    return rte_eth_rx_burst(port_, 0, burst, count);
+  }
+
+  static std::byte* bytes(Frame* f) { return rte_pktmbuf_mtod(f, std::byte*); }
+  // A frame scattered over several mbufs would be cut here; ports are configured so that none is.
+  static std::size_t length(Frame* f) { return rte_pktmbuf_data_len(f); }
+  static void set_length(Frame* f, std::size_t n) {
+    f->data_len = static_cast<std::uint16_t>(n);
+    f->pkt_len = static_cast<std::uint32_t>(n);
+  }
+  static void retain(Frame* f) { rte_mbuf_refcnt_update(f, 1); }
+  static void release(Frame* f) { rte_pktmbuf_free(f); }
+  static FrameMeta<Frame>& meta(Frame* f) {
+    return *static_cast<FrameMeta<Frame>*>(rte_mbuf_to_priv(f));
+  }
+
+ private:
+  Port() = default;
+  std::uint16_t transmit_slowly(Frame** burst, std::uint16_t count);
+  std::uint16_t receive_slowly(Frame** burst, std::uint16_t count);
+
+  rte_mempool* pool_ = nullptr;
+  std::uint16_t port_ = 0;
+  bool slow_path_ = false;
+  bool attached_ = false;  // we probed the device, so we remove it
+  std::size_t mtu_ = 0, receive_capacity_ = 0, pool_size_ = 0;
+  Address address_;
+  std::unique_ptr<PortFaults> faults_;
+};
+
+}  // namespace viaduct::link
