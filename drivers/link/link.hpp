@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "drivers/link/counters.hpp"
@@ -14,8 +15,6 @@
 #include "drivers/link/message.hpp"
 #include "drivers/link/packet_device.hpp"
 #include "drivers/link/peer.hpp"
-#include "drivers/link/peer_table.hpp"
-#include "drivers/link/timer_queue.hpp"
 
 namespace viaduct::link {
 
@@ -53,8 +52,8 @@ class Link {
   // All progress: receives, delivers, acknowledges, retransmits, detects dead peers.
   void poll(Time now);
 
-  // Largest head ++ body in bytes that fits a frame to this peer; before the connection is up, the
-  // own port's limit.
+  // Largest head ++ body in bytes that fits a frame to this peer. Before the connection is up, what
+  // fits any peer: larger messages are told to try_again until the peer's MTU is known.
   std::size_t max_message(PeerId peer) const;
   bool connected(PeerId peer) const;
   // Everything sent to the peer (to all, without an argument) has been acknowledged.
@@ -64,12 +63,122 @@ class Link {
   const LinkConfig& config() const { return config_; }
   Device& device() { return device_; }
   const Counters& counters() const { return counters_; }
-  PeerView view(PeerId peer) const;           // what is known of a peer, for tools and tests
-  std::vector<PeerId> peers() const;          // allocates: for tools
-  std::size_t memory_per_peer() const;        // bytes a connected, idle peer costs
-  std::size_t frames_held() const;            // frames in any queue of this link
+  PeerView view(PeerId peer) const;     // what is known of a peer, for tools and tests
+  std::vector<PeerId> peers() const;    // allocates: for tools
+  std::size_t memory_per_peer() const;  // bytes a connected, idle peer costs
+  std::size_t frames_held() const;      // frames in any queue of this link
 
-#include "drivers/link/link_private.inc"
+ private:
+  using Peer = link::Peer<Device>;
+  using Send = SendFlow<Device>;
+  using Receive = ReceiveFlow<Device>;
+  static constexpr std::uint16_t kBurst = 32;
+  static constexpr std::uint32_t kQuestions = 3;  // unanswered, before silence means death
+  static constexpr Duration kLeastAckDelay = std::chrono::microseconds{1};
+  static constexpr Duration kContention = std::chrono::milliseconds{10};
+
+  // impl/peers.hpp: who is there
+  Peer* find(PeerId id) const {
+    const std::size_t slot = id.value & 0xffff;
+    Peer* p = slot < peers_.size() ? peers_[slot].get() : nullptr;
+    return p && p->id == id ? p : nullptr;
+  }
+  Peer* create(const Address& address);
+  void destroy(Peer* peer);
+  void announce(Peer* peer);
+  void forget(Peer* peer, DownReason reason);
+
+  // impl/handshake.hpp
+  void greet(Peer* peer, Time now);
+  void send_handshake(Peer* peer, FrameType type, bool full_size, std::uint8_t flags, Time now);
+  void send_goodbye(Peer* peer, Time now);
+  void receive_handshake(FrameType type, const FrameHeader& header,
+                         std::span<const std::byte> payload, Time now);
+  void receive_hello(const Address& from, const Handshake& hello, Time now);
+  void receive_welcome(Peer* peer, const Handshake& welcome, Time now);
+  Peer* answer(const Address& from, const Handshake& hello);
+  void learn(Peer* peer, const Handshake& theirs);
+  void bring_up(Peer* peer, Time now);
+  void handshake_timer(Peer* peer, Time now);
+
+  // impl/send.hpp
+  Frame* new_frame(Lane lane);
+  Frame* new_control_frame();
+  void append(Frame* frame, MessageType type, std::span<const std::byte> head,
+              std::span<const std::byte> body);
+  void transmit_lane(Peer* peer, Lane lane, Time now);
+  void finish(Peer* peer, Lane lane, Frame* frame);
+  void seal(Frame* frame, std::uint32_t payload_crc);
+  bool stage(Frame* frame);  // adds a reference
+  void flush();
+  void pump(Time now);
+  void release_sent(Frame* frame) {
+    --frames_sending_;
+    Device::release(frame);
+  }
+
+  // impl/receive.hpp
+  void receive(Time now);
+  void receive_frame(Frame* frame, Time now);
+  Peer* authenticate(const FrameHeader& header);
+  bool intact(const Frame* frame, const FrameHeader& header, const Peer* peer) const;
+  void receive_data(Peer* peer, Frame* frame, const FrameHeader& header, Time now);
+  void receive_ack(Peer* peer, std::span<const std::byte> payload, Time now);
+  bool deliver(Peer* peer, Lane lane, Order order, Frame* frame, Time now);
+  void deliver_held(Peer* peer, Lane lane, Time now);
+  void offer_stalled(Time now);
+  void consumed(Peer* peer, Lane lane, Time now);
+  void want_credit(Peer* peer, Lane lane, Time now);
+  std::uint32_t reclaim_credit(Lane lane, Time now);
+  void drop(Counter reason) { counters_.add(reason); }
+
+  // impl/recovery.hpp: acknowledgements, losses, timers
+  void acknowledge(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
+  void resend(Peer* peer, Lane lane, Frame* frame, Time now);
+  void resend_lost(Peer* peer, Lane lane, Time now);
+  void ack_later(Peer* peer, Time now);
+  Duration ack_delay(const Peer* peer) const;
+  void send_due_acks(Time now);
+  bool send_ack(Peer* peer, std::uint8_t flags);
+  Duration timeout(const Peer* peer, const Send& flow) const;
+  Time next_deadline(const Peer* peer) const;
+  void run_timers(Time now);
+  bool peer_timer(Peer* peer, Time now);
+  void lane_timer(Peer* peer, Lane lane, Time now);
+  void question(Peer* peer, Time now);
+
+  Device& device_;
+  LinkConfig config_;
+  Counters counters_;
+  std::array<MessageSink*, kProtocols> sinks_{};
+
+  std::vector<std::unique_ptr<Peer>> peers_;  // by slot
+  std::vector<std::uint16_t> generations_;    // by slot
+  std::vector<std::uint32_t> free_slots_;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_address_;  // to slot; handshakes only
+  std::size_t half_open_ = 0;
+  std::uint64_t random_state_;
+  std::uint64_t random();
+
+  PeerList<Peer, &Peer::pump_hook> pumping_;     // have frames that can go
+  PeerList<Peer, &Peer::ack_hook> acking_;       // have something to acknowledge
+  PeerList<Peer, &Peer::stalled_hook> stalled_;  // have messages a sink was too busy for
+  TimerQueue<Peer> timers_;
+
+  Frame* staged_[kBurst];
+  std::uint16_t staged_count_ = 0;
+  std::size_t frames_sending_ = 0;                   // in backlogs and in flight
+  std::array<std::size_t, kLanes> sending_limit_{};  // frames_sending_ up to which a lane may add
+
+  // Credit lent and credit there is, in frames; each lane has its own, so that a lane which is not
+  // drained cannot take the others' memory.
+  struct CreditPool {
+    std::uint32_t capacity = 0, lent = 0;
+    std::uint32_t borrowers = 0;  // flows with more than their base window
+    Time contended_until{};       // somebody was refused: windows shrink to a fair share
+  };
+  std::array<CreditPool, kLanes> credit_;
+  std::uint32_t reclaim_hand_ = 0;
 };
 
 }  // namespace viaduct::link

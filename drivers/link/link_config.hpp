@@ -27,10 +27,10 @@ struct LinkConfig {
   // Frames that may wait in one lane for one peer before try_send says try_again.
   std::uint32_t max_backlog = 64;
 
-  Duration ack_delay = std::chrono::microseconds{10};    // longest wait for company of an ack
-  Duration min_timeout = std::chrono::microseconds{20};  // floor of the measured timeout
-  Duration max_timeout = std::chrono::milliseconds{100};   // ceiling of its backoff
-  Duration dead_after = std::chrono::seconds{5};           // silence that ends a peer
+  Duration ack_delay = std::chrono::microseconds{10};     // longest wait for company of an ack
+  Duration min_timeout = std::chrono::microseconds{20};   // floor of the measured timeout
+  Duration max_timeout = std::chrono::milliseconds{100};  // ceiling of its backoff
+  Duration dead_after = std::chrono::seconds{5};          // silence that ends a peer
 
   // For comparison only: find losses by this timer alone, as stacks without measured round trips
   // and selective acknowledgement do.

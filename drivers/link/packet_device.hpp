@@ -15,7 +15,7 @@ template <class Frame>
 struct FrameMeta {
   struct Sending {
     Frame* next;
-    Time sent_at;                 // last transmission
+    Time sent_at;  // last transmission
     std::uint32_t sequence;
     std::uint32_t payload_crc;    // running CRC32C of the payload so far
     std::uint16_t transmissions;  // 0 = still in the backlog

@@ -1,0 +1,95 @@
+// What is on the wire. docs/wire.md draws these headers and states the rules.
+// All integers are little-endian, except the EtherType.
+#pragma once
+
+#include <bit>
+#include <cstring>
+
+#include "drivers/link/types.hpp"
+
+namespace viaduct::link {
+
+static_assert(std::endian::native == std::endian::little, "wire structs are used in place");
+
+inline constexpr std::uint16_t kEtherType = 0xb588;  // 0x88b5 (IEEE local experimental), as stored
+inline constexpr std::uint8_t kVersion = 1;
+// A window's frames and the bits of a selective acknowledgement; a power of two.
+inline constexpr std::uint32_t kMaxWindow = 512;
+inline constexpr std::size_t kBitmapWords = kMaxWindow / 64;
+// Every port must take Ethernet payloads of this size; used until the peer's MTU is known.
+inline constexpr std::size_t kMinMtu = 576;
+
+enum class FrameType : std::uint8_t {
+  data = 1,
+  ack = 2,
+  hello = 3,    // handshake, 1st leg: who I am
+  welcome = 4,  // 2nd leg: who I am, and that I heard you
+  confirm = 5,  // 3rd leg: that I heard you
+  goodbye = 6,
+};
+
+// LinkHeader::lane_flags
+inline constexpr std::uint8_t kLaneMask = 0x03;
+inline constexpr std::uint8_t kFlagUnordered = 0x04;
+inline constexpr std::uint8_t kFlagWant = 0x08;    // more is waiting than the credit allows
+inline constexpr std::uint8_t kFlagAnswer = 0x10;  // acknowledge at once
+inline constexpr std::uint8_t kFlagsKnown = 0x1f;
+
+struct [[gnu::packed]] FrameHeader {
+  std::uint8_t to[6];
+  std::uint8_t from[6];
+  std::uint16_t ether_type;
+  std::uint8_t version_type;  // version << 4 | FrameType
+  std::uint8_t lane_flags;
+  std::uint16_t length;      // bytes of payload after this header; Ethernet padding may follow
+  std::uint32_t connection;  // the receiver's name (its PeerId) for the sender
+  std::uint32_t token;       // the receiver's secret for this connection
+  std::uint32_t sequence;    // data: the frame's number in its lane
+  std::uint32_t ack;         // data: every frame of this lane before this one has arrived
+  std::uint32_t limit;       // data: credit; the first frame of this lane you may not send
+  std::uint32_t checksum;    // CRC32C of the payload, then of all of this header before this field
+};
+inline constexpr std::size_t kEthernetHeader = 14;
+inline constexpr std::size_t kFrameHeader = 42;
+inline constexpr std::size_t kLinkHeader = kFrameHeader - kEthernetHeader;
+static_assert(sizeof(FrameHeader) == kFrameHeader, "wire layout");
+
+// A data frame's payload is a row of messages, each behind one of these.
+struct [[gnu::packed]] MessageHeader {
+  std::uint16_t length;   // bytes after this header
+  std::uint8_t protocol;  // link::Protocol
+  std::uint8_t kind;      // the protocol's own
+};
+inline constexpr std::size_t kMessageHeader = 4;
+static_assert(sizeof(MessageHeader) == kMessageHeader, "wire layout");
+
+// An ack frame's payload is one of these for each lane it speaks of, `words` bitmap words behind
+// each. Bit i of the bitmap: frame ack + 1 + i has arrived.
+struct [[gnu::packed]] AckBlock {
+  std::uint8_t lane;
+  std::uint8_t words;
+  std::uint16_t flags;  // kFlagWant
+  std::uint32_t ack;
+  std::uint32_t limit;
+};
+static_assert(sizeof(AckBlock) == 12, "wire layout");
+
+// Payload of hello, welcome and confirm; zeros behind it pad welcome and confirm to the path's MTU
+// so that a connection stands only where full frames pass.
+struct [[gnu::packed]] Handshake {
+  std::uint64_t job_key;
+  std::uint64_t incarnation;  // this life of the sender
+  std::uint64_t echo;         // welcome, confirm: the receiver's incarnation
+  std::uint32_t connection;   // put these two into every frame to me
+  std::uint32_t token;
+  std::uint32_t sequence[kLanes];  // number of my first frame in each lane
+  std::uint16_t window[kLanes];    // frames you may always send me in each lane
+  std::uint16_t mtu;               // largest Ethernet payload I can take
+  std::uint8_t flags;              // kHandshake...
+  std::uint8_t reserved[3];
+};
+static_assert(sizeof(Handshake) == 56, "wire layout");
+inline constexpr std::uint8_t kHandshakeNoChecksum = 0x01;  // I do without checksums if you do too
+inline constexpr std::uint8_t kHandshakePathMtu = 0x02;     // full-size welcomes do not reach you
+
+}  // namespace viaduct::link

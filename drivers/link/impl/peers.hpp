@@ -1,0 +1,236 @@
+// Link: construction, and the life and death of peers. Included by link_port.cpp and link_sim.cpp.
+#pragma once
+
+#include <algorithm>
+
+#include "drivers/link/link.hpp"
+
+namespace viaduct::link {
+
+template <PacketDevice D>
+Link<D>::Link(D& device, const LinkConfig& config)
+    : device_(device), config_(config), random_state_(config.seed) {
+  if (config.max_peers == 0 || config.max_peers > 0xffff)
+    throw SetupError("LinkConfig::max_peers must be 1 to 65535.");
+  if (config.max_window == 0 || config.max_window > kMaxWindow ||
+      config.idle_window > config.max_window)
+    throw SetupError("LinkConfig::max_window must be 1 to " + std::to_string(kMaxWindow) +
+                     " and idle_window no larger (see VIADUCT_MAX_WINDOW).");
+  if (device.mtu() < kMinMtu)
+    throw SetupError("The port's MTU is " + std::to_string(device.mtu()) + "; at least " +
+                     std::to_string(kMinMtu) + " is needed: raise it with `ip link set DEV mtu`.");
+  while (config_.incarnation == 0) config_.incarnation = random();
+  if (config_.dead_after < std::chrono::milliseconds{1})
+    throw SetupError("LinkConfig::dead_after must be a millisecond or more.");
+
+  // What peers may send unasked must fit the receive ring; a quarter stays for acknowledgements and
+  // handshakes. The bulk lane gets half of the rest.
+  const auto ring = static_cast<std::uint32_t>(device.receive_capacity());
+  credit_[0].capacity = credit_[1].capacity = std::max(ring * 3 / 16, 1u);
+  credit_[2].capacity = std::max(ring * 3 / 8, 1u);
+  // Frames held for sending must leave the device its receive ring and what the lanes may hold.
+  // Lower lanes stop earlier, so that they cannot take the last frames from higher ones.
+  const std::size_t reserved = 2 * device.receive_capacity();
+  const std::size_t sending =
+      device.pool_size() > reserved + 64 ? device.pool_size() - reserved : 64;
+  sending_limit_ = {sending, sending * 3 / 4, sending / 2};
+}
+
+template <PacketDevice D>
+Link<D>::~Link() {
+  for (auto& p : peers_)
+    if (p && p->up()) send_goodbye(p.get(), p->last_heard);
+  flush();
+  while (staged_count_ != 0) D::release(staged_[--staged_count_]);
+  for (auto& p : peers_)
+    if (p) destroy(p.get());
+}
+
+template <PacketDevice D>
+void Link<D>::attach(Protocol protocol, MessageSink* sink) {
+  sinks_[static_cast<std::size_t>(protocol)] = sink;
+}
+
+template <PacketDevice D>
+std::uint64_t Link<D>::random() {  // splitmix64
+  std::uint64_t z = random_state_ += 0x9e3779b97f4a7c15;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  z = (z ^ z >> 27) * 0x94d049bb133111eb;
+  return z ^ z >> 31;
+}
+
+template <PacketDevice D>
+PeerId Link<D>::peer(const Address& address) {
+  if (const auto known = by_address_.find(address_key(address)); known != by_address_.end()) {
+    Peer* p = peers_[known->second].get();
+    if (p->never_owned) {  // it is connecting to us just now: from here on it is ours too
+      p->never_owned = false;
+      --half_open_;
+    }
+    return p->id;
+  }
+  Peer* p = create(address);
+  if (!p) return {};
+  by_address_[address_key(address)] = p->id.value & 0xffff;
+  return p->id;
+}
+
+template <PacketDevice D>
+auto Link<D>::create(const Address& address) -> Peer* {
+  std::uint32_t slot;
+  if (!free_slots_.empty()) {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  } else {
+    if (peers_.size() == config_.max_peers) return nullptr;
+    slot = static_cast<std::uint32_t>(peers_.size());
+    peers_.emplace_back();
+    generations_.push_back(static_cast<std::uint16_t>(random()));
+    timers_.reserve(peers_.capacity());  // so that the data path never makes the heap grow
+  }
+  peers_[slot] = std::make_unique<Peer>();
+  Peer* p = peers_[slot].get();
+  if (++generations_[slot] == 0) generations_[slot] = 1;
+  p->id = PeerId{static_cast<std::uint32_t>(generations_[slot]) << 16 | slot};
+  p->address = address;
+  p->local_token = static_cast<std::uint32_t>(random());
+  const Address own = device_.address();
+  std::memcpy(p->header.to, address.bytes.data(), 6);
+  std::memcpy(p->header.from, own.bytes.data(), 6);
+  p->header.ether_type = kEtherType;
+  p->header.version_type = kVersion << 4 | static_cast<std::uint8_t>(FrameType::data);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    p->send[lane].start(config_.first_sequence.value_or(static_cast<std::uint32_t>(random())));
+    // Half of the credit may be given away for good; later peers start with none and must ask.
+    CreditPool& pool = credit_[lane];
+    const bool plenty = pool.lent + config_.idle_window <= pool.capacity / 2;
+    p->receive[lane].start(0, plenty ? config_.idle_window : 0);
+    pool.lent += p->receive[lane].window();
+  }
+  return p;
+}
+
+// Frees everything the peer holds; tells nobody.
+template <PacketDevice D>
+void Link<D>::destroy(Peer* p) {
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    p->send[lane].clear([this](Frame* f) { release_sent(f); });
+    p->receive[lane].clear([](Frame* f) { D::release(f); });
+    credit_[lane].lent -= p->receive[lane].window();
+    if (p->receive[lane].window() > p->receive[lane].base_window()) --credit_[lane].borrowers;
+  }
+  pumping_.remove(p);
+  acking_.remove(p);
+  stalled_.remove(p);
+  timers_.remove(p);
+  if (p->never_owned) --half_open_;
+  const std::uint32_t slot = p->id.value & 0xffff;
+  free_slots_.push_back(slot);
+  peers_[slot].reset();
+}
+
+template <PacketDevice D>
+void Link<D>::forget(Peer* p, DownReason reason) {
+  const PeerId id = p->id;
+  const Address address = p->address;
+  const bool tell = p->announced || !p->never_owned;
+  if (p->successor != 0) destroy(peers_[p->successor - 1].get());
+  const auto known = by_address_.find(address_key(address));
+  if (known != by_address_.end() && known->second == (id.value & 0xffff)) by_address_.erase(known);
+  destroy(p);
+  if (!tell) return;
+  counters_.add(Counter::peers_down);
+  for (MessageSink* sink : sinks_)
+    if (sink) sink->on_peer_down(id, address, reason);
+}
+
+template <PacketDevice D>
+void Link<D>::announce(Peer* p) {
+  p->announced = true;
+  counters_.add(Counter::peers_up);
+  for (MessageSink* sink : sinks_)
+    if (sink) sink->on_peer_up(p->id, p->address);
+}
+
+template <PacketDevice D>
+void Link<D>::connect(PeerId id, Time now) {
+  if (Peer* p = find(id); p && p->state == PeerState::fresh) greet(p, now);
+}
+
+template <PacketDevice D>
+void Link<D>::disconnect(PeerId id, Time now) {
+  Peer* p = find(id);
+  if (!p) return;
+  if (p->up()) {
+    send_goodbye(p, now);
+    flush();
+  }
+  forget(p, DownReason::closed);
+}
+
+template <PacketDevice D>
+std::size_t Link<D>::max_message(PeerId id) const {
+  const Peer* p = find(id);
+  return (p && p->up() ? p->payload_capacity() : kMinMtu - kLinkHeader) - kMessageHeader;
+}
+
+template <PacketDevice D>
+bool Link<D>::connected(PeerId id) const {
+  const Peer* p = find(id);
+  return p && p->up();
+}
+
+template <PacketDevice D>
+bool Link<D>::idle(PeerId id) const {
+  const Peer* p = find(id);
+  if (!p) return true;
+  return std::all_of(p->send.begin(), p->send.end(), [](const Send& s) { return s.empty(); });
+}
+
+template <PacketDevice D>
+bool Link<D>::idle() const {
+  return frames_sending_ == 0;
+}
+
+template <PacketDevice D>
+PeerView Link<D>::view(PeerId id) const {
+  PeerView v;
+  const Peer* p = find(id);
+  if (!p) return v;
+  v.address = p->address;
+  v.state = p->state;
+  v.mtu = p->mtu;
+  v.round_trip = p->rtt.smoothed();
+  v.timeout = p->rtt.timeout(config_.min_timeout);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    const Send& s = p->send[lane];
+    const Receive& r = p->receive[lane];
+    v.lanes[lane] = {s.backlog(), s.in_flight().size(), s.credit(), r.held().size(), r.window()};
+  }
+  return v;
+}
+
+template <PacketDevice D>
+std::vector<PeerId> Link<D>::peers() const {
+  std::vector<PeerId> ids;
+  for (const auto& p : peers_)
+    if (p) ids.push_back(p->id);
+  return ids;
+}
+
+template <PacketDevice D>
+std::size_t Link<D>::memory_per_peer() const {
+  // The peer itself, its slot, generation and place in the heap, and its node in the address map.
+  return sizeof(Peer) + 3 * sizeof(void*) + sizeof(std::uint16_t) + 6 * sizeof(void*);
+}
+
+template <PacketDevice D>
+std::size_t Link<D>::frames_held() const {
+  std::size_t held = frames_sending_ + staged_count_;
+  for (const auto& p : peers_)
+    if (p)
+      for (const Receive& r : p->receive) held += r.held().size();
+  return held;
+}
+
+}  // namespace viaduct::link

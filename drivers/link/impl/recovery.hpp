@@ -1,0 +1,235 @@
+// Link: acknowledgements, lost frames, timers. docs/link.md tells the reasons.
+#pragma once
+
+#include "drivers/link/link.hpp"
+
+namespace viaduct::link {
+
+template <PacketDevice D>
+void Link<D>::poll(Time now) {
+  receive(now);
+  offer_stalled(now);
+  send_due_acks(now);
+  run_timers(now);
+  pump(now);
+  flush();
+}
+
+template <PacketDevice D>
+void Link<D>::acknowledge(Peer* p, Lane lane, const Acknowledgement& ack, Time now) {
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  if (!flow.plausible(ack)) return drop(Counter::drop_ack);
+  const bool backed_off = flow.timeouts() != 0;
+  const auto result = flow.acknowledge(ack, now, p->rtt);
+  if (result.more_credit && flow.backlog() != 0) pumping_.add(p);
+  if (result.freed == 0) return;
+  frames_sending_ -= result.freed;
+  if (result.rtt != Duration{0}) p->rtt.sample(result.rtt);
+  if (backed_off) timers_.set_no_later(p, now + timeout(p, flow));  // it may stand far off
+  if (flow.has_gap() && !config_.fixed_timeout) resend_lost(p, lane, now);
+}
+
+template <PacketDevice D>
+void Link<D>::receive_ack(Peer* p, std::span<const std::byte> payload, Time now) {
+  while (!payload.empty()) {
+    AckBlock block;
+    if (payload.size() < sizeof(block)) return drop(Counter::drop_length);
+    std::memcpy(&block, payload.data(), sizeof(block));
+    const std::size_t bytes = block.words * sizeof(std::uint64_t);
+    if (block.lane >= kLanes || block.words > kBitmapWords ||
+        payload.size() < sizeof(block) + bytes)
+      return drop(Counter::drop_ack);
+    Acknowledgement ack{block.ack, block.limit, {}, block.words};
+    std::memcpy(ack.bitmap, payload.data() + sizeof(block), bytes);
+    const auto lane = static_cast<Lane>(block.lane);
+    acknowledge(p, lane, ack, now);
+    if ((block.flags & kFlagWant) != 0) want_credit(p, lane, now);
+    payload = payload.subspan(sizeof(block) + bytes);
+  }
+}
+
+template <PacketDevice D>
+void Link<D>::resend(Peer* p, Lane lane, Frame* f, Time now) {
+  if (!stage(f)) return;  // the device is full: the timer or the next acknowledgement tries again
+  p->send[static_cast<std::size_t>(lane)].retransmitted(f, now);
+  counters_.add(Counter::retransmits);
+}
+
+template <PacketDevice D>
+void Link<D>::resend_lost(Peer* p, Lane lane, Time now) {
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  for (Frame* f = flow.in_flight().front(); f && flow.behind_settled(f); f = Send::List::next(f)) {
+    if (!flow.lost(f, p->rtt.reordering())) continue;
+    counters_.add(Counter::fast_retransmits);
+    resend(p, lane, f, now);
+  }
+}
+
+// --- acknowledging ------------------------------------------------------------------------------
+
+// Frames that go the other way carry acknowledgements; only when none does in time is there a frame
+// for them alone. Peers whose time has come stand in front.
+template <PacketDevice D>
+void Link<D>::ack_later(Peer* p, Time now) {
+  const bool due = std::any_of(p->receive.begin(), p->receive.end(),
+                               [](const Receive& r) { return r.ack_due(); });
+  if (due) {
+    acking_.remove(p);
+    acking_.add_front(p);
+    p->ack_at = now;
+  } else if (!p->ack_hook.linked) {
+    acking_.add(p);
+    p->ack_at = now + ack_delay(p);
+  }
+}
+
+// A quarter of the round trip, so that waiting for company never dominates what the peer measures.
+template <PacketDevice D>
+Duration Link<D>::ack_delay(const Peer* p) const {
+  return std::clamp(p->rtt.smoothed() / 4, std::min(kLeastAckDelay, config_.ack_delay),
+                    config_.ack_delay);
+}
+
+template <PacketDevice D>
+void Link<D>::send_due_acks(Time now) {
+  while (Peer* p = acking_.front()) {
+    if (p->ack_at > now) return;
+    bool due = false;
+    Time since = Time::max();
+    for (const Receive& r : p->receive) {
+      due = due || r.ack_due();
+      if (r.ack_pending()) since = std::min(since, r.unacknowledged_since());
+    }
+    acking_.remove(p);
+    if (since == Time::max() && !due) continue;  // other frames have carried it
+    if (!due && since + ack_delay(p) > now) {    // and this has arrived after them
+      p->ack_at = since + ack_delay(p);
+      acking_.add(p);
+      return;
+    }
+    if (!send_ack(p, 0)) {  // no frame: next poll
+      p->ack_at = now;
+      acking_.add_front(p);
+      return;
+    }
+  }
+}
+
+template <PacketDevice D>
+bool Link<D>::send_ack(Peer* p, std::uint8_t flags) {
+  Frame* f = new_control_frame();
+  if (!f) return false;
+  std::byte* const payload = D::bytes(f) + kFrameHeader;
+  std::byte* to = payload;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    Receive& r = p->receive[lane];
+    const bool blocked = p->send[lane].blocked();
+    if (flags == 0 && !blocked && !r.ack_pending() && !r.has_gap()) continue;
+    std::uint64_t bitmap[kBitmapWords];
+    AckBlock block{};
+    block.lane = static_cast<std::uint8_t>(lane);
+    block.words = r.bitmap(bitmap);
+    block.flags = blocked ? kFlagWant : 0;
+    block.ack = r.expected();
+    block.limit = r.limit();
+    std::memcpy(to, &block, sizeof(block));
+    std::memcpy(to + sizeof(block), bitmap, block.words * sizeof(std::uint64_t));
+    to += sizeof(block) + block.words * sizeof(std::uint64_t);
+    r.acknowledged_fully();
+  }
+  const auto length = static_cast<std::size_t>(to - payload);
+  D::set_length(f, kFrameHeader + length);
+  auto* header = reinterpret_cast<FrameHeader*>(D::bytes(f));
+  *header = p->header;
+  header->version_type = kVersion << 4 | static_cast<std::uint8_t>(FrameType::ack);
+  header->lane_flags = flags;
+  header->length = static_cast<std::uint16_t>(length);
+  seal(f, crc32c(payload, length));
+  const bool staged = stage(f);
+  D::release(f);
+  if (staged) counters_.add(Counter::acks_sent);
+  return true;
+}
+
+// --- timers -------------------------------------------------------------------------------------
+
+template <PacketDevice D>
+Duration Link<D>::timeout(const Peer* p, const Send& flow) const {
+  if (config_.fixed_timeout) return *config_.fixed_timeout;
+  const std::uint32_t doublings = std::min(flow.timeouts(), 20u);
+  return std::min(p->rtt.timeout(config_.min_timeout) * (std::int64_t{1} << doublings),
+                  config_.max_timeout);
+}
+
+template <PacketDevice D>
+Time Link<D>::next_deadline(const Peer* p) const {
+  if (!p->up()) return p->handshake_at;
+  Time deadline = std::max(p->last_heard, p->asked_at) + config_.dead_after / 4;
+  for (const Send& flow : p->send) {
+    if (!flow.in_flight().empty())
+      deadline =
+          std::min(deadline, D::meta(flow.in_flight().front()).tx.sent_at + timeout(p, flow));
+    else if (flow.blocked())
+      deadline = std::min(deadline, flow.asked_at() + timeout(p, flow));
+  }
+  return deadline;
+}
+
+template <PacketDevice D>
+void Link<D>::run_timers(Time now) {
+  while (timers_.due(now)) {
+    Peer* p = timers_.pop();
+    if (!peer_timer(p, now)) continue;
+    timers_.set_no_later(p, std::max(next_deadline(p), now + Duration{1}));
+  }
+}
+
+// False: the peer is no more.
+template <PacketDevice D>
+bool Link<D>::peer_timer(Peer* p, Time now) {
+  const PeerId id = p->id;
+  if (!p->up()) {
+    handshake_timer(p, now);
+    return find(id) != nullptr;
+  }
+  // Silence counts only while we have been asking: after a pause of our own the peer gets its say.
+  if (now - p->last_heard >= config_.dead_after && p->unanswered >= kQuestions) {
+    forget(p, DownReason::silent);
+    return false;
+  }
+  for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) lane_timer(p, lane, now);
+  if (now - std::max(p->last_heard, p->asked_at) >= config_.dead_after / 4) {
+    counters_.add(Counter::keepalives);
+    question(p, now);
+  }
+  return true;
+}
+
+// Tail-loss probe and timeout in one: send the oldest frame again. Its acknowledgement tells which
+// others are missing, and frees them to be sent at once.
+template <PacketDevice D>
+void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  const Duration limit = timeout(p, flow);
+  if (Frame* oldest = flow.in_flight().front()) {
+    if (D::meta(oldest).tx.sent_at + limit > now) return;
+    counters_.add(Counter::probes);
+    flow.timed_out(now);
+    if (!config_.fixed_timeout) return resend(p, lane, oldest, now);
+    for (Frame* f = oldest; f; f = Send::List::next(f))
+      if (D::meta(f).tx.sent_at + limit <= now) resend(p, lane, f, now);
+  } else if (flow.blocked() && flow.asked_at() + limit <= now) {
+    flow.timed_out(now);
+    question(p, now);
+  }
+}
+
+// Asks for an answer, whatever it is; says which lanes wait for credit.
+template <PacketDevice D>
+void Link<D>::question(Peer* p, Time now) {
+  if (!send_ack(p, kFlagAnswer)) return;
+  p->asked_at = now;
+  if (p->unanswered < UINT32_MAX) ++p->unanswered;
+}
+
+}  // namespace viaduct::link

@@ -1,0 +1,114 @@
+// All that a link knows of one life of one peer.
+#pragma once
+
+#include "drivers/link/message.hpp"
+#include "drivers/link/receive_flow.hpp"
+#include "drivers/link/rtt.hpp"
+#include "drivers/link/send_flow.hpp"
+#include "drivers/link/timer_queue.hpp"
+
+namespace viaduct::link {
+
+// An address as a hash map's key.
+inline std::uint64_t address_key(const Address& a) {
+  std::uint64_t key = 0;
+  std::memcpy(&key, a.bytes.data(), a.bytes.size());
+  return key;
+}
+
+enum class PeerState : std::uint8_t {
+  fresh,      // named by the user; nothing sent
+  greeting,   // hello sent
+  answering,  // hello received, welcome sent: not up until the peer proves that it heard us
+  up,
+};
+
+// Membership in one of the link's lists of peers with something to do.
+template <class Peer>
+struct PeerHook {
+  Peer* previous = nullptr;
+  Peer* next = nullptr;
+  bool linked = false;
+};
+
+template <class Peer, PeerHook<Peer> Peer::*Hook>
+class PeerList {
+ public:
+  Peer* front() const { return head_; }
+  static Peer* next(Peer* p) { return (p->*Hook).next; }
+  void add(Peer* p) {
+    auto& hook = p->*Hook;
+    if (hook.linked) return;
+    hook = {tail_, nullptr, true};
+    (tail_ ? (tail_->*Hook).next : head_) = p;
+    tail_ = p;
+  }
+  void add_front(Peer* p) {
+    auto& hook = p->*Hook;
+    if (hook.linked) return;
+    hook = {nullptr, head_, true};
+    (head_ ? (head_->*Hook).previous : tail_) = p;
+    head_ = p;
+  }
+  void remove(Peer* p) {
+    auto& hook = p->*Hook;
+    if (!hook.linked) return;
+    (hook.previous ? (hook.previous->*Hook).next : head_) = hook.next;
+    (hook.next ? (hook.next->*Hook).previous : tail_) = hook.previous;
+    hook = {};
+  }
+
+ private:
+  Peer* head_ = nullptr;
+  Peer* tail_ = nullptr;
+};
+
+template <PacketDevice Device>
+struct Peer {
+  using Hook = PeerHook<Peer>;
+
+  PeerId id;  // also the connection number that the peer puts into its frames to us
+  Address address;
+  PeerState state = PeerState::fresh;
+  bool checksum = true;
+  bool announced = false;       // the sinks know of it
+  bool never_owned = false;     // made by an incoming hello and not yet confirmed
+  std::uint16_t mtu = kMinMtu;  // Ethernet payload both sides can take
+
+  FrameHeader header{};  // what is the same in each frame to this peer
+  std::uint32_t local_token = 0;
+  std::uint64_t incarnation = 0;  // the peer's; 0: not known
+  std::uint32_t successor = 0;    // slot + 1 of a new incarnation that is still answering
+  std::uint32_t greetings = 0;    // hellos or welcomes sent in this handshake
+  Time handshake_at{};            // when to send the next one
+  Time greeted_at{};              // when the last one was sent
+
+  std::array<SendFlow<Device>, kLanes> send;
+  std::array<ReceiveFlow<Device>, kLanes> receive;
+  RttEstimator rtt;
+
+  Time last_heard{}, asked_at{};  // asked_at: last keepalive
+  std::uint32_t unanswered = 0;   // questions since last_heard
+
+  Hook pump_hook, ack_hook, stalled_hook;
+  Time ack_at{};
+  Time timer_at{};
+  std::uint32_t timer_position = kNotQueued;
+
+  std::size_t payload_capacity() const { return mtu - kLinkHeader; }
+  bool up() const { return state == PeerState::up; }
+};
+
+// For tools and tests.
+struct PeerView {
+  Address address;
+  PeerState state = PeerState::fresh;
+  std::size_t mtu = 0;
+  Duration round_trip{0}, timeout{0};
+  struct LaneView {
+    std::uint32_t backlog, in_flight, credit;  // sending
+    std::uint32_t held, window;                // receiving
+  } lanes[kLanes]{};
+};
+
+}  // namespace viaduct::link
