@@ -25,6 +25,7 @@ struct NiuConfig {
   std::size_t queue_depth = 1024;  // packets in each receive and transmit queue; a power of two
   RdmaConfig rdma;
 };
+inline constexpr std::size_t kMostQueueDepth = 1u << 20;
 
 // A connection that came or went. Kept until taken by next_event().
 struct Event {
@@ -38,9 +39,14 @@ template <link::PacketDevice Device>
 class Niu final : private link::MessageSink {
  public:
   using Link = link::Link<Device>;
+  using Outgoing = startx::Outgoing;
 
+  // Attaches itself to the link, which must outlive it. Throws SetupError on an impossible
+  // configuration.
   Niu(Link& link, const NiuConfig& config);
   ~Niu();
+  Niu(const Niu&) = delete;
+  Niu& operator=(const Niu&) = delete;
 
   // PIO. `sent`, or why not (link::SendStatus); too_big also for a word count outside 2..22.
   link::SendStatus try_send(link::PeerId to, Priority priority, const Packet& packet,
@@ -51,24 +57,54 @@ class Niu final : private link::MessageSink {
   void pop(Priority priority) { pio_[index(priority)].pop(); }
 
   // Cacheable queues. reserve() gives the next free entry of the transmit queue to be filled in
-  // place, or nullptr when it is full; commit() hands it over. poll() sends what was committed.
-  struct Outgoing {
-    link::PeerId to;
-    Packet packet;
-  };
+  // place (all fields: it holds an old packet), or nullptr when it is full; commit() hands it over.
+  // poll() sends what was committed, in that order: an entry whose destination's lane is full holds
+  // up the ones behind it in its own queue.
   Outgoing* reserve(Priority priority) { return transmit_[index(priority)].back(); }
   void commit(Priority priority) { transmit_[index(priority)].push(); }
   const Received* queue_peek(Priority priority) const { return queue_[index(priority)].front(); }
   void queue_pop(Priority priority) { queue_[index(priority)].pop(); }
+  // Packets committed and not yet sent.
+  std::size_t queued(Priority priority) const { return transmit_[index(priority)].size(); }
 
   Rdma<Device>& rdma() { return rdma_; }
 
-  // Connections that came or went, oldest first; false when there is none.
+  // Connections that came or went, oldest first; false when there is none. A user who never asks
+  // loses the oldest ones (counted), not memory.
   bool next_event(Event& event);
 
   // Drains the transmit queues and RDMA, then polls the link.
-  void poll(link::Time now);
+  void poll(link::Time now) {
+    drain(Priority::high, now);
+    drain(Priority::low, now);
+    rdma_.poll(now);
+    link_.poll(now);
+  }
   Link& link() { return link_; }
+  const Counters& counters() const { return counters_; }
+
+ private:
+  static constexpr std::size_t index(Priority p) { return static_cast<std::size_t>(p); }
+
+  link::Verdict on_message(const link::Incoming& message) override;
+  void on_peer_up(link::PeerId peer, const link::Address& address) override;
+  void on_peer_down(link::PeerId peer, const link::Address& address,
+                    link::DownReason reason) override;
+
+  link::SendStatus send(link::PeerId to, Priority priority, Mechanism mechanism,
+                        const Packet& packet, link::Urgency urgency, link::Time now);
+  void drain(Priority priority, link::Time now) {
+    if (!transmit_[index(priority)].empty()) drain_queue(priority, now);
+  }
+  void drain_queue(Priority priority, link::Time now);
+  void remember(const Event& event);
+
+  Link& link_;
+  Counters counters_;
+  std::array<PacketQueue<Received>, kPriorities> pio_, queue_;  // received, by priority
+  std::array<PacketQueue<Outgoing>, kPriorities> transmit_;
+  PacketQueue<Event> events_;
+  Rdma<Device> rdma_;
 };
 
 }  // namespace viaduct::startx

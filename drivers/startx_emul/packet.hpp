@@ -20,10 +20,16 @@ enum class Mechanism : std::uint8_t { pio, queue };
 
 // A packet to send. Owned by the caller.
 struct Packet {
-  std::uint32_t tag = 0;    // header word 1, not interpreted
-  std::uint8_t words = 2;   // payload words in use, kMinWords..kMaxWords
+  std::uint32_t tag = 0;   // header word 1, not interpreted
+  std::uint8_t words = 2;  // payload words in use, kMinWords..kMaxWords
   link::Order order = link::Order::ordered;
   std::uint32_t payload[kMaxWords];
+};
+
+// An entry of a transmit queue.
+struct Outgoing {
+  link::PeerId to;
+  Packet packet;
 };
 
 // A received packet, as it lies in the receive queue.
@@ -32,7 +38,7 @@ struct Received {
   std::uint32_t tag;
   std::uint8_t words;
   link::Order order;
-  std::uint32_t payload[kMaxWords];
+  std::uint32_t payload[kMaxWords];  // the words in use; what is behind them is left over
 };
 
 }  // namespace viaduct::startx

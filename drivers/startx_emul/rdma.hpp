@@ -7,90 +7,94 @@
 //             <- DATA(right, key, offset, bytes) bulk lane, unordered, placed on arrival
 //             -> DONE                  high lane; completion on both sides
 // Callers that exchange rights by their own messages skip the first two: grant() and write().
+//
+// Calls refer to regions and transfers by name, never by address, and each range is checked before
+// it is used. A data message outside its right is counted and ignored.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
+#include <random>
 
 #include "drivers/link/link.hpp"
+#include "drivers/startx_emul/counters.hpp"
+#include "drivers/startx_emul/rdma_types.hpp"
+#include "drivers/startx_emul/regions.hpp"
+#include "drivers/startx_emul/transfer_table.hpp"
+#include "drivers/startx_emul/wire.hpp"
 
 namespace viaduct::startx {
-
-struct RdmaConfig {
-  std::size_t max_open = 16;      // transfers open for receiving at once; 1 = the original's law
-  std::size_t max_posted = 1024;  // posts, requests and transfers known at once (each)
-  std::size_t max_regions = 256;
-};
-
-// Memory that RDMA may use. Registered by the owner, who keeps it alive until deregistered.
-struct RegionId {
-  std::uint32_t value = 0;  // 0: none
-  auto operator<=>(const RegionId&) const = default;
-};
-
-struct RegionBytes {
-  RegionId region;
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-};
-
-// The right to write `length` bytes into a receiver, once. Plain data: may travel in a message.
-struct Right {
-  std::uint32_t slot = 0;
-  std::uint32_t key = 0;
-  std::uint64_t length = 0;
-};
-
-struct TransferId {
-  std::uint32_t value = 0;  // 0: none
-  auto operator<=>(const TransferId&) const = default;
-};
-
-enum class RdmaStatus : std::uint8_t {
-  ok,
-  peer_down,   // the peer ended before the transfer did; a receiver's bytes are undefined
-  too_long,    // the sender asked for more than the receiver posted; nothing was written
-  bad_region,  // not registered, or the range lies outside it
-  no_room,     // max_posted reached: poll, take completions, try again
-};
-
-struct Completion {
-  TransferId transfer;
-  bool receiving;
-  RdmaStatus status;
-  link::PeerId peer;
-  std::uint64_t length;  // bytes transferred
-};
-
-// What starting something gave: `transfer` is set only with RdmaStatus::ok.
-struct Started {
-  RdmaStatus status = RdmaStatus::ok;
-  TransferId transfer;
-};
 
 template <link::PacketDevice Device>
 class Rdma {
  public:
   using Link = link::Link<Device>;
 
+  // Throws SetupError on impossible configuration. All memory is taken here.
+  Rdma(Link& link, const RdmaConfig& config, Counters& counters);
+  Rdma(const Rdma&) = delete;
+  Rdma& operator=(const Rdma&) = delete;
+
   // RegionId{} when max_regions are registered.
-  RegionId register_memory(std::span<std::byte> memory);
+  RegionId register_memory(std::span<std::byte> memory) { return regions_.add(memory); }
   // false while a transfer uses it (nothing changes).
-  bool deregister(RegionId region);
+  bool deregister(RegionId region) { return regions_.remove(region); }
 
   // Receiver: take one transfer with this tag, from `from` or (PeerId{}) from anybody, in the
   // order posted.
   Started post(link::PeerId from, std::uint32_t tag, RegionBytes into);
+  // Takes a post back that no request has met: there will be no completion. Else false.
+  bool cancel(TransferId post);
   // Sender: transfer to whoever posted that tag at `to`. Waits for the post if it comes later.
   Started request(link::PeerId to, std::uint32_t tag, RegionBytes from, link::Time now);
 
-  // The same in one step each, for callers who carry the right in a message of their own.
+  // The same in one step each, for callers who carry the right in a message of their own. A write
+  // may be shorter than its right.
   Started grant(link::PeerId to, RegionBytes into, Right& right);
   Started write(link::PeerId to, const Right& right, RegionBytes from, link::Time now);
 
   // Finished transfers, oldest first; false when there is none.
   bool next_completion(Completion& completion);
+
+  // For the NIU that this belongs to.
+  link::Verdict on_message(const link::Incoming& message);
+  void on_peer_down(link::PeerId peer);
+  // Sends what is owed and what may be sent.
+  void poll(link::Time now) {
+    if (!table_.owing().empty()) pay(now);
+    if (!table_.sending().empty()) pump(now);
+  }
+
+ private:
+  link::Verdict on_request(const link::Incoming& message);
+  void on_grant(const link::Incoming& message);
+  void on_refuse(const link::Incoming& message);
+  void on_data(const link::Incoming& message);
+  void on_done(const link::Incoming& message);
+
+  bool peer_lives(link::PeerId peer) const;
+  // A transfer over these bytes, or why not. The caller enters it into the list of its state.
+  Started start(bool receiving, link::PeerId peer, std::uint32_t tag, const RegionBytes& bytes,
+                Slot& slot);
+  // A post has met a request.
+  void match(Slot post, const Request& request);
+  // Opens what waits, as far as max_open and the order of turns let it.
+  void open_matched();
+  bool must_wait_for_own_transfer(const Transfer& t);
+  bool must_let_peer_go_first(const Transfer& t);
+
+  void pay(link::Time now);
+  link::SendStatus send_owed(const Transfer& t, link::Time now);
+  void pump(link::Time now);
+  // Bytes that the link took as one message; nothing when it took none.
+  std::optional<std::size_t> send_piece(Transfer& t, link::Time now);
+  void complete(Slot slot, RdmaStatus status);
+
+  Link& link_;
+  Counters& counters_;
+  const std::size_t max_open_;
+  Regions regions_;
+  TransferTable table_;
+  // Keys tell stale rights from live ones; that a message is the peer's own is the link's business.
+  std::mt19937_64 random_;
 };
 
 }  // namespace viaduct::startx

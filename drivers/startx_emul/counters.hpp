@@ -1,0 +1,73 @@
+// What a NIU counts. One row a counter: the enum and the names that tools and xstats print are made
+// of this one list.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace viaduct::startx {
+
+// clang-format off
+#define VIADUCT_STARTX_COUNTERS(X)                                                            \
+  X(pio_high_sent,        "PIO packets of high priority the link took over")                  \
+  X(pio_low_sent,         "PIO packets of low priority the link took over")                   \
+  X(queue_high_sent,      "packets of the high transmit queue the link took over")            \
+  X(queue_low_sent,       "packets of the low transmit queue the link took over")             \
+  X(pio_high_received,    "packets put into the high PIO receive queue")                      \
+  X(pio_low_received,     "packets put into the low PIO receive queue")                       \
+  X(queue_high_received,  "packets put into the high receive queue")                          \
+  X(queue_low_received,   "packets put into the low receive queue")                           \
+  X(receive_queue_full,   "times a full receive queue pushed a packet back")                  \
+  X(transmit_waits,       "times a transmit queue had to wait for the link")                  \
+  X(drop_kind,            "messages of a kind that does not exist")                           \
+  X(drop_length,          "messages whose length is impossible for their kind")               \
+  X(drop_lane,            "messages on a lane their kind does not use")                       \
+  X(drop_outgoing,        "packets committed with an impossible word count")                  \
+  X(drop_peer_down,       "committed packets whose destination had ended")                    \
+  X(events_lost,          "connection events overwritten before they were taken")             \
+  X(rdma_requests_sent,   "RDMA requests sent")                                               \
+  X(rdma_requests_received, "RDMA requests received")                                         \
+  X(rdma_requests_busy,   "times a request was pushed back: no room to remember it")          \
+  X(rdma_grants_sent,     "grants sent")                                                      \
+  X(rdma_refusals_sent,   "requests refused because they were longer than the post")          \
+  X(rdma_data_sent,       "data messages sent")                                               \
+  X(rdma_data_received,   "data messages placed in memory")                                   \
+  X(rdma_bytes_sent,      "bytes sent from registered memory")                                \
+  X(rdma_bytes_received,  "bytes placed in registered memory")                                \
+  X(rdma_sends_completed, "transfers sent, whatever their status")                            \
+  X(rdma_receives_completed, "transfers received, whatever their status")                     \
+  X(rdma_waits,           "pump rounds in which the link took nothing")                       \
+  X(rdma_drop_right,      "data without the right to write: slot, key or peer is wrong")      \
+  X(rdma_drop_range,      "data outside its right: offset, length or more than was granted")  \
+  X(rdma_drop_control,    "grants, refusals or dones that answer nothing")
+// clang-format on
+
+enum class Counter : std::uint8_t {
+#define X(name, meaning) name,
+  VIADUCT_STARTX_COUNTERS(X)
+#undef X
+      count_
+};
+inline constexpr std::size_t kCounters = static_cast<std::size_t>(Counter::count_);
+
+struct CounterInfo {
+  std::string_view name, meaning;
+};
+inline constexpr std::array<CounterInfo, kCounters> kCounterInfo{{
+#define X(name, meaning) {#name, meaning},
+    VIADUCT_STARTX_COUNTERS(X)
+#undef X
+}};
+
+class Counters {
+ public:
+  void add(Counter c, std::uint64_t n = 1) { values_[static_cast<std::size_t>(c)] += n; }
+  std::uint64_t operator[](Counter c) const { return values_[static_cast<std::size_t>(c)]; }
+
+ private:
+  std::array<std::uint64_t, kCounters> values_{};
+};
+
+}  // namespace viaduct::startx

@@ -1,0 +1,168 @@
+#include "drivers/startx_emul/niu.hpp"
+
+#include <bit>
+
+#include "drivers/link/port.hpp"
+#include "drivers/link/sim_net.hpp"
+
+namespace viaduct::startx {
+
+namespace {
+
+using link::Incoming;
+using link::Lane;
+using link::SendStatus;
+using link::Verdict;
+
+// Packets of one queue that one poll sends at most, so that polls stay short.
+constexpr std::size_t kDrainBurst = 256;
+
+constexpr std::size_t kTagBytes = sizeof(std::uint32_t);
+
+constexpr Lane lane_of(Priority p) {
+  return p == Priority::high ? Lane::high : Lane::low;
+}
+
+// The counters of the mechanisms lie in the order pio high, pio low, queue high, queue low.
+constexpr Counter counter_of(Counter first, std::size_t mechanism, std::size_t priority) {
+  return static_cast<Counter>(static_cast<std::size_t>(first) + 2 * mechanism + priority);
+}
+static_assert(counter_of(Counter::pio_high_sent, 1, 1) == Counter::queue_low_sent);
+static_assert(counter_of(Counter::pio_high_received, 1, 1) == Counter::queue_low_received);
+
+std::size_t checked_depth(std::size_t depth) {
+  if (!std::has_single_bit(depth) || depth > kMostQueueDepth)
+    throw link::SetupError("a StarT-X queue cannot have " + std::to_string(depth) +
+                           " entries: queue_depth must be a power of two up to " +
+                           std::to_string(kMostQueueDepth));
+  return depth;
+}
+
+}  // namespace
+
+template <link::PacketDevice D>
+Niu<D>::Niu(Link& link, const NiuConfig& config)
+    : link_(link),
+      pio_{PacketQueue<Received>(checked_depth(config.queue_depth)),
+           PacketQueue<Received>(config.queue_depth)},
+      queue_{PacketQueue<Received>(config.queue_depth), PacketQueue<Received>(config.queue_depth)},
+      transmit_{PacketQueue<Outgoing>(config.queue_depth),
+                PacketQueue<Outgoing>(config.queue_depth)},
+      // Room for every peer to come and go once between two looks.
+      events_(std::bit_ceil(2 * link.config().max_peers)),
+      rdma_(link, config.rdma, counters_) {
+  link_.attach(link::Protocol::startx, this);
+}
+
+template <link::PacketDevice D>
+Niu<D>::~Niu() {
+  link_.attach(link::Protocol::startx, nullptr);
+}
+
+template <link::PacketDevice D>
+inline SendStatus Niu<D>::send(link::PeerId to, Priority priority, Mechanism mechanism,
+                               const Packet& packet, link::Urgency urgency, link::Time now) {
+  const std::size_t words = packet.words;
+  if (words - kMinWords > kMaxWords - kMinWords) return SendStatus::too_big;  // also for 0 and 1
+  const SendStatus status = link_.try_send(
+      to, lane_of(priority), packet.order,
+      message_type(mechanism == Mechanism::pio ? Kind::pio : Kind::queue), bytes_of(packet.tag),
+      {reinterpret_cast<const std::byte*>(packet.payload), words * sizeof packet.payload[0]},
+      urgency, now);
+  if (status == SendStatus::sent) [[likely]]
+    counters_.add(
+        counter_of(Counter::pio_high_sent, static_cast<std::size_t>(mechanism), index(priority)));
+  return status;
+}
+
+template <link::PacketDevice D>
+SendStatus Niu<D>::try_send(link::PeerId to, Priority priority, const Packet& packet,
+                            link::Time now) {
+  return send(to, priority, Mechanism::pio, packet, link::Urgency::now, now);
+}
+
+template <link::PacketDevice D>
+void Niu<D>::drain_queue(Priority priority, link::Time now) {
+  PacketQueue<Outgoing>& queue = transmit_[index(priority)];
+  for (std::size_t n = 0; n < kDrainBurst; ++n) {
+    const Outgoing* entry = queue.front();
+    if (entry == nullptr) return;
+    switch (send(entry->to, priority, Mechanism::queue, entry->packet, link::Urgency::batch, now)) {
+      case SendStatus::sent: break;
+      case SendStatus::try_again: return counters_.add(Counter::transmit_waits);
+      case SendStatus::too_big: counters_.add(Counter::drop_outgoing); break;
+      case SendStatus::peer_down: counters_.add(Counter::drop_peer_down); break;
+    }
+    queue.pop();
+  }
+}
+
+template <link::PacketDevice D>
+Verdict Niu<D>::on_message(const Incoming& message) {
+  if (message.kind > static_cast<std::uint8_t>(Kind::queue)) [[unlikely]] {
+    if (message.kind < kKinds) return rdma_.on_message(message);
+    counters_.add(Counter::drop_kind);
+    return Verdict::taken;
+  }
+  if (message.lane == Lane::bulk) [[unlikely]] {
+    counters_.add(Counter::drop_lane);
+    return Verdict::taken;
+  }
+  const std::size_t words = (message.bytes.size() - kTagBytes) / sizeof(std::uint32_t);
+  if (message.bytes.size() % sizeof(std::uint32_t) != 0 || words < kMinWords || words > kMaxWords)
+      [[unlikely]] {
+    counters_.add(Counter::drop_length);
+    return Verdict::taken;
+  }
+  const auto priority = static_cast<std::size_t>(message.lane);
+  Received* entry =
+      (message.kind == static_cast<std::uint8_t>(Kind::pio) ? pio_ : queue_)[priority].back();
+  if (entry == nullptr) [[unlikely]] {
+    counters_.add(Counter::receive_queue_full);
+    return Verdict::busy;
+  }
+  entry->from = message.from;
+  std::memcpy(&entry->tag, message.bytes.data(), kTagBytes);
+  entry->words = static_cast<std::uint8_t>(words);
+  entry->order = message.order;
+  std::memcpy(entry->payload, message.bytes.data() + kTagBytes, words * sizeof(std::uint32_t));
+  (message.kind == static_cast<std::uint8_t>(Kind::pio) ? pio_ : queue_)[priority].push();
+  counters_.add(counter_of(Counter::pio_high_received, message.kind, priority));
+  return Verdict::taken;
+}
+
+template <link::PacketDevice D>
+bool Niu<D>::next_event(Event& event) {
+  const Event* oldest = events_.front();
+  if (oldest == nullptr) return false;
+  event = *oldest;
+  events_.pop();
+  return true;
+}
+
+template <link::PacketDevice D>
+void Niu<D>::remember(const Event& event) {
+  if (events_.full()) {
+    events_.pop();
+    counters_.add(Counter::events_lost);
+  }
+  *events_.back() = event;
+  events_.push();
+}
+
+template <link::PacketDevice D>
+void Niu<D>::on_peer_up(link::PeerId peer, const link::Address& address) {
+  remember({Event::Kind::peer_up, peer, address, {}});
+}
+
+template <link::PacketDevice D>
+void Niu<D>::on_peer_down(link::PeerId peer, const link::Address& address,
+                          link::DownReason reason) {
+  rdma_.on_peer_down(peer);
+  remember({Event::Kind::peer_down, peer, address, reason});
+}
+
+template class Niu<link::Port>;
+template class Niu<link::SimPort>;
+
+}  // namespace viaduct::startx

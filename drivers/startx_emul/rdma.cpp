@@ -1,0 +1,422 @@
+#include "drivers/startx_emul/rdma.hpp"
+
+#include <algorithm>
+
+#include "drivers/link/port.hpp"
+#include "drivers/link/sim_net.hpp"
+
+namespace viaduct::startx {
+
+namespace {
+
+using link::Incoming;
+using link::Lane;
+using link::Order;
+using link::PeerId;
+using link::SendStatus;
+using link::Urgency;
+using link::Verdict;
+
+// How much one poll sends at most: long transfers must not keep it from receiving.
+constexpr std::size_t kPumpBytes = 64 * 1024;
+// Sends that one poll tries in vain before it leaves the others to the next one.
+constexpr std::size_t kVainTries = 32;
+
+const RdmaConfig& checked(const RdmaConfig& config) {
+  const auto demand = [](bool good, const char* name, std::size_t value, std::size_t most) {
+    if (!good)
+      throw link::SetupError("StarT-X RDMA cannot work with " + std::string(name) + " = " +
+                             std::to_string(value) + ": choose 1 to " + std::to_string(most));
+  };
+  demand(config.max_posted >= 1 && config.max_posted <= kMostPosted, "max_posted",
+         config.max_posted, kMostPosted);
+  demand(config.max_regions >= 1 && config.max_regions <= kMostRegions, "max_regions",
+         config.max_regions, kMostRegions);
+  demand(config.max_open >= 1 && config.max_open <= config.max_posted, "max_open", config.max_open,
+         config.max_posted);
+  return config;
+}
+
+}  // namespace
+
+template <link::PacketDevice D>
+Rdma<D>::Rdma(Link& link, const RdmaConfig& config, Counters& counters)
+    : link_(link),
+      counters_(counters),
+      max_open_(checked(config).max_open),
+      regions_(config.max_regions),
+      table_(config.max_posted),
+      random_(link.config().seed) {}
+
+template <link::PacketDevice D>
+bool Rdma<D>::peer_lives(PeerId peer) const {
+  return peer && link_.view(peer).address != link::Address{};
+}
+
+template <link::PacketDevice D>
+Started Rdma<D>::start(bool receiving, PeerId peer, std::uint32_t tag, const RegionBytes& bytes,
+                       Slot& slot) {
+  const auto memory = regions_.resolve(bytes);
+  if (!memory) return {RdmaStatus::bad_region, {}};
+  slot = table_.add(receiving);
+  if (slot == kNoSlot) return {RdmaStatus::no_room, {}};
+  regions_.use(bytes.region);
+  Transfer& t = table_[slot];
+  t.peer = peer;
+  t.tag = tag;
+  t.region = bytes.region;
+  t.memory = *memory;
+  t.length = bytes.length;
+  return {RdmaStatus::ok, table_.id(slot)};
+}
+
+template <link::PacketDevice D>
+Started Rdma<D>::post(PeerId from, std::uint32_t tag, RegionBytes into) {
+  if (from && !peer_lives(from)) return {RdmaStatus::peer_down, {}};
+  Slot slot;
+  const Started started = start(true, from, tag, into, slot);
+  if (started.status != RdmaStatus::ok) return started;
+  table_.enter(slot, TransferState::posted);
+  Request request;
+  if (table_.take_request(from, tag, request)) match(slot, request);
+  return started;
+}
+
+template <link::PacketDevice D>
+bool Rdma<D>::cancel(TransferId post) {
+  const Slot slot = table_.find(post, TransferState::posted);
+  if (slot == kNoSlot) return false;
+  regions_.release(table_[slot].region);
+  table_.move(slot, TransferState::free);
+  return true;
+}
+
+template <link::PacketDevice D>
+Started Rdma<D>::request(PeerId to, std::uint32_t tag, RegionBytes from, link::Time now) {
+  Slot slot;
+  Started started = start(false, to, tag, from, slot);
+  if (started.status != RdmaStatus::ok) return started;
+  const RequestMessage message{started.transfer.value, tag, from.length};
+  const SendStatus status =
+      link_.try_send(to, Lane::low, Order::ordered, message_type(Kind::rdma_request),
+                     bytes_of(message), {}, Urgency::now, now);
+  if (status != SendStatus::sent) {
+    regions_.release(from.region);
+    table_.enter(slot, TransferState::free);
+    return {status == SendStatus::peer_down ? RdmaStatus::peer_down : RdmaStatus::no_room, {}};
+  }
+  counters_.add(Counter::rdma_requests_sent);
+  table_.enter(slot, TransferState::asked);
+  return started;
+}
+
+template <link::PacketDevice D>
+Started Rdma<D>::grant(PeerId to, RegionBytes into, Right& right) {
+  if (!peer_lives(to)) return {RdmaStatus::peer_down, {}};
+  if (table_.open() >= max_open_) return {RdmaStatus::no_room, {}};
+  Slot slot;
+  const Started started = start(true, to, 0, into, slot);
+  if (started.status != RdmaStatus::ok) return started;
+  Transfer& t = table_[slot];
+  t.slot = slot;
+  t.key = static_cast<std::uint32_t>(random_());
+  right = {t.slot, t.key, t.length};
+  table_.enter(slot, TransferState::open);
+  return started;
+}
+
+template <link::PacketDevice D>
+Started Rdma<D>::write(PeerId to, const Right& right, RegionBytes from, link::Time) {
+  if (!peer_lives(to)) return {RdmaStatus::peer_down, {}};
+  if (from.length > right.length) return {RdmaStatus::too_long, {}};
+  Slot slot;
+  const Started started = start(false, to, 0, from, slot);
+  if (started.status != RdmaStatus::ok) return started;
+  table_[slot].slot = right.slot;
+  table_[slot].key = right.key;
+  table_.enter(slot, TransferState::sending);
+  return started;
+}
+
+template <link::PacketDevice D>
+bool Rdma<D>::next_completion(Completion& completion) {
+  const Slot slot = table_.complete().take_first(table_.data());
+  if (slot == kNoSlot) return false;
+  Transfer& t = table_[slot];
+  completion = {table_.id(slot), t.receiving, t.status, t.peer, t.moved};
+  t.taken = true;
+  table_.release_if_over(slot);
+  return true;
+}
+
+template <link::PacketDevice D>
+void Rdma<D>::complete(Slot slot, RdmaStatus status) {
+  Transfer& t = table_[slot];
+  t.status = status;
+  regions_.release(t.region);
+  counters_.add(t.receiving ? Counter::rdma_receives_completed : Counter::rdma_sends_completed);
+  table_.move(slot, TransferState::complete);
+}
+
+// ---- receiving -------------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+void Rdma<D>::match(Slot post, const Request& request) {
+  Transfer& t = table_[post];
+  // Left first: the lists of posts go by peer and tag, and anybody becomes somebody here.
+  table_.move(post, TransferState::matched);
+  t.peer = request.from;
+  t.by_request = true;
+  t.their_transfer = request.transfer;
+  if (request.length > t.length) {
+    complete(post, RdmaStatus::too_long);
+    table_.owe(post, Owed::refusal);
+    return;
+  }
+  t.length = request.length;
+  open_matched();
+}
+
+// With max_open = 1 two peers take turns: what the other has asked for is granted when our own
+// transfer to it is over. That one is under way and needs nothing more of us, so it will be.
+template <link::PacketDevice D>
+bool Rdma<D>::must_wait_for_own_transfer(const Transfer& t) {
+  if (max_open_ > 1) return false;
+  for (TransferList* list : {&table_.sending(), &table_.sent()})
+    for (Slot s = list->first(); s != kNoSlot; s = TransferList::after(table_.data(), s))
+      if (table_[s].peer == t.peer) return true;
+  return false;
+}
+
+// Both had granted when the other's grant came: the lower address sends first. Only the higher one
+// waits, and for data that is already under way, so no circle of waiting can close.
+template <link::PacketDevice D>
+bool Rdma<D>::must_let_peer_go_first(const Transfer& t) {
+  if (max_open_ > 1 || table_.open() == 0) return false;
+  const Transfer& receiving = table_[table_.first_open()];
+  return receiving.by_request && receiving.peer == t.peer &&
+         link_.view(t.peer).address < link_.device().address();
+}
+
+template <link::PacketDevice D>
+void Rdma<D>::open_matched() {
+  for (Slot slot = table_.matched().first(); slot != kNoSlot && table_.open() < max_open_;) {
+    const Slot next = TransferList::after(table_.data(), slot);
+    Transfer& t = table_[slot];
+    if (!must_wait_for_own_transfer(t)) {
+      t.slot = slot;
+      t.key = static_cast<std::uint32_t>(random_());
+      table_.move(slot, TransferState::open);
+      table_.owe(slot, Owed::grant);
+    }
+    slot = next;
+  }
+}
+
+template <link::PacketDevice D>
+Verdict Rdma<D>::on_message(const Incoming& message) {
+  const Kind kind{message.kind};
+  const bool data = kind == Kind::rdma_data || kind == Kind::rdma_last;
+  const Lane lane = data ? Lane::bulk : kind == Kind::rdma_request ? Lane::low : Lane::high;
+  if (message.lane != lane) {
+    counters_.add(Counter::drop_lane);
+    return Verdict::taken;
+  }
+  switch (kind) {
+    case Kind::rdma_request: return on_request(message);
+    case Kind::rdma_grant: on_grant(message); break;
+    case Kind::rdma_refuse: on_refuse(message); break;
+    case Kind::rdma_done: on_done(message); break;
+    default: on_data(message); break;
+  }
+  return Verdict::taken;
+}
+
+template <link::PacketDevice D>
+Verdict Rdma<D>::on_request(const Incoming& message) {
+  RequestMessage m;
+  if (!read_exactly(message.bytes, m)) {
+    counters_.add(Counter::drop_length);
+    return Verdict::taken;
+  }
+  const Request request{{}, message.from, m.tag, m.transfer, m.length};
+  const Slot post = table_.find_post(message.from, m.tag);
+  if (post == kNoSlot && !table_.add_request(request)) {
+    counters_.add(Counter::rdma_requests_busy);
+    return Verdict::busy;
+  }
+  counters_.add(Counter::rdma_requests_received);
+  if (post != kNoSlot) {
+    match(post, request);
+    pay(message.now);
+  }
+  return Verdict::taken;
+}
+
+template <link::PacketDevice D>
+void Rdma<D>::on_data(const Incoming& message) {
+  if (message.bytes.size() < sizeof(DataHead)) return counters_.add(Counter::drop_length);
+  DataHead head;
+  std::memcpy(&head, message.bytes.data(), sizeof head);
+  const std::span<const std::byte> bytes = message.bytes.subspan(sizeof head);
+
+  if (head.slot >= table_.size()) return counters_.add(Counter::rdma_drop_right);
+  Transfer& t = table_[head.slot];
+  if (t.state != TransferState::open || t.peer != message.from || t.key != head.key)
+    return counters_.add(Counter::rdma_drop_right);
+
+  const bool last = message.kind == static_cast<std::uint8_t>(Kind::rdma_last);
+  if (head.offset > t.length || bytes.size() > t.length - head.offset ||
+      bytes.size() > t.length - t.moved || (last && t.length_known))
+    return counters_.add(Counter::rdma_drop_range);
+  if (last) {
+    // The end may lie before the end of the right, but not before what has been placed.
+    if (head.offset + bytes.size() < t.moved + bytes.size())
+      return counters_.add(Counter::rdma_drop_range);
+    t.length = head.offset + bytes.size();
+    t.length_known = true;
+  }
+  if (!bytes.empty()) std::memcpy(t.memory + head.offset, bytes.data(), bytes.size());
+  t.moved += bytes.size();
+  t.their_transfer = head.transfer;
+  counters_.add(Counter::rdma_data_received);
+  counters_.add(Counter::rdma_bytes_received, bytes.size());
+  if (!t.length_known || t.moved < t.length) return;
+
+  complete(head.slot, RdmaStatus::ok);
+  table_.owe(head.slot, Owed::done);
+  open_matched();
+  pay(message.now);
+}
+
+template <link::PacketDevice D>
+SendStatus Rdma<D>::send_owed(const Transfer& t, link::Time now) {
+  const auto send = [&](Kind kind, std::span<const std::byte> bytes) {
+    return link_.try_send(t.peer, Lane::high, Order::ordered, message_type(kind), bytes, {},
+                          Urgency::now, now);
+  };
+  const RightMessage right{t.their_transfer, t.slot, t.key};
+  const RefuseMessage refusal{t.their_transfer};
+  switch (t.owed) {
+    case Owed::grant: return send(Kind::rdma_grant, bytes_of(right));
+    case Owed::done: return send(Kind::rdma_done, bytes_of(right));
+    case Owed::refusal: return send(Kind::rdma_refuse, bytes_of(refusal));
+    case Owed::nothing: break;
+  }
+  return SendStatus::sent;
+}
+
+template <link::PacketDevice D>
+void Rdma<D>::pay(link::Time now) {
+  std::size_t left = table_.owing().size(), vain = 0;
+  while (left-- > 0 && vain < kVainTries) {
+    const Slot slot = table_.owing().first();
+    const Owed what = table_[slot].owed;
+    const SendStatus status = send_owed(table_[slot], now);
+    table_.settle(slot);
+    if (status == SendStatus::try_again) {  // to the end of the queue: others may have room
+      table_.owe(slot, what);
+      ++vain;
+      continue;
+    }
+    if (status == SendStatus::sent && what == Owed::grant) counters_.add(Counter::rdma_grants_sent);
+    if (status == SendStatus::sent && what == Owed::refusal)
+      counters_.add(Counter::rdma_refusals_sent);
+    table_.release_if_over(slot);
+  }
+}
+
+// ---- sending ---------------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+void Rdma<D>::on_grant(const Incoming& message) {
+  RightMessage m;
+  if (!read_exactly(message.bytes, m)) return counters_.add(Counter::drop_length);
+  const Slot slot = table_.find({m.transfer}, TransferState::asked);
+  if (slot == kNoSlot || table_[slot].peer != message.from)
+    return counters_.add(Counter::rdma_drop_control);
+  table_[slot].slot = m.slot;
+  table_[slot].key = m.key;
+  table_.move(slot, TransferState::sending);
+}
+
+template <link::PacketDevice D>
+void Rdma<D>::on_refuse(const Incoming& message) {
+  RefuseMessage m;
+  if (!read_exactly(message.bytes, m)) return counters_.add(Counter::drop_length);
+  const Slot slot = table_.find({m.transfer}, TransferState::asked);
+  if (slot == kNoSlot || table_[slot].peer != message.from)
+    return counters_.add(Counter::rdma_drop_control);
+  complete(slot, RdmaStatus::too_long);
+}
+
+template <link::PacketDevice D>
+void Rdma<D>::on_done(const Incoming& message) {
+  RightMessage m;
+  if (!read_exactly(message.bytes, m)) return counters_.add(Counter::drop_length);
+  const Slot slot = table_.find({m.transfer}, TransferState::sent);
+  if (slot == kNoSlot || table_[slot].peer != message.from || table_[slot].slot != m.slot ||
+      table_[slot].key != m.key)
+    return counters_.add(Counter::rdma_drop_control);
+  complete(slot, RdmaStatus::ok);
+  open_matched();
+  pay(message.now);
+}
+
+template <link::PacketDevice D>
+std::optional<std::size_t> Rdma<D>::send_piece(Transfer& t, link::Time now) {
+  const std::size_t room = link_.max_message(t.peer);
+  if (room <= sizeof(DataHead) || must_let_peer_go_first(t)) return std::nullopt;
+  const auto size = static_cast<std::size_t>(
+      std::min<std::uint64_t>(room - sizeof(DataHead), t.length - t.moved));
+  const Kind kind = size == t.length - t.moved ? Kind::rdma_last : Kind::rdma_data;
+  const Slot slot = static_cast<Slot>(&t - table_.data());
+  const DataHead head{table_.id(slot).value, t.slot, t.key, t.moved};
+  const SendStatus status =
+      link_.try_send(t.peer, Lane::bulk, Order::unordered, message_type(kind), bytes_of(head),
+                     {t.memory + t.moved, size}, Urgency::batch, now);
+  if (status != SendStatus::sent) return std::nullopt;
+  t.moved += size;
+  counters_.add(Counter::rdma_data_sent);
+  counters_.add(Counter::rdma_bytes_sent, size);
+  // The last piece ends this even when nothing was left to send: an empty transfer is one piece.
+  if (kind == Kind::rdma_last) table_.move(slot, TransferState::sent);
+  return size;
+}
+
+// One piece of each transfer in turn, so that a short one does not wait for a long one.
+template <link::PacketDevice D>
+void Rdma<D>::pump(link::Time now) {
+  TransferList& sending = table_.sending();
+  std::size_t vain = 0;
+  for (std::size_t bytes = 0; bytes < kPumpBytes;) {
+    if (vain >= std::min(sending.size(), kVainTries)) break;
+    const Slot slot = sending.first();
+    const auto sent = send_piece(table_[slot], now);
+    if (table_[slot].state == TransferState::sending) table_.move(slot, TransferState::sending);
+    vain = sent ? 0 : vain + 1;
+    // A piece costs more than its bytes: small transfers must not make a poll long either.
+    bytes += sent ? *sent + 64 : 0;
+  }
+  if (vain > 0) counters_.add(Counter::rdma_waits);
+}
+
+// ---- both ------------------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+void Rdma<D>::on_peer_down(PeerId peer) {
+  table_.drop_requests(peer);
+  for (Slot slot = 0; slot < table_.size(); ++slot) {
+    Transfer& t = table_[slot];
+    if (t.state == TransferState::free || t.peer != peer) continue;
+    table_.settle(slot);
+    if (t.state != TransferState::complete) complete(slot, RdmaStatus::peer_down);
+    table_.release_if_over(slot);
+  }
+  open_matched();
+}
+
+template class Rdma<link::Port>;
+template class Rdma<link::SimPort>;
+
+}  // namespace viaduct::startx

@@ -1,0 +1,125 @@
+#include "drivers/startx_emul/transfer_table.hpp"
+
+namespace viaduct::startx {
+
+TransferTable::TransferTable(std::size_t most) : transfers_(2 * most), requests_(most) {
+  for (Slot slot = 0; slot < transfers_.size(); ++slot) {
+    transfers_[slot].receiving = slot >= most;
+    (slot < most ? free_sends_ : free_receives_).push_back(data(), slot);
+  }
+  for (Slot slot = 0; slot < most; ++slot) free_requests_.push_back(requests_.data(), slot);
+}
+
+TransferId TransferTable::id(Slot slot) const {
+  return {static_cast<std::uint32_t>(transfers_[slot].generation) << 16 | slot};
+}
+
+Slot TransferTable::find(TransferId id, TransferState state) const {
+  const Slot slot = id.value & 0xffff;
+  if (slot >= transfers_.size()) return kNoSlot;
+  const Transfer& t = transfers_[slot];
+  return t.state == state && t.generation == id.value >> 16 ? slot : kNoSlot;
+}
+
+TransferList& TransferTable::list_of(Slot slot) {
+  const Transfer& t = transfers_[slot];
+  switch (t.state) {
+    case TransferState::posted: return posts_[bucket(t.tag)];
+    case TransferState::matched: return matched_;
+    case TransferState::open: return open_;
+    case TransferState::asked: return asked_;
+    case TransferState::sending: return sending_;
+    case TransferState::sent: return sent_;
+    case TransferState::complete: return complete_;
+    case TransferState::free: break;
+  }
+  return t.receiving ? free_receives_ : free_sends_;
+}
+
+Slot TransferTable::add(bool receiving) {
+  const Slot slot = (receiving ? free_receives_ : free_sends_).take_first(data());
+  if (slot == kNoSlot) return kNoSlot;
+  const std::uint16_t before = transfers_[slot].generation;
+  transfers_[slot] = Transfer{};
+  Transfer& t = transfers_[slot];
+  t.generation = before == 0xffff ? 1 : before + 1;  // never 0: no name may be 0
+  t.receiving = receiving;
+  return slot;
+}
+
+void TransferTable::enter(Slot slot, TransferState first) {
+  transfers_[slot].state = first;
+  list_of(slot).push_back(data(), slot);
+}
+
+void TransferTable::move(Slot slot, TransferState next) {
+  list_of(slot).remove(data(), slot);
+  enter(slot, next);
+}
+
+void TransferTable::release_if_over(Slot slot) {
+  Transfer& t = transfers_[slot];
+  if (!t.taken || t.owed != Owed::nothing) return;
+  enter(slot, TransferState::free);
+}
+
+void TransferTable::owe(Slot slot, Owed what) {
+  Transfer& t = transfers_[slot];
+  if (t.owed == Owed::nothing) owing_.push_back(data(), slot);
+  t.owed = what;
+}
+
+void TransferTable::settle(Slot slot) {
+  Transfer& t = transfers_[slot];
+  if (t.owed == Owed::nothing) return;
+  t.owed = Owed::nothing;
+  owing_.remove(data(), slot);
+}
+
+Slot TransferTable::find_post(link::PeerId from, std::uint32_t tag) const {
+  const TransferList& posts = posts_[bucket(tag)];
+  for (Slot slot = posts.first(); slot != kNoSlot;
+       slot = TransferList::after(transfers_.data(), slot)) {
+    const Transfer& t = transfers_[slot];
+    if (t.tag == tag && (!t.peer || t.peer == from)) return slot;
+  }
+  return kNoSlot;
+}
+
+bool TransferTable::add_request(const Request& request) {
+  const Slot slot = free_requests_.take_first(requests_.data());
+  if (slot == kNoSlot) return false;
+  requests_[slot] = request;
+  waiting_[bucket(request.tag)].push_back(requests_.data(), slot);
+  return true;
+}
+
+bool TransferTable::take_request(link::PeerId from_or_anybody, std::uint32_t tag,
+                                 Request& request) {
+  RequestList& list = waiting_[bucket(tag)];
+  for (Slot slot = list.first(); slot != kNoSlot;
+       slot = RequestList::after(requests_.data(), slot)) {
+    const Request& r = requests_[slot];
+    if (r.tag != tag || (from_or_anybody && r.from != from_or_anybody)) continue;
+    request = r;
+    list.remove(requests_.data(), slot);
+    free_requests_.push_back(requests_.data(), slot);
+    return true;
+  }
+  return false;
+}
+
+void TransferTable::drop_requests(link::PeerId from) {
+  for (RequestList& list : waiting_) {
+    for (Slot slot = list.first(); slot != kNoSlot;) {
+      const Slot next = RequestList::after(requests_.data(), slot);
+      if (requests_[slot].from == from) {
+        list.remove(requests_.data(), slot);
+        free_requests_.push_back(requests_.data(), slot);
+      }
+      slot = next;
+    }
+  }
+}
+
+}  // namespace viaduct::startx
