@@ -2,6 +2,11 @@
 // port is opened.
 #pragma once
 
+#include <rte_cycles.h>
+
+#include <mutex>
+#include <vector>
+
 #include "drivers/link/types.hpp"
 
 namespace viaduct::link {
@@ -20,7 +25,26 @@ struct EalOptions {
 // and the remedy.
 void ensure_eal(const EalOptions& options);
 
+// The arguments ensure_eal would start EAL with, without the program's name: for tools that show or
+// compare them.
+std::vector<std::string> eal_arguments(const EalOptions& options);
+
+// Gives the calling thread a DPDK identity until it ends, so that it has mempool caches of its own.
+void register_thread();
+
+// Held while ports are opened and closed: DPDK's device lists and log have one user at a time.
+std::recursive_mutex& setup_lock();
+
+namespace detail {
+// Nanoseconds per TSC tick, times 2^32; set by ensure_eal.
+extern std::uint64_t tick_scale;
+}  // namespace detail
+
 // The present time from the TSC; EAL must be up.
-Time now();
+inline Time now() {
+  __extension__ using Wide = unsigned __int128;
+  return Time(Duration(
+      static_cast<Duration::rep>(static_cast<Wide>(rte_rdtsc()) * detail::tick_scale >> 32)));
+}
 
 }  // namespace viaduct::link

@@ -28,6 +28,12 @@ bool knob_switch(std::string_view name);  // on|off|1|0|yes|no
 // VIADUCT_* variables in the environment that no row of the table names: misspelt, most likely.
 std::vector<std::string> unknown_knobs();
 
+// VIADUCT_PORTS taken apart at the semicolons, {n} not yet expanded.
+std::vector<std::string> port_list();
+// The port of a local rank: the rank-th of the list, or the only one if that has {n} in it.
+// SetupError if there is none.
+std::string port_for_rank(unsigned rank);
+
 // LinkConfig from the environment; seed and incarnation from getrandom(2).
 LinkConfig link_config_from_environment();
 

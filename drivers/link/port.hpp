@@ -22,8 +22,6 @@ struct PortConfig {
   FaultSpec faults;        // added to the port's transmit side
 };
 
-class PortFaults;
-
 class Port {
  public:
   using Frame = rte_mbuf;
@@ -46,11 +44,13 @@ class Port {
 
   Frame* allocate() { return rte_pktmbuf_alloc(pool_); }
   std::uint16_t transmit(Frame** burst, std::uint16_t count) {
-    if (slow_path_) [[unlikely]] return transmit_slowly(burst, count);
+    if (slow_path_) [[unlikely]]
+      return transmit_slowly(burst, count);
     return rte_eth_tx_burst(port_, 0, burst, count);
   }
   std::uint16_t receive(Frame** burst, std::uint16_t count) {
-    if (slow_path_) [[unlikely]] return receive_slowly(burst, count);
+    if (slow_path_) [[unlikely]]
+      return receive_slowly(burst, count);
     return rte_eth_rx_burst(port_, 0, burst, count);
   }
 
@@ -68,17 +68,25 @@ class Port {
   }
 
  private:
-  Port() = default;
+  struct Parts;  // what the fast path does not touch
+
+  explicit Port(const PortConfig& config);
+  void attach();
+  void create_pool();
+  void start();
+  void prepare_slow_path(const FaultSpec& faults);
+  void close() noexcept;
+  void housekeeping();
   std::uint16_t transmit_slowly(Frame** burst, std::uint16_t count);
   std::uint16_t receive_slowly(Frame** burst, std::uint16_t count);
 
   rte_mempool* pool_ = nullptr;
   std::uint16_t port_ = 0;
   bool slow_path_ = false;
-  bool attached_ = false;  // we probed the device, so we remove it
+  std::uint32_t empty_polls_ = 1;  // until the next housekeeping
   std::size_t mtu_ = 0, receive_capacity_ = 0, pool_size_ = 0;
   Address address_;
-  std::unique_ptr<PortFaults> faults_;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace viaduct::link

@@ -1,0 +1,200 @@
+#include "drivers/link/eal.hpp"
+
+#include <pthread.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "drivers/link/knobs.hpp"
+#include "drivers/link/log_capture.hpp"
+#include "drivers/link/pci.hpp"
+
+namespace viaduct::link {
+
+std::uint64_t detail::tick_scale = 0;
+
+namespace {
+
+constexpr std::size_t kMiB = 1u << 20;
+
+// Bytes in free hugepages of the size EAL will use (it takes the largest first, and serves one pool
+// from one size).
+std::size_t free_hugepages() {
+  std::size_t most = 0;
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", ignored)) {
+    const std::string name = entry.path().filename();  // hugepages-2048kB
+    std::size_t kib = 0, count = 0;
+    constexpr std::string_view prefix = "hugepages-";
+    if (!name.starts_with(prefix)) continue;
+    std::from_chars(name.data() + prefix.size(), name.data() + name.size(), kib);
+    std::ifstream(entry.path() / "free_hugepages") >> count;
+    most = std::max(most, kib * 1024 * count);
+  }
+  return most;
+}
+
+bool use_hugepages(std::size_t memory) {
+  const std::string wish = knob_text("VIADUCT_MEMORY");
+  if (wish == "nohuge") return false;
+  if (wish != "auto" && wish != "huge")
+    throw SetupError("VIADUCT_MEMORY=" + wish +
+                     " is not auto, huge or nohuge; set it to one of these or unset it");
+  const std::size_t have = free_hugepages();
+  // Besides the frames EAL wants a little for itself.
+  const std::size_t want = memory + 16 * kMiB;
+  if (have >= want) return true;
+  if (wish == "auto") return false;
+  throw SetupError("too few hugepages: VIADUCT_MEMORY=huge needs " + std::to_string(want / kMiB) +
+                   " MiB and " + std::to_string(have / kMiB) +
+                   " MiB are free; run `sysctl -w vm.nr_hugepages=" +
+                   std::to_string((want + 2 * kMiB - 1) / (2 * kMiB)) +
+                   "` as root, or set VIADUCT_MEMORY=nohuge");
+}
+
+// "0@(0,1,4)": EAL's one lcore may run wherever this thread may run now.
+std::string lcore_map(const cpu_set_t& set) {
+  std::string cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus += (cpus.empty() ? "" : ",") + std::to_string(cpu);
+  return "0@(" + cpus + ")";
+}
+
+void append_words(std::vector<std::string>& to, const std::string& text) {
+  for (std::size_t at = 0; (at = text.find_first_not_of(' ', at)) != std::string::npos;) {
+    const auto end = std::min(text.find(' ', at), text.size());
+    to.push_back(text.substr(at, end - at));
+    at = end;
+  }
+}
+
+void set_tick_scale() {
+  detail::tick_scale = static_cast<std::uint64_t>(static_cast<long double>(1'000'000'000) *
+                                                  0x1p32L / rte_get_tsc_hz());
+}
+
+// The application's handlers must run on the application's threads: what EAL starts inherits a
+// mask in which every signal is blocked that is not a fault of the thread itself.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int fault : {SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGTRAP}) sigdelset(&all, fault);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+std::string remedy(const std::string& reason) {
+  if (reason.find("hugepage") != std::string::npos || reason.find("memory") != std::string::npos)
+    return "set VIADUCT_MEMORY=nohuge, or free memory";
+  if (!knob_text("VIADUCT_EAL").empty()) return "check VIADUCT_EAL";
+  return "run `viaduct-info` to see what this machine lacks";
+}
+
+void start(const std::vector<std::string>& arguments) {
+  // Never freed: EAL keeps pointers into its arguments.
+  auto* const words = new std::vector<std::string>(arguments);
+  words->insert(words->begin(), "viaduct");
+  auto* const argv = new std::vector<char*>;
+  for (auto& word : *words) argv->push_back(word.data());
+  argv->push_back(nullptr);
+
+  cpu_set_t affinity;
+  const bool affine = pthread_getaffinity_np(pthread_self(), sizeof affinity, &affinity) == 0;
+  const LogCapture log;
+  const int result = [&] {
+    const SignalsBlocked blocked;
+    return rte_eal_init(static_cast<int>(words->size()), argv->data());
+  }();
+  const int error = rte_errno;
+  if (affine) pthread_setaffinity_np(pthread_self(), sizeof affinity, &affinity);
+  if (result < 0) {
+    const std::string reason = log.reason(rte_strerror(error));
+    throw SetupError("DPDK does not start: " + reason + "; " + remedy(reason));
+  }
+  // With --no-shconf nothing is ever put into the runtime directory, but EAL makes it.
+  rmdir(rte_eal_get_runtime_dir());
+}
+
+}  // namespace
+
+std::recursive_mutex& setup_lock() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
+std::vector<std::string> eal_arguments(const EalOptions& options) {
+  std::vector<std::string> words{"--no-telemetry",
+                                 "--file-prefix=viaduct_" + std::to_string(getpid())};
+  if (options.pci_allow.empty()) {
+    words.emplace_back("--no-pci");
+  } else {
+    words.push_back("--allow=" + options.pci_allow);
+    for (const auto& port : port_list())
+      if (const auto address = pci_address(port); !address.empty() && address != options.pci_allow)
+        words.push_back("--allow=" + address);
+  }
+  if (use_hugepages(options.memory)) {
+    // Pages come from memfd, are taken as they are needed and go with the process.
+    words.emplace_back("--in-memory");
+  } else {
+    // Address space is reserved, pages are taken when touched: room for a few more ports is free.
+    const std::size_t mib = std::max<std::size_t>(256, options.memory / kMiB * 2 + 64);
+    words.insert(words.end(), {"--no-huge", "--no-shconf", "-m", std::to_string(mib)});
+  }
+  cpu_set_t set;
+  if (pthread_getaffinity_np(pthread_self(), sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+    words.push_back("--lcores=" + lcore_map(set));
+  append_words(words, knob_text("VIADUCT_EAL"));
+  return words;
+}
+
+void ensure_eal(const EalOptions& options) {
+  static std::string failure;  // EAL cannot be started twice, not even after a failure
+  const std::lock_guard lock(setup_lock());
+  if (detail::tick_scale != 0) return;
+  if (!failure.empty()) throw SetupError(failure);
+  // EAL has no question for this, and being asked to start twice it complains on stderr. It knows
+  // the TSC's frequency once it is up.
+  if (rte_get_tsc_hz() == 0) {
+    const auto arguments = eal_arguments(options);
+    try {
+      start(arguments);
+    } catch (const SetupError& error) {
+      failure = error.what();
+      throw;
+    }
+  }
+  set_tick_scale();
+}
+
+void register_thread() {
+  struct Registration {
+    bool ours = false;
+    Registration() {
+      // Fails when all lcore numbers are taken or the application uses DPDK's multi-process mode:
+      // the thread then works without caches, only more slowly.
+      if (rte_lcore_id() == LCORE_ID_ANY) ours = rte_thread_register() == 0;
+    }
+    ~Registration() {
+      if (ours) rte_thread_unregister();
+    }
+  };
+  static thread_local Registration registration;
+}
+
+}  // namespace viaduct::link

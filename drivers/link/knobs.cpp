@@ -1,0 +1,174 @@
+#include "drivers/link/knobs.hpp"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "drivers/link/frame.hpp"
+
+namespace viaduct::link {
+namespace {
+
+constexpr std::string_view kPrefix = "VIADUCT_";
+
+constexpr std::array kTable{
+    Knob{"VIADUCT_JOB", "0", "", "job key, a number or any text; only ports of one job talk"},
+    Knob{"VIADUCT_PORTS", "", "",
+         "ports of this host's ranks, separated by ';'; {n} becomes the local rank"},
+    Knob{"VIADUCT_FRAMES", "8191", "frames", "pool that a port sends from and receives into"},
+    Knob{"VIADUCT_MTU", "0", "bytes", "MTU to ask for; 0: what the device has"},
+    Knob{"VIADUCT_RX_DESCRIPTORS", "1024", "frames", "what a port can receive while not polled"},
+    Knob{"VIADUCT_MEMORY", "auto", "",
+         "huge: hugepages; nohuge: ordinary pages; auto: hugepages if enough are free"},
+    Knob{"VIADUCT_EAL", "", "", "further arguments for DPDK's EAL, separated by spaces"},
+    Knob{"VIADUCT_CHECKSUM", "on", "", "CRC32C of every frame; off must be off on both sides"},
+    Knob{"VIADUCT_ACK_DELAY_US", "10", "us", "longest wait of an acknowledgement for company"},
+    Knob{"VIADUCT_MIN_TIMEOUT_US", "20", "us", "floor of the measured retransmission timeout"},
+    Knob{"VIADUCT_DEAD_AFTER_MS", "5000", "ms", "silence that ends a peer"},
+    Knob{"VIADUCT_MAX_WINDOW", "256", "frames", "most frames in flight in one lane to one peer"},
+    Knob{"VIADUCT_FAULTS", "", "",
+         "faults on what a port sends, e.g. loss=1%,dup=0.1%,reorder=1%,corrupt=0.1%,seed=7"},
+    Knob{"VIADUCT_PCAP", "", "",
+         "file that every frame sent or received is written to; {pid} and {port} are filled in"},
+};
+
+const Knob& row(std::string_view name) {
+  const auto found = std::find_if(kTable.begin(), kTable.end(),
+                                  [&](const Knob& knob) { return knob.name == name; });
+  if (found == kTable.end())
+    throw SetupError("there is no knob " + std::string(name) +
+                     "; `viaduct-info --config` prints those there are");
+  return *found;
+}
+
+[[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view accepted) {
+  throw SetupError(std::string(name) + "=" + std::string(value) + " is not " +
+                   std::string(accepted) + "; set it to that or unset it");
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
+  return number;
+}
+
+// FNV-1a: every rank must get the same key from the same text, on any machine.
+std::uint64_t job_key(std::string_view text) {
+  if (const auto number = whole_number(text)) return *number;
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+std::uint64_t random_number() {
+  std::uint64_t value = 0;
+  while (value == 0) {
+    if (getrandom(&value, sizeof value, 0) != sizeof value && errno != EINTR)
+      throw SetupError(std::string("no random numbers: getrandom: ") + std::strerror(errno) +
+                       "; allow that system call (seccomp?)");
+  }
+  return value;
+}
+
+std::string expand(std::string_view text, std::string_view what, std::string_view with) {
+  std::string out(text);
+  for (std::size_t at = 0; (at = out.find(what, at)) != std::string::npos; at += with.size())
+    out.replace(at, what.size(), with);
+  return out;
+}
+
+}  // namespace
+
+std::span<const Knob> knobs() {
+  return kTable;
+}
+
+std::string knob_text(std::string_view name) {
+  const Knob& knob = row(name);
+  const char* value = std::getenv(std::string(name).c_str());
+  // Set to nothing is the same as not set: that is how a shell user takes a knob back.
+  return value == nullptr || *value == '\0' ? std::string(knob.default_value) : value;
+}
+
+std::uint64_t knob_number(std::string_view name, std::uint64_t least, std::uint64_t most) {
+  const std::string value = knob_text(name);
+  const auto number = whole_number(value);
+  if (!number || *number < least || *number > most)
+    refuse(name, value,
+           "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return *number;
+}
+
+bool knob_switch(std::string_view name) {
+  const std::string value = knob_text(name);
+  if (value == "on" || value == "1" || value == "yes") return true;
+  if (value == "off" || value == "0" || value == "no") return false;
+  refuse(name, value, "on or off");
+}
+
+std::vector<std::string> unknown_knobs() {
+  std::vector<std::string> unknown;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (!text.starts_with(kPrefix)) continue;
+    const auto name = text.substr(0, text.find('='));
+    if (std::none_of(kTable.begin(), kTable.end(),
+                     [&](const Knob& knob) { return knob.name == name; }))
+      unknown.emplace_back(name);
+  }
+  std::sort(unknown.begin(), unknown.end());
+  return unknown;
+}
+
+std::vector<std::string> port_list() {
+  std::vector<std::string> ports;
+  const std::string text = knob_text("VIADUCT_PORTS");
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find(';', at), text.size());
+    const auto first = text.find_first_not_of(" \t\n", at);
+    if (first < end)
+      ports.push_back(text.substr(first, text.find_last_not_of(" \t\n", end - 1) + 1 - first));
+    at = end + 1;
+  }
+  return ports;
+}
+
+std::string port_for_rank(unsigned rank) {
+  const auto ports = port_list();
+  if (ports.empty())
+    throw SetupError(
+        "this host has no ports: set VIADUCT_PORTS, for example "
+        "VIADUCT_PORTS='net_af_packet0,iface=p{n}' or '0000:3b:02.0;0000:3b:02.1'");
+  const bool pattern = ports.size() == 1 && ports[0].find("{n}") != std::string::npos;
+  if (!pattern && rank >= ports.size())
+    throw SetupError("VIADUCT_PORTS names " + std::to_string(ports.size()) +
+                     " ports, but local rank " + std::to_string(rank) +
+                     " needs one too; add ports (or use {n}) or start fewer ranks on this host");
+  return expand(ports[pattern ? 0 : rank], "{n}", std::to_string(rank));
+}
+
+LinkConfig link_config_from_environment() {
+  using std::chrono::microseconds;
+  using std::chrono::milliseconds;
+  LinkConfig config;
+  config.job_key = job_key(knob_text("VIADUCT_JOB"));
+  config.incarnation = random_number();
+  config.seed = random_number();
+  config.checksum = knob_switch("VIADUCT_CHECKSUM");
+  config.max_window =
+      static_cast<std::uint32_t>(knob_number("VIADUCT_MAX_WINDOW", config.idle_window, kMaxWindow));
+  config.ack_delay = microseconds(knob_number("VIADUCT_ACK_DELAY_US", 0, 1'000'000));
+  config.min_timeout = microseconds(knob_number("VIADUCT_MIN_TIMEOUT_US", 1, 1'000'000));
+  config.max_timeout = std::max(config.max_timeout, config.min_timeout);
+  config.dead_after = milliseconds(knob_number("VIADUCT_DEAD_AFTER_MS", 1, 3'600'000));
+  return config;
+}
+
+}  // namespace viaduct::link

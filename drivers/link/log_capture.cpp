@@ -1,0 +1,110 @@
+#include "drivers/link/log_capture.hpp"
+
+#include <rte_log.h>
+
+#include <cstdio>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace viaduct::link {
+namespace {
+
+// DPDK's own threads log too, and one of them may have fetched the stream just before a capture
+// ends. So there is one stream for the whole life of the process, and it is never closed; outside
+// of captures it passes on what still arrives.
+struct Store {
+  std::mutex mutex;
+  bool capturing = false;
+  std::string text;
+  std::FILE* stream = nullptr;
+};
+
+Store& store() {
+  static Store* const instance = new Store;  // never destroyed, for the reason above
+  return *instance;
+}
+
+ssize_t write_to_store(void*, const char* data, std::size_t size) {
+  Store& s = store();
+  const std::lock_guard lock(s.mutex);
+  if (!s.capturing) return static_cast<ssize_t>(std::fwrite(data, 1, size, stderr));
+  if (s.text.size() < 64 * 1024) s.text.append(data, size);
+  return static_cast<ssize_t>(size);
+}
+
+std::vector<std::string_view> lines(std::string_view text) {
+  std::vector<std::string_view> all;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    all.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return all;
+}
+
+// What EAL says at every start, or after the true reason, explains nothing.
+bool explains(std::string_view line) {
+  for (const auto noise :
+       {"Detected CPU", "Detected NUMA", "Detected static", "Detected shared", "Selected IOVA",
+        "Multi-process socket", "VFIO support", "No available", "No free", "Probe PCI",
+        "Failed to register mp action", "No DPDK runtime directory", "Failed to attach device on",
+        "Driver cannot attach the device", "Usage:", "Using memfd"})
+    if (line.find(noise) != std::string_view::npos) return false;
+  return line.find_first_not_of(" \t") != std::string_view::npos;
+}
+
+// "EAL: x", "eth_dev_start(): x" -> "x"
+std::string_view without_prefix(std::string_view line) {
+  if (line.starts_with("EAL: ")) line.remove_prefix(5);
+  const auto call = line.find("(): ");
+  if (call != std::string_view::npos && line.find(' ') > call) line.remove_prefix(call + 4);
+  while (line.ends_with(' ') || line.ends_with('.') || line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+}  // namespace
+
+LogCapture::LogCapture() : outer_(!store().capturing) {
+  if (!outer_) return;
+  Store& s = store();
+  if (s.stream == nullptr) {
+    cookie_io_functions_t io{};
+    io.write = write_to_store;
+    s.stream = fopencookie(nullptr, "w", io);
+    if (s.stream != nullptr) std::setvbuf(s.stream, nullptr, _IOLBF, 0);
+  }
+  // DPDK does not tell whether the application gave it a stream: ask for the stream with and
+  // without.
+  before_ = rte_log_get_stream();
+  rte_openlog_stream(nullptr);
+  had_own_stream_ = rte_log_get_stream() != before_;
+  const std::lock_guard lock(s.mutex);
+  s.text.clear();
+  s.capturing = s.stream != nullptr;
+  if (s.capturing) rte_openlog_stream(s.stream);
+}
+
+LogCapture::~LogCapture() {
+  if (!outer_) return;
+  rte_openlog_stream(had_own_stream_ ? before_ : nullptr);
+  Store& s = store();
+  const std::lock_guard lock(s.mutex);
+  s.capturing = false;
+}
+
+std::string LogCapture::reason(const std::string& otherwise) const {
+  Store& s = store();
+  const std::lock_guard lock(s.mutex);
+  std::string out;
+  int quoted = 0;
+  for (const auto line : lines(s.text)) {
+    if (!explains(line) || quoted == 3) continue;
+    if (quoted++ > 0) out += ", ";
+    out += without_prefix(line);
+  }
+  return out.empty() ? otherwise : out;
+}
+
+}  // namespace viaduct::link

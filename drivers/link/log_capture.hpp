@@ -1,0 +1,28 @@
+// Keeps DPDK's log to itself while something is being set up, so that success is silent and a
+// failure can quote the reason.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace viaduct::link {
+
+// Used under setup_lock() (eal.hpp). A capture inside another one reads the same text.
+class LogCapture {
+ public:
+  LogCapture();
+  ~LogCapture();  // DPDK logs to where it did before
+  LogCapture(const LogCapture&) = delete;
+  LogCapture& operator=(const LogCapture&) = delete;
+
+  // The captured lines that tell a reason, as one clause: "could not open AF_PACKET socket".
+  // `otherwise` when nothing was said.
+  std::string reason(const std::string& otherwise) const;
+
+ private:
+  bool outer_;  // no capture around this one
+  bool had_own_stream_ = false;
+  std::FILE* before_ = nullptr;
+};
+
+}  // namespace viaduct::link

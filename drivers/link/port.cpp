@@ -1,0 +1,347 @@
+#include "drivers/link/port.hpp"
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "drivers/link/device_queue.hpp"
+#include "drivers/link/eal.hpp"
+#include "drivers/link/interface.hpp"
+#include "drivers/link/knobs.hpp"
+#include "drivers/link/log_capture.hpp"
+#include "drivers/link/port_faults.hpp"
+#include "drivers/link/port_plan.hpp"
+
+namespace viaduct::link {
+namespace {
+
+using Meta = FrameMeta<rte_mbuf>;
+
+// DPDK wants the private area in whole units, and puts the data right behind it.
+constexpr std::uint16_t kPrivate = RTE_ALIGN(sizeof(Meta), RTE_MBUF_PRIV_ALIGN);
+static_assert(std::is_trivially_copyable_v<Meta> && std::is_trivially_destructible_v<Meta>,
+              "frames are taken from and returned to the pool without constructors");
+static_assert(alignof(Meta) <= RTE_MBUF_PRIV_ALIGN && sizeof(rte_mbuf) % alignof(Meta) == 0,
+              "the private area follows the mbuf");
+
+constexpr unsigned kCache = 256;  // frames a thread keeps to itself
+constexpr std::uint16_t kSendDescriptors = 1024;
+constexpr std::size_t kXdpRing = 2048;  // frames AF_XDP keeps for receiving, whatever is asked
+
+// Words in DPDK's log, and what a user does about them.
+struct Remedy {
+  std::string_view word, text;
+};
+constexpr Remedy kRemedies[] = {
+    {"failed to parse device",
+     "no driver of that name: write a PCI address, net_af_packet0,iface=eth1, "
+     "net_af_xdp0,iface=eth1 or net_memif0,role=server,socket=x, and see that DPDK's driver "
+     "package is installed"},
+    {"single-file", "set VIADUCT_EAL=--single-file-segments"},
+    {"multi-file", "set VIADUCT_EAL=--single-file-segments"},
+    {"mmap failed", "raise `ulimit -l`, grant CAP_IPC_LOCK or lower VIADUCT_RX_DESCRIPTORS"},
+    {"umem", "raise `ulimit -l`, grant CAP_IPC_LOCK or lower VIADUCT_FRAMES"},
+    {"not permitted",
+     "run as root or grant CAP_NET_RAW, CAP_NET_ADMIN, CAP_SYS_ADMIN and CAP_IPC_LOCK"},
+    {"Permission denied",
+     "run as root, or give this user the device (for VFIO: chown /dev/vfio/*)"},
+    {"VFIO", "see that `ls /dev/vfio` shows the function's IOMMU group and that this user owns it"},
+    {"busy", "close whoever has it or use another port"},
+    {"in use", "close whoever has it or use another port"},
+};
+
+std::string remedy(const std::string& reason, const std::string& otherwise) {
+  for (const auto& [word, text] : kRemedies)
+    if (reason.find(word) != std::string::npos) return std::string(text);
+  return otherwise;
+}
+
+// Drivers that move frames in memory or through a packet socket whose ring we sized: they do not
+// look at the MTU that a port is configured with, and refuse jumbo ones only by default.
+bool ignores_mtu(PortKind kind, std::string_view driver) {
+  return kind == PortKind::memif || kind == PortKind::af_packet || driver == "net_ring" ||
+         driver == "net_null";
+}
+
+// Independent causes of the same fault.
+double either(double a, double b) {
+  return 1 - (1 - a) * (1 - b);
+}
+
+FaultSpec combined(const FaultSpec& a, const FaultSpec& b) {
+  return {either(a.loss, b.loss),         either(a.duplicate, b.duplicate),
+          either(a.reorder, b.reorder),   either(a.corrupt, b.corrupt),
+          either(a.truncate, b.truncate), a.any() ? a.seed : b.seed};
+}
+
+std::string recording_path(std::string path, const std::string& port) {
+  const std::pair<std::string_view, std::string> values[] = {{"{pid}", std::to_string(getpid())},
+                                                             {"{port}", port}};
+  for (const auto& [word, value] : values)
+    for (std::size_t at = 0; (at = path.find(word, at)) != std::string::npos; at += value.size())
+      path.replace(at, word.size(), value);
+  return path;
+}
+
+// Frames that arrived and nobody took go back to where they came from.
+void drain(std::uint16_t port) {
+  rte_mbuf* burst[32];
+  for (int round = 0; round < 4096; ++round) {
+    const std::uint16_t got = rte_eth_rx_burst(port, 0, burst, 32);
+    if (got == 0) return;
+    rte_pktmbuf_free_bulk(burst, got);
+  }
+}
+
+// On a loop-back device another port may still hold frames of this pool: they must find it when
+// they are freed. Such a pool waits here until a later port closes.
+void free_when_full(rte_mempool* pool) {
+  static std::vector<rte_mempool*> waiting;
+  waiting.push_back(pool);
+  std::erase_if(waiting, [](rte_mempool* candidate) {
+    if (rte_mempool_full(candidate) == 0) return false;
+    rte_mempool_free(candidate);
+    return true;
+  });
+}
+
+}  // namespace
+
+struct Port::Parts {
+  PortPlan plan;
+  LogCapture* log = nullptr;  // while the port is being opened
+  InterfaceClaim claim;
+  bool attached = false;  // we probed the device, so we remove it
+  bool found = false;     // port_ is valid
+  bool started = false;
+  std::uint64_t owner = 0;
+  std::string driver;
+  std::unique_ptr<PcapWriter> recording;
+  DeviceQueue queue;
+  std::unique_ptr<PortFaults> faults;
+
+  [[noreturn]] void refuse(const std::string& what, int error, const std::string& otherwise) const {
+    const std::string reason = log->reason(rte_strerror(error < 0 ? -error : error));
+    throw SetupError("cannot open port " + plan.asked + ": " + what + ": " + reason + "; " +
+                     remedy(reason, otherwise));
+  }
+};
+
+std::unique_ptr<Port> Port::open(const PortConfig& config) {
+  return std::unique_ptr<Port>(new Port(config));
+}
+
+Port::Port(const PortConfig& config) : parts_(std::make_unique<Parts>()) {
+  Parts& p = *parts_;
+  p.plan = plan_port(config);
+  if (!p.plan.interface.empty()) p.claim = InterfaceClaim(p.plan.asked, p.plan.interface);
+  const std::size_t frame = sizeof(rte_mbuf) + kPrivate + RTE_PKTMBUF_HEADROOM +
+                            std::max(p.plan.data_room, frame_room(p.plan.mtu)) + 128;
+  ensure_eal({p.plan.pci, p.plan.frames * frame + (16u << 20)});
+
+  const std::lock_guard lock(setup_lock());
+  LogCapture log;
+  p.log = &log;
+  register_thread();
+  try {
+    attach();
+    create_pool();
+    start();
+    prepare_slow_path(config.faults);
+  } catch (...) {
+    close();
+    throw;
+  }
+  p.log = nullptr;
+}
+
+// Finds the ethdev, probing the device unless the application did, and claims it.
+void Port::attach() {
+  Parts& p = *parts_;
+  const PortPlan& plan = p.plan;
+  if (plan.kind == PortKind::existing) {
+    const bool number = plan.name.find_first_not_of("0123456789") == std::string::npos;
+    if (number) port_ = static_cast<std::uint16_t>(std::strtoul(plan.name.c_str(), nullptr, 10));
+    if (plan.name.empty() ||
+        (number ? !rte_eth_dev_is_valid_port(port_)
+                : rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) != 0))
+      throw SetupError("cannot open port " + plan.asked +
+                       ": this process has no such ethdev; create it first (for example with "
+                       "rte_eth_from_rings) or name a device instead");
+  } else {
+    if (rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) == 0)
+      throw SetupError("cannot open port " + plan.asked + ": it is busy, this process has " +
+                       plan.name + " open already; use another name, or port:" + plan.name +
+                       " for one that you created and that nobody uses");
+    if (plan.kind == PortKind::pci && rte_eal_has_pci() == 0)
+      throw SetupError("cannot open port " + plan.asked +
+                       ": DPDK was started without the PCI bus; open the PCI port first or name it "
+                       "in VIADUCT_PORTS");
+    const int result = rte_dev_probe(plan.devargs.c_str());
+    if (result != 0)
+      p.refuse("DPDK does not take it", result,
+               "run `viaduct-info` to see what this machine lacks");
+    p.attached = true;
+    if (rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) != 0)
+      throw SetupError("cannot open port " + plan.asked +
+                       ": it is a device but not a network port; name a network device");
+  }
+  rte_eth_dev_owner owner{};
+  rte_eth_dev_owner_new(&owner.id);
+  std::strcpy(owner.name, "viaduct");
+  if (const int result = rte_eth_dev_owner_set(port_, &owner); result != 0)
+    p.refuse("it is busy, somebody in this process owns it", result,
+             "close that port or use another");
+  p.owner = owner.id;
+  p.found = true;
+}
+
+void Port::create_pool() {
+  Parts& p = *parts_;
+  static std::atomic<unsigned> serial{0};
+  rte_eth_dev_info info{};
+  if (const int result = rte_eth_dev_info_get(port_, &info); result != 0)
+    p.refuse("its limits are unknown", result, "use another driver");
+  p.driver = info.driver_name;
+  mtu_ = p.plan.mtu;
+  if (mtu_ == 0) {
+    std::uint16_t has = RTE_ETHER_MTU;
+    rte_eth_dev_get_mtu(port_, &has);
+    mtu_ = has;
+  }
+  const std::size_t held = p.plan.kind == PortKind::af_xdp ? kXdpRing : p.plan.descriptors;
+  if (p.plan.frames < held + 2 * kCache)
+    throw SetupError("cannot open port " + p.plan.asked + ": " + std::to_string(p.plan.frames) +
+                     " frames are too few, its receive queue alone may hold " +
+                     std::to_string(held) + "; set VIADUCT_FRAMES to " +
+                     std::to_string(held + 2 * kCache) + " or more");
+  const std::size_t room = std::max(p.plan.data_room, frame_room(mtu_)) + RTE_PKTMBUF_HEADROOM;
+  const std::string name = "viaduct_" + std::to_string(serial++);
+  const int socket = rte_eal_has_hugepages() != 0 ? rte_eth_dev_socket_id(port_) : SOCKET_ID_ANY;
+  pool_ = rte_pktmbuf_pool_create(name.c_str(), static_cast<unsigned>(p.plan.frames), kCache,
+                                  kPrivate, static_cast<std::uint16_t>(room), socket);
+  if (pool_ == nullptr)
+    throw SetupError(
+        "cannot open port " + p.plan.asked + ": no memory for " + std::to_string(p.plan.frames) +
+        " frames of " + std::to_string(room) + " bytes (" + rte_strerror(rte_errno) + "); " +
+        (rte_eal_has_hugepages() != 0
+             ? "raise `sysctl vm.nr_hugepages`, set VIADUCT_MEMORY=nohuge"
+             : "start DPDK with more memory (its option -m, in VIADUCT_EAL if viaduct starts it)") +
+        " or lower VIADUCT_FRAMES");
+  pool_size_ = p.plan.frames;
+}
+
+void Port::start() {
+  Parts& p = *parts_;
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(port_, &info);
+  rte_eth_conf conf{};
+  if (!ignores_mtu(p.plan.kind, p.driver)) {
+    if (info.max_mtu != 0 && mtu_ > info.max_mtu)
+      throw SetupError("cannot open port " + p.plan.asked + ": MTU " + std::to_string(mtu_) +
+                       " is larger than its driver's " + std::to_string(info.max_mtu) +
+                       "; set VIADUCT_MTU=" + std::to_string(info.max_mtu) + " or less");
+    conf.rxmode.mtu = static_cast<std::uint32_t>(mtu_);
+  }
+  if (const int result = rte_eth_dev_configure(port_, 1, 1, &conf); result != 0)
+    p.refuse(result == -EBUSY ? "it is busy, somebody has started it already"
+                              : "its driver refuses one queue pair of MTU " + std::to_string(mtu_),
+             result,
+             result == -EBUSY ? "call rte_eth_dev_stop on it first"
+                              : "set VIADUCT_MTU to what its network carries");
+  auto receive = static_cast<std::uint16_t>(p.plan.descriptors);
+  std::uint16_t send = kSendDescriptors;
+  rte_eth_dev_adjust_nb_rx_tx_desc(port_, &receive, &send);
+  const auto socket = static_cast<unsigned>(std::max(0, rte_eth_dev_socket_id(port_)));
+  if (const int result = rte_eth_rx_queue_setup(port_, 0, receive, socket, nullptr, pool_))
+    p.refuse("no receive queue", result, "change VIADUCT_RX_DESCRIPTORS or VIADUCT_MTU");
+  if (const int result = rte_eth_tx_queue_setup(port_, 0, send, socket, nullptr))
+    p.refuse("no transmit queue", result, "use another driver");
+  if (const int result = rte_eth_dev_start(port_))
+    p.refuse("it does not start", result, "run `viaduct-info` to see what this machine lacks");
+  p.started = true;
+  receive_capacity_ = p.plan.receive_capacity != 0 ? p.plan.receive_capacity : receive;
+
+  rte_ether_addr mac{};
+  if (const int result = rte_eth_macaddr_get(port_, &mac))
+    p.refuse("it has no address", result, "use another driver");
+  std::copy(std::begin(mac.addr_bytes), std::end(mac.addr_bytes), address_.bytes.begin());
+}
+
+void Port::prepare_slow_path(const FaultSpec& faults) {
+  Parts& p = *parts_;
+  if (std::string path = knob_text("VIADUCT_PCAP"); !path.empty())
+    p.recording = std::make_unique<PcapWriter>(recording_path(std::move(path), p.plan.name));
+  p.queue = DeviceQueue(port_, p.recording.get());
+  const FaultSpec both = combined(faults, FaultSpec::parse(knob_text("VIADUCT_FAULTS")));
+  if (both.any()) p.faults = std::make_unique<PortFaults>(both, pool_);
+  slow_path_ = p.faults != nullptr || p.recording != nullptr;
+}
+
+Port::~Port() {
+  close();
+}
+
+// Also of a port that was opened only in part.
+void Port::close() noexcept {
+  Parts& p = *parts_;
+  const std::lock_guard lock(setup_lock());
+  const LogCapture log;
+  p.faults.reset();
+  if (p.found) {
+    rte_eth_dev_info info{};
+    const bool known = rte_eth_dev_info_get(port_, &info) == 0;
+    if (p.started) {
+      drain(port_);
+      rte_eth_dev_stop(port_);
+    }
+    rte_eth_dev_owner_delete(p.owner);
+    if (p.attached) {
+      rte_eth_dev_close(port_);
+      if (known && info.device != nullptr) rte_dev_remove(info.device);
+    }
+  }
+  if (pool_ != nullptr) free_when_full(pool_);
+  pool_ = nullptr;
+}
+
+std::uint16_t Port::transmit_slowly(Frame** burst, std::uint16_t count) {
+  Parts& p = *parts_;
+  return p.faults ? p.faults->transmit(burst, count, p.queue) : p.queue.transmit(burst, count);
+}
+
+std::uint16_t Port::receive_slowly(Frame** burst, std::uint16_t count) {
+  Parts& p = *parts_;
+  if (p.faults) p.faults->poll(p.queue);
+  const std::uint16_t received = p.queue.receive(burst, count);
+  if (received == 0 && --empty_polls_ == 0) housekeeping();
+  return received;
+}
+
+void Port::housekeeping() {}
+
+std::string Port::driver() const {
+  return parts_->driver;
+}
+
+bool Port::link_up() const {
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+std::size_t Port::frames_in_use() const {
+  return rte_mempool_in_use_count(pool_);
+}
+
+const FaultCounts* Port::fault_counts() const {
+  return parts_->faults ? &parts_->faults->counts() : nullptr;
+}
+
+}  // namespace viaduct::link

@@ -1,0 +1,44 @@
+// What a port's devargs ask for, checked against this machine and completed with the defaults that
+// suit the driver, before DPDK is bothered with them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "drivers/link/types.hpp"
+
+namespace viaduct::link {
+
+struct PortConfig;
+
+enum class PortKind : std::uint8_t { existing, pci, memif, af_packet, af_xdp, other };
+
+struct PortPlan {
+  std::string asked;    // what the user wrote, for messages
+  std::string name;     // the ethdev's name (or, for "port:", its name or number)
+  std::string devargs;  // for rte_dev_probe
+  PortKind kind = PortKind::other;
+  std::string pci;                   // PCI address, or empty
+  std::string interface;             // the kernel's network interface behind it, or empty
+  std::size_t mtu = 0;               // 0: ask the device
+  bool mtu_asked = false;            // by the user, so that less is an error
+  std::size_t frames = 0;            // in the pool
+  std::size_t descriptors = 0;       // in the receive queue
+  std::size_t data_room = 0;         // least room for data in a frame, beyond what the MTU needs
+  std::size_t receive_capacity = 0;  // 0: the receive queue's descriptors
+};
+
+// The value of `key` in "name,key=value,...".
+std::optional<std::string> devarg(std::string_view devargs, std::string_view key);
+// `devargs` with key=value, unless it has the key already.
+std::string with_default(std::string devargs, std::string_view key, std::string_view value);
+// `devargs` with key=value whatever it had.
+std::string with_devarg(std::string_view devargs, std::string_view key, std::string_view value);
+
+// SetupError when the machine cannot do it.
+PortPlan plan_port(const PortConfig& config);
+
+// Bytes a frame's buffer must hold for this MTU.
+std::size_t frame_room(std::size_t mtu);
+
+}  // namespace viaduct::link
