@@ -139,7 +139,7 @@ class Link {
   void ack_later(Peer* peer, Time now);
   Duration ack_delay(const Peer* peer) const;
   void send_due_acks(Time now);
-  bool send_ack(Peer* peer, std::uint8_t flags);
+  bool send_ack(Peer* peer, std::uint8_t flags, Time now);
   Duration timeout(const Peer* peer, const Send& flow) const;
   Time next_deadline(const Peer* peer) const;
   void run_timers(Time now);

@@ -78,7 +78,7 @@ struct Peer {
   FrameHeader header{};  // what is the same in each frame to this peer
   std::uint32_t local_token = 0;
   std::uint64_t incarnation = 0;  // the peer's; 0: not known
-  std::uint32_t successor = 0;    // slot + 1 of a new incarnation that is still answering
+  PeerId successor;               // a new incarnation of it that is still answering
   std::uint32_t greetings = 0;    // hellos or welcomes sent in this handshake
   Time handshake_at{};            // when to send the next one
   Time greeted_at{};              // when the last one was sent

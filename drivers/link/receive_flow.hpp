@@ -32,7 +32,7 @@ class ReceiveFlow {
     return has(sequence) ? Arrival::duplicate : Arrival::out_of_order;
   }
   void arrived(std::uint32_t sequence, Time now) {
-    last_arrival_ = now;
+    last_active_ = now;
     if (unacknowledged_++ == 0) unacknowledged_since_ = now;
     if (sequence != expected_) {
       set(sequence);
@@ -83,14 +83,15 @@ class ReceiveFlow {
     extend();
     return shrunk;
   }
-  void grow(std::uint32_t by) {
+  void grow(std::uint32_t by, Time now) {
+    last_active_ = now;
     window_ += by;
     extend();
   }
   // Takes back the credit lent beyond the base window if the peer has let its lease run out.
   // Returns what became free.
   std::uint32_t reclaim(Time now) {
-    if (window_ <= base_window_ || !held_.empty() || now - last_arrival_ < kReclaimAfter) return 0;
+    if (window_ <= base_window_ || !held_.empty() || now - last_active_ < kReclaimAfter) return 0;
     const std::uint32_t freed = window_ - base_window_;
     window_ = base_window_;
     limit_ = advertised_ = consumed_ + base_window_;
@@ -112,8 +113,9 @@ class ReceiveFlow {
     // A gap can only be described by an ack frame: see Link::send_ack.
     if (!has_gap()) ack_at_once = false;
   }
-  void acknowledged_fully() {
+  void acknowledged_fully(Time now) {
     acknowledged();
+    last_active_ = now;  // what credit it told of is good for a whole lease
     ack_at_once = false;
   }
   // Fills words with what has arrived beyond expected(); returns how many are in use.
@@ -156,7 +158,7 @@ class ReceiveFlow {
   std::uint32_t limit_ = 0, advertised_ = 0;
   std::uint32_t window_ = 0, base_window_ = 0;
   std::uint32_t unacknowledged_ = 0;
-  Time last_arrival_{}, unacknowledged_since_{};
+  Time last_active_{}, unacknowledged_since_{};
   std::array<std::uint64_t, kBitmapWords> bits_{};
 };
 

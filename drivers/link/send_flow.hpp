@@ -99,6 +99,7 @@ class SendFlow {
       limit_ = a.limit;
       result.more_credit = true;
       timeouts_ = 0;
+      last_active_ = now;
     }
     while (!in_flight_.empty() &&
            sequence_before(Device::meta(in_flight_.front()).tx.sequence, a.ack))

@@ -9,7 +9,7 @@
 namespace viaduct::link {
 
 inline constexpr std::size_t kMaxHalfOpen = 64;
-inline constexpr std::uint32_t kFullSizeWelcomes = 3;  // then we say that they do not get through
+inline constexpr std::uint32_t kFullSizeWelcomes = 16;  // lost in a row: it is their size
 inline constexpr Duration kFirstGreetingInterval = std::chrono::milliseconds{1};
 
 template <PacketDevice D>
@@ -24,7 +24,7 @@ template <PacketDevice D>
 void Link<D>::send_handshake(Peer* p, FrameType type, bool full_size, std::uint8_t flags,
                              Time now) {
   if (type != FrameType::confirm) {
-    const auto doublings = std::min(p->greetings++, 6u);
+    const auto doublings = std::min(p->greetings++, 5u);
     p->greeted_at = now;
     p->handshake_at = now + kFirstGreetingInterval * (1u << doublings);
     timers_.set_no_later(p, p->handshake_at);
@@ -109,10 +109,9 @@ void Link<D>::receive_hello(const Address& from, const Handshake& hello, Time no
   Peer* p = known == by_address_.end() ? nullptr : peers_[known->second].get();
   Peer* mapped = p;
   if (p && p->up() && !same_life(p)) {  // a later life of a peer that is up, or a replay
-    Peer* next = p->successor != 0 ? peers_[p->successor - 1].get() : nullptr;
+    Peer* next = find(p->successor);
     if (next && !same_life(next)) {
       destroy(next);
-      p->successor = 0;
       next = nullptr;
     }
     p = next;
@@ -122,7 +121,7 @@ void Link<D>::receive_hello(const Address& from, const Handshake& hello, Time no
     if (!p) return drop(Counter::drop_peers_full);
     p->last_heard = now;
     if (mapped)
-      mapped->successor = (p->id.value & 0xffff) + 1;
+      mapped->successor = p->id;
     else
       by_address_[address_key(from)] = p->id.value & 0xffff;
   } else if (!p->up()) {
@@ -191,7 +190,7 @@ void Link<D>::bring_up(Peer* p, Time now) {
   const auto known = by_address_.find(address_key(p->address));
   if (known != by_address_.end() && known->second != slot) {
     Peer* earlier = peers_[known->second].get();
-    earlier->successor = 0;
+    earlier->successor = PeerId{};
     forget(earlier, DownReason::restarted);
   }
   by_address_[address_key(p->address)] = slot;

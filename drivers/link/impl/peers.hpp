@@ -134,7 +134,7 @@ void Link<D>::forget(Peer* p, DownReason reason) {
   const PeerId id = p->id;
   const Address address = p->address;
   const bool tell = p->announced || !p->never_owned;
-  if (p->successor != 0) destroy(peers_[p->successor - 1].get());
+  if (Peer* next = find(p->successor)) destroy(next);
   const auto known = by_address_.find(address_key(address));
   if (known != by_address_.end() && known->second == (id.value & 0xffff)) by_address_.erase(known);
   destroy(p);

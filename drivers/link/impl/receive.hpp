@@ -242,7 +242,7 @@ void Link<D>::want_credit(Peer* p, Lane lane, Time now) {
   if (by == 0) return;
   if (flow.window() == flow.base_window()) ++pool.borrowers;
   pool.lent += by;
-  flow.grow(by);
+  flow.grow(by, now);
 }
 
 // Looks at a few peers, round robin, whose lease may have run out.

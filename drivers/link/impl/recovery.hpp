@@ -107,7 +107,7 @@ void Link<D>::send_due_acks(Time now) {
       acking_.add(p);
       return;
     }
-    if (!send_ack(p, 0)) {  // no frame: next poll
+    if (!send_ack(p, 0, now)) {  // no frame: next poll
       p->ack_at = now;
       acking_.add_front(p);
       return;
@@ -116,7 +116,7 @@ void Link<D>::send_due_acks(Time now) {
 }
 
 template <PacketDevice D>
-bool Link<D>::send_ack(Peer* p, std::uint8_t flags) {
+bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
   Frame* f = new_control_frame();
   if (!f) return false;
   std::byte* const payload = D::bytes(f) + kFrameHeader;
@@ -135,7 +135,7 @@ bool Link<D>::send_ack(Peer* p, std::uint8_t flags) {
     std::memcpy(to, &block, sizeof(block));
     std::memcpy(to + sizeof(block), bitmap, block.words * sizeof(std::uint64_t));
     to += sizeof(block) + block.words * sizeof(std::uint64_t);
-    r.acknowledged_fully();
+    r.acknowledged_fully(now);
   }
   const auto length = static_cast<std::size_t>(to - payload);
   D::set_length(f, kFrameHeader + length);
@@ -227,7 +227,7 @@ void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
 // Asks for an answer, whatever it is; says which lanes wait for credit.
 template <PacketDevice D>
 void Link<D>::question(Peer* p, Time now) {
-  if (!send_ack(p, kFlagAnswer)) return;
+  if (!send_ack(p, kFlagAnswer, now)) return;
   p->asked_at = now;
   if (p->unanswered < UINT32_MAX) ++p->unanswered;
 }
