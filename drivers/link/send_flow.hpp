@@ -31,7 +31,9 @@ class SendFlow {
   using Frame = typename Device::Frame;
   using List = FrameList<Device, &FrameMeta<Frame>::tx>;
 
-  void start(std::uint32_t sequence) { next_ = unacknowledged_ = limit_ = sequence; }
+  void start(std::uint32_t sequence) { first_ = next_ = limit_ = sequence; }
+  // What the handshake tells the peer, also when it is told again after frames have gone.
+  std::uint32_t first_sequence() const { return first_; }
   // The peer's handshake: `window` frames may always be sent.
   void grant(std::uint32_t window) {
     base_window_ = window;
@@ -104,7 +106,6 @@ class SendFlow {
     while (!in_flight_.empty() &&
            sequence_before(Device::meta(in_flight_.front()).tx.sequence, a.ack))
       settle(in_flight_.pop_front(), now, rtt, result);
-    if (sequence_before(unacknowledged_, a.ack)) unacknowledged_ = a.ack;
     if (a.words != 0) settle_selected(a, now, rtt, result);
     if (result.freed != 0) {
       timeouts_ = 0;
@@ -179,7 +180,7 @@ class SendFlow {
   }
 
   List backlog_, in_flight_;
-  std::uint32_t next_ = 0, unacknowledged_ = 0, limit_ = 0, base_window_ = 0;
+  std::uint32_t first_ = 0, next_ = 0, limit_ = 0, base_window_ = 0;
   std::uint32_t highest_settled_ = 0;  // one past the highest number acknowledged
   std::uint32_t timeouts_ = 0;         // since the last progress
   bool any_settled_ = false, short_of_credit_ = false;

@@ -46,7 +46,7 @@ void Link<D>::send_handshake(Peer* p, FrameType type, bool full_size, std::uint8
   body.connection = p->id.value;
   body.token = p->local_token;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    body.sequence[lane] = p->send[lane].next_sequence();
+    body.sequence[lane] = p->send[lane].first_sequence();
     body.window[lane] = static_cast<std::uint16_t>(p->receive[lane].base_window());
   }
   body.mtu = static_cast<std::uint16_t>(std::min<std::size_t>(device_.mtu(), UINT16_MAX));
