@@ -1,0 +1,45 @@
+#!/bin/bash
+# viaduct-info on this machine, as its users meet it. Prints TAP. Argument: the program.
+set -u
+info=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+count=0
+failures=0
+unset "${!VIADUCT_@}"
+
+# says STATUS PATTERN COMMAND...: exit status and a line (extended regular expression) of its output.
+says() {
+  local status=$1 pattern=$2 rc
+  shift 2
+  "$@" >"$scratch/out" 2>&1
+  rc=$?
+  count=$((count + 1))
+  if [[ $rc == "$status" ]] && grep -Eq -- "$pattern" "$scratch/out"; then
+    echo "ok $count - $pattern"
+  else
+    failures=$((failures + 1))
+    echo "not ok $count - $pattern"
+    sed 's/^/# /' "$scratch/out"
+    echo "# exit status $rc, expected $status"
+  fi
+}
+
+echo "TAP version 13"
+for heading in "Network interfaces of the kernel" "Network functions on the PCI bus" "DPDK" Hugepages \
+  "Verbs .RDMA. devices" Limits "Processors and kernel" "Missing"; do
+  says 0 "^$heading" "$info"
+done
+says 0 "DPDK [0-9]{2}\.[0-9]{2}" "$info"
+says 0 "(^| )memif( |$)" "$info"
+says 0 "^SYNOPSIS" "$info" --help
+says 0 "^VIADUCT_JOB +0 +0 " "$info" --config
+says 0 "^VIADUCT_MTU +9000 +0 +bytes" env VIADUCT_MTU=9000 "$info" --config
+says 1 "^unknown: VIADUCT_MTUU is no knob" env VIADUCT_MTUU=9000 "$info" --config
+says 1 "^bad: VIADUCT_MTU=big" env VIADUCT_MTU=big "$info" --config
+says 1 "^bad: VIADUCT_CHECKSUM=perhaps" env VIADUCT_CHECKSUM=perhaps "$info" --config
+says 1 "^bad: .*loss=300%" env VIADUCT_FAULTS=loss=300% "$info" --config
+says 2 "unexpected argument '--confog'; see viaduct-info --help" "$info" --confog
+says 2 "unexpected argument 'now'" "$info" --config now
+echo "1..$count"
+exit $((failures > 0))
