@@ -16,6 +16,7 @@
 #include "drivers/link/interface.hpp"
 #include "drivers/link/knobs.hpp"
 #include "drivers/link/log_capture.hpp"
+#include "drivers/link/memif_control.hpp"
 #include "drivers/link/port_faults.hpp"
 #include "drivers/link/port_plan.hpp"
 
@@ -33,6 +34,8 @@ static_assert(alignof(Meta) <= RTE_MBUF_PRIV_ALIGN && sizeof(rte_mbuf) % alignof
 
 constexpr unsigned kCache = 256;  // frames a thread keeps to itself
 constexpr std::uint16_t kSendDescriptors = 1024;
+constexpr std::uint32_t kPollsJoined = 8192;  // empty polls between looks at a memif's peer
+constexpr std::uint32_t kPollsApart = 64;
 constexpr std::size_t kXdpRing = 2048;  // frames AF_XDP keeps for receiving, whatever is asked
 
 // Words in DPDK's log, and what a user does about them.
@@ -123,6 +126,7 @@ struct Port::Parts {
   bool started = false;
   std::uint64_t owner = 0;
   std::string driver;
+  std::unique_ptr<MemifControl> memif;
   std::unique_ptr<PcapWriter> recording;
   DeviceQueue queue;
   std::unique_ptr<PortFaults> faults;
@@ -184,6 +188,10 @@ void Port::attach() {
       throw SetupError("cannot open port " + plan.asked +
                        ": DPDK was started without the PCI bus; open the PCI port first or name it "
                        "in VIADUCT_PORTS");
+    if (plan.kind == PortKind::memif) {
+      p.memif = std::make_unique<MemifControl>(plan.asked, plan.devargs);
+      p.plan.devargs = p.memif->driver_devargs();
+    }
     const int result = rte_dev_probe(plan.devargs.c_str());
     if (result != 0)
       p.refuse("DPDK does not take it", result,
@@ -201,6 +209,7 @@ void Port::attach() {
              "close that port or use another");
   p.owner = owner.id;
   p.found = true;
+  if (p.memif) p.memif->attach(port_);
 }
 
 void Port::create_pool() {
@@ -325,7 +334,13 @@ std::uint16_t Port::receive_slowly(Frame** burst, std::uint16_t count) {
   return received;
 }
 
-void Port::housekeeping() {}
+void Port::housekeeping() {
+  MemifControl* const memif = parts_->memif.get();
+  if (memif == nullptr) return;
+  memif->progress(now());
+  // A look at a socket (a fraction of a microsecond) every so many empty polls.
+  empty_polls_ = memif->joined() ? kPollsJoined : kPollsApart;
+}
 
 std::string Port::driver() const {
   return parts_->driver;

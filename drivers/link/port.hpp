@@ -51,7 +51,11 @@ class Port {
   std::uint16_t receive(Frame** burst, std::uint16_t count) {
     if (slow_path_) [[unlikely]]
       return receive_slowly(burst, count);
-    return rte_eth_rx_burst(port_, 0, burst, count);
+    const std::uint16_t received = rte_eth_rx_burst(port_, 0, burst, count);
+    // Only a poll that finds nothing pays for housekeeping: one decrement.
+    if (received == 0 && --empty_polls_ == 0) [[unlikely]]
+      housekeeping();
+    return received;
   }
 
   static std::byte* bytes(Frame* f) { return rte_pktmbuf_mtod(f, std::byte*); }
