@@ -1,0 +1,53 @@
+#!/bin/bash
+# The Wireshark dissector understands every field of real frames as the link does. Prints TAP.
+# Arguments: wireshark_frames, the dissector.
+set -u
+export LC_ALL=C
+frames=$(realpath "$1")
+dissector=$(realpath "$2")
+command -v tshark >/dev/null || { echo "1..0 # SKIP tshark is not installed (tools/install-packages test)"; exit 0; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+count=0
+failures=0
+
+check() {  # description, command that must succeed
+  local what=$1
+  shift
+  count=$((count + 1))
+  if "$@" >"$scratch/out" 2>&1; then
+    echo "ok $count - $what"
+  else
+    failures=$((failures + 1))
+    echo "not ok $count - $what"
+    head -n 40 "$scratch/out" | sed 's/^/# /'
+  fi
+}
+
+shark() { tshark -X "lua_script:$dissector" -r "$scratch/frames.pcap" "$@" 2>"$scratch/stderr"; }
+record() { "$frames" "$scratch/frames.pcap" >"$scratch/expected"; }
+fields_agree() {
+  local column
+  local -a columns
+  for column in $(head -n 1 "$scratch/expected"); do columns+=(-e "$column"); done
+  shark -T fields "${columns[@]}" >"$scratch/told" || { cat "$scratch/stderr"; return 1; }
+  diff <(tail -n +2 "$scratch/expected") "$scratch/told"
+}
+no_lua_error() { ! { shark -V | cat - "$scratch/stderr" | grep -i -E 'lua.*error|error.*lua'; }; }
+frames_with() { shark -Y "$1" | wc -l; }
+explains() { (($(frames_with "$1") == $2)); }
+summary() { shark | grep -E -- "$1"; }
+
+echo "TAP version 13"
+check "frames of two links" record
+check "every field as the link has it" fields_agree
+check "no error in the dissector" no_lua_error
+check "frames shorter than they say are marked" explains viaduct.bad_length 2
+check "an unknown version is marked" explains viaduct.bad_version 1
+check "the altered frame is marked" explains viaduct.bad_checksum 1
+check "summary of a message" summary 'Viaduct [0-9]+ data high seq=[0-9]+ .* startx rdma done$'
+check "summary of several messages" summary 'data low seq=[0-9]+ .* startx queue and [0-9] more$'
+check "summary of an acknowledgement" summary ' ack .*bulk<[0-9]+'
+check "summary of a handshake" summary ' hello mtu=1500$'
+echo "1..$count"
+exit $((failures > 0))

@@ -1,0 +1,334 @@
+-- Wireshark dissector for Viaduct's frames (docs/wire.md): the link and StarT-X above it.
+--
+--   tshark -X lua_script:tools/wireshark/viaduct.lua -r FILE.pcap
+--   Wireshark: copy this file to ~/.local/lib/wireshark/plugins
+--
+-- Filters: viaduct.type, viaduct.lane, viaduct.sequence, viaduct.checksum.bad, startx.tag ...
+
+local bit = bit or bit32
+local band, rshift, bxor = bit.band, bit.rshift, bit.bxor
+
+local ETHER_TYPE = 0x88b5
+local VERSION = 1
+local ETHERNET_HEADER, LINK_HEADER, MESSAGE_HEADER, ACK_BLOCK, HANDSHAKE = 14, 28, 4, 12, 56
+
+local TYPES = { [1] = "data", [2] = "ack", [3] = "hello", [4] = "welcome", [5] = "confirm",
+                [6] = "goodbye" }
+local LANES = { [0] = "high", [1] = "low", [2] = "bulk" }
+local PROTOCOLS = { [1] = "StarT-X", [2] = "MBCF", [15] = "test" }
+local STARTX_KINDS = { [0] = "pio", [1] = "queue", [2] = "rdma request", [3] = "rdma grant",
+                       [4] = "rdma refuse", [5] = "rdma data", [6] = "rdma last",
+                       [7] = "rdma done" }
+
+local link = Proto("viaduct", "Viaduct link")
+link.prefs.verify = Pref.bool("Verify the checksum", true, "CRC32C of payload and header")
+
+local l = {
+  version = ProtoField.uint8("viaduct.version", "Version", base.DEC, nil, 0xf0),
+  type = ProtoField.uint8("viaduct.type", "Type", base.DEC, TYPES, 0x0f),
+  lane = ProtoField.uint8("viaduct.lane", "Lane", base.DEC, LANES, 0x03),
+  unordered = ProtoField.bool("viaduct.unordered", "Unordered", 8, nil, 0x04),
+  want = ProtoField.bool("viaduct.want", "Wants more credit", 8, nil, 0x08),
+  answer = ProtoField.bool("viaduct.answer", "Acknowledge at once", 8, nil, 0x10),
+  length = ProtoField.uint16("viaduct.length", "Payload length"),
+  connection = ProtoField.uint32("viaduct.connection", "Connection", base.HEX),
+  token = ProtoField.uint32("viaduct.token", "Token", base.HEX),
+  sequence = ProtoField.uint32("viaduct.sequence", "Sequence"),
+  ack = ProtoField.uint32("viaduct.ack", "Acknowledged before"),
+  limit = ProtoField.uint32("viaduct.limit", "Credit limit"),
+  checksum = ProtoField.uint32("viaduct.checksum", "CRC32C", base.HEX),
+  checksum_bad = ProtoField.bool("viaduct.checksum.bad", "Bad checksum"),
+  retransmission = ProtoField.bool("viaduct.retransmission", "Sent before"),
+  message = ProtoField.none("viaduct.message", "Message"),
+  message_length = ProtoField.uint16("viaduct.message.length", "Length"),
+  message_protocol = ProtoField.uint8("viaduct.message.protocol", "Protocol", base.DEC, PROTOCOLS),
+  message_kind = ProtoField.uint8("viaduct.message.kind", "Kind"),
+  message_bytes = ProtoField.bytes("viaduct.message.bytes", "Bytes"),
+  block = ProtoField.none("viaduct.block", "Acknowledgement"),
+  block_lane = ProtoField.uint8("viaduct.block.lane", "Lane", base.DEC, LANES),
+  block_words = ProtoField.uint8("viaduct.block.words", "Bitmap words"),
+  block_want = ProtoField.bool("viaduct.block.want", "Wants more credit", 16, nil, 0x08),
+  block_bitmap = ProtoField.bytes("viaduct.block.bitmap", "Bitmap"),
+  received = ProtoField.uint32("viaduct.block.received", "Arrived out of order"),
+  job = ProtoField.uint64("viaduct.job", "Job key", base.HEX),
+  incarnation = ProtoField.uint64("viaduct.incarnation", "Incarnation", base.HEX),
+  echo = ProtoField.uint64("viaduct.echo", "Receiver's incarnation", base.HEX),
+  my_connection = ProtoField.uint32("viaduct.my_connection", "Connection to use", base.HEX),
+  my_token = ProtoField.uint32("viaduct.my_token", "Token to use", base.HEX),
+  first = ProtoField.uint32("viaduct.first_sequence", "First sequence"),
+  window = ProtoField.uint16("viaduct.window", "Window"),
+  mtu = ProtoField.uint16("viaduct.mtu", "MTU"),
+  no_checksum = ProtoField.bool("viaduct.no_checksum", "Does without checksums", 8, nil, 0x01),
+  path_mtu = ProtoField.bool("viaduct.path_mtu", "Full-size frames do not pass", 8, nil, 0x02),
+  padding = ProtoField.none("viaduct.padding", "Padding to the path's MTU"),
+}
+link.fields = l
+
+local bad_length = ProtoExpert.new("viaduct.bad_length", "Shorter than its header says",
+                                   expert.group.MALFORMED, expert.severity.ERROR)
+local bad_checksum = ProtoExpert.new("viaduct.bad_checksum", "Checksum does not match",
+                                     expert.group.CHECKSUM, expert.severity.ERROR)
+local bad_version = ProtoExpert.new("viaduct.bad_version", "Unknown version or type",
+                                    expert.group.PROTOCOL, expert.severity.WARN)
+local again = ProtoExpert.new("viaduct.again", "This sequence number was sent before",
+                              expert.group.SEQUENCE, expert.severity.NOTE)
+link.experts = { bad_length, bad_checksum, bad_version, again }
+
+local startx = Proto("startx", "StarT-X")
+local s = {
+  kind = ProtoField.uint8("startx.kind", "Kind", base.DEC, STARTX_KINDS),
+  tag = ProtoField.uint32("startx.tag", "Tag", base.HEX),
+  word = ProtoField.uint32("startx.word", "Word", base.HEX),
+  transfer = ProtoField.uint32("startx.transfer", "Transfer"),
+  slot = ProtoField.uint32("startx.slot", "Slot"),
+  key = ProtoField.uint32("startx.key", "Key", base.HEX),
+  length = ProtoField.uint64("startx.length", "Length of the transfer"),
+  offset = ProtoField.uint64("startx.offset", "Offset"),
+  data = ProtoField.bytes("startx.data", "Data"),
+}
+startx.fields = s
+local bad_message = ProtoExpert.new("startx.bad_message", "Malformed message",
+                                    expert.group.MALFORMED, expert.severity.ERROR)
+startx.experts = { bad_message }
+
+-- Of the Ethernet header, which the checksum covers and which our tvb begins behind.
+local eth_dst, eth_src = Field.new("eth.dst"), Field.new("eth.src")
+
+local crc_table = {}
+for i = 0, 255 do
+  local c = i
+  for _ = 1, 8 do
+    c = band(c, 1) ~= 0 and bxor(0x82f63b78, rshift(c, 1)) or rshift(c, 1)
+  end
+  crc_table[i] = c
+end
+
+local function crc32c(crc, bytes)
+  for i = 0, bytes:len() - 1 do
+    crc = bxor(crc_table[band(bxor(crc, bytes:get_index(i)), 0xff)], rshift(crc, 8))
+  end
+  return crc
+end
+
+-- Payload first, then the header up to the checksum. nil: the Ethernet header is not known.
+local function computed_checksum(tvb, length)
+  local dst, src = eth_dst(), eth_src()
+  if not dst or not src then return nil end
+  local crc = 0xffffffff
+  if length > 0 then crc = crc32c(crc, tvb(LINK_HEADER, length):bytes()) end
+  crc = crc32c(crc, dst.range:bytes())
+  crc = crc32c(crc, src.range:bytes())
+  crc = crc32c(crc, ByteArray.new(string.format("%04x", ETHER_TYPE)))
+  crc = crc32c(crc, tvb(0, LINK_HEADER - 4):bytes())
+  return bxor(crc, 0xffffffff) % 0x100000000
+end
+
+local function add_checksum(tvb, tree, length)
+  local range = tvb(LINK_HEADER - 4, 4)
+  local item = tree:add_le(l.checksum, range)
+  if range:le_uint() == 0 then
+    item:append_text(" (not used)")
+    return
+  end
+  local right = link.prefs.verify and computed_checksum(tvb, length)
+  if not right then return end
+  local bad = range:le_uint() ~= right
+  tree:add(l.checksum_bad, range, bad):set_generated()
+  item:append_text(bad and string.format(" (wrong, should be 0x%08x)", right) or " (right)")
+  if bad then item:add_proto_expert_info(bad_checksum) end
+end
+
+local startx_shapes = {
+  [2] = { { s.transfer, 4 }, { s.tag, 4 }, { s.length, 8 } },
+  [3] = { { s.transfer, 4 }, { s.slot, 4 }, { s.key, 4 } },
+  [4] = { { s.transfer, 4 } },
+  [5] = { { s.transfer, 4 }, { s.slot, 4 }, { s.key, 4 }, { s.offset, 8 } },
+}
+startx_shapes[6] = startx_shapes[5]
+startx_shapes[7] = startx_shapes[3]
+
+local function add_words(range, sub)
+  if range:len() < 12 or range:len() > 92 or range:len() % 4 ~= 0 then
+    sub:add_proto_expert_info(bad_message)
+    return
+  end
+  sub:add_le(s.tag, range(0, 4))
+  for at = 4, range:len() - 4, 4 do sub:add_le(s.word, range(at, 4)) end
+end
+
+-- Returns what it is in a few words.
+local function add_startx(range, kind, kind_range, tree)
+  local name = STARTX_KINDS[kind]
+  local sub = tree:add(startx, range, "StarT-X " .. (name or "unknown kind"))
+  sub:add(s.kind, kind_range)
+  if kind <= 1 then
+    add_words(range, sub)
+  elseif not name then
+    sub:add_proto_expert_info(bad_message)
+  else
+    local at = 0
+    for _, field in ipairs(startx_shapes[kind]) do
+      if at + field[2] > range:len() then
+        sub:add_proto_expert_info(bad_message)
+        return "startx malformed"
+      end
+      sub:add_le(field[1], range(at, field[2]))
+      at = at + field[2]
+    end
+    if range:len() > at then
+      sub:add(s.data, range(at))
+      if kind ~= 5 and kind ~= 6 then sub:add_proto_expert_info(bad_message) end
+    end
+  end
+  return "startx " .. (name or "?")
+end
+
+local function add_messages(tvb, tree, finish)
+  local at, told, count = LINK_HEADER, nil, 0
+  while at < finish do
+    if at + MESSAGE_HEADER > finish or at + MESSAGE_HEADER + tvb(at, 2):le_uint() > finish then
+      tree:add_proto_expert_info(bad_length)
+      break
+    end
+    local length = tvb(at, 2):le_uint()
+    local protocol, kind = tvb(at + 2, 1):uint(), tvb(at + 3, 1):uint()
+    local sub = tree:add(l.message, tvb(at, MESSAGE_HEADER + length))
+    sub:add_le(l.message_length, tvb(at, 2))
+    sub:add(l.message_protocol, tvb(at + 2, 1))
+    sub:add(l.message_kind, tvb(at + 3, 1))
+    local what = (PROTOCOLS[protocol] or "protocol " .. protocol) .. " " .. kind
+    if length > 0 then
+      local range = tvb(at + MESSAGE_HEADER, length)
+      if protocol == 1 then
+        what = add_startx(range, kind, tvb(at + 3, 1), sub)
+      else
+        sub:add(l.message_bytes, range)
+      end
+    end
+    told, count = told or what, count + 1
+    at = at + MESSAGE_HEADER + length
+  end
+  if count == 0 then return "" end
+  return count == 1 and " " .. told or string.format(" %s and %d more", told, count - 1)
+end
+
+local function add_ack_blocks(tvb, tree, finish)
+  local at, told = LINK_HEADER, ""
+  while at < finish do
+    if at + ACK_BLOCK > finish or at + ACK_BLOCK + 8 * tvb(at + 1, 1):uint() > finish then
+      tree:add_proto_expert_info(bad_length)
+      break
+    end
+    local lane, words, ack = tvb(at, 1):uint(), tvb(at + 1, 1):uint(), tvb(at + 4, 4):le_uint()
+    local sub = tree:add(l.block, tvb(at, ACK_BLOCK + 8 * words))
+    sub:add(l.block_lane, tvb(at, 1))
+    sub:add(l.block_words, tvb(at + 1, 1))
+    sub:add_le(l.block_want, tvb(at + 2, 2))
+    sub:add_le(l.ack, tvb(at + 4, 4))
+    sub:add_le(l.limit, tvb(at + 8, 4))
+    if words > 0 then
+      local bitmap = tvb(at + ACK_BLOCK, 8 * words)
+      local bits = sub:add(l.block_bitmap, bitmap)
+      for i = 0, 64 * words - 1 do
+        if band(rshift(bitmap(math.floor(i / 8), 1):uint(), i % 8), 1) ~= 0 then
+          bits:add(l.received, bitmap(math.floor(i / 8), 1), (ack + 1 + i) % 0x100000000)
+        end
+      end
+    end
+    told = string.format("%s %s<%u", told, LANES[lane] or "?", ack)
+    at = at + ACK_BLOCK + 8 * words
+  end
+  return told
+end
+
+local function add_handshake(tvb, tree, finish)
+  local at = LINK_HEADER
+  if finish - at < HANDSHAKE then
+    tree:add_proto_expert_info(bad_length)
+    return ""
+  end
+  tree:add_le(l.job, tvb(at, 8))
+  tree:add_le(l.incarnation, tvb(at + 8, 8))
+  tree:add_le(l.echo, tvb(at + 16, 8))
+  tree:add_le(l.my_connection, tvb(at + 24, 4))
+  tree:add_le(l.my_token, tvb(at + 28, 4))
+  for lane = 0, 2 do
+    tree:add_le(l.first, tvb(at + 32 + 4 * lane, 4)):append_text(" (" .. LANES[lane] .. ")")
+  end
+  for lane = 0, 2 do
+    tree:add_le(l.window, tvb(at + 44 + 2 * lane, 2)):append_text(" (" .. LANES[lane] .. ")")
+  end
+  tree:add_le(l.mtu, tvb(at + 50, 2))
+  tree:add(l.no_checksum, tvb(at + 52, 1))
+  tree:add(l.path_mtu, tvb(at + 52, 1))
+  if finish > at + HANDSHAKE then tree:add(l.padding, tvb(at + HANDSHAKE, finish - at - HANDSHAKE)) end
+  return string.format(" mtu=%u", tvb(at + 50, 2):le_uint())
+end
+
+-- First frame each sequence number was seen in. The connection and the token name one direction of
+-- one connection.
+local first_seen = {}
+function link.init() first_seen = {} end
+
+local function add_retransmission(tvb, pinfo, tree, lane)
+  local key = tvb(4, 8):bytes():tohex() .. lane .. ":" .. tvb(12, 4):le_uint()
+  first_seen[key] = first_seen[key] or pinfo.number
+  if first_seen[key] == pinfo.number then return "" end
+  tree:add(l.retransmission, tvb(12, 4), true):set_generated()
+  tree:add_proto_expert_info(again)
+  return " (again)"
+end
+
+local function add_header(tvb, tree)
+  tree:add(l.version, tvb(0, 1))
+  tree:add(l.type, tvb(0, 1))
+  tree:add(l.lane, tvb(1, 1))
+  tree:add(l.unordered, tvb(1, 1))
+  tree:add(l.want, tvb(1, 1))
+  tree:add(l.answer, tvb(1, 1))
+  tree:add_le(l.length, tvb(2, 2))
+  tree:add_le(l.connection, tvb(4, 4))
+  tree:add_le(l.token, tvb(8, 4))
+  tree:add_le(l.sequence, tvb(12, 4))
+  tree:add_le(l.ack, tvb(16, 4))
+  tree:add_le(l.limit, tvb(20, 4))
+end
+
+function link.dissector(tvb, pinfo, root)
+  pinfo.cols.protocol = "Viaduct"
+  local tree = root:add(link, tvb())
+  if tvb:len() < LINK_HEADER then
+    tree:add_proto_expert_info(bad_length)
+    pinfo.cols.info = "truncated"
+    return
+  end
+  add_header(tvb, tree)
+  local type, lane = band(tvb(0, 1):uint(), 0x0f), band(tvb(1, 1):uint(), 0x03)
+  local length = tvb(2, 2):le_uint()
+  if rshift(tvb(0, 1):uint(), 4) ~= VERSION or not TYPES[type] then
+    tree:add_proto_expert_info(bad_version)
+    pinfo.cols.info = "unknown version or type"
+    return
+  end
+  if LINK_HEADER + length > tvb:len() then
+    tree:add_proto_expert_info(bad_length)
+    pinfo.cols.info = TYPES[type] .. " truncated"
+    return
+  end
+  add_checksum(tvb, tree, length)
+
+  local finish, info = LINK_HEADER + length, TYPES[type]
+  if type == 1 then
+    info = string.format("data %s seq=%u ack=%u limit=%u", LANES[lane] or "?",
+                         tvb(12, 4):le_uint(), tvb(16, 4):le_uint(), tvb(20, 4):le_uint())
+    info = info .. add_retransmission(tvb, pinfo, tree, lane)
+    info = info .. add_messages(tvb, tree, finish)
+  elseif type == 2 then
+    info = info .. add_ack_blocks(tvb, tree, finish)
+  elseif type <= 5 then
+    info = info .. add_handshake(tvb, tree, finish)
+  end
+  pinfo.cols.info = info
+end
+
+DissectorTable.get("ethertype"):add(ETHER_TYPE, link)
