@@ -162,6 +162,16 @@ down_ends_programs() {
   [[ $? == 137 ]] && nothing_left
 }
 
+down_on_a_host() {
+  tb up || return 1
+  "$testbed" exec --name "$bed" host1 -- sleep 60 &
+  local pid=$!
+  sleep 0.2
+  tb exec host0 -- "$testbed" down --name "$bed" || return 1
+  wait "$pid"
+  [[ $? == 143 ]] && nothing_left
+}
+
 leaves_foreign_alone() {
   ip netns add "$bed-host7" && ip -n "$bed-host7" link add fa type veth peer name fb || return 1
   refuses 1 "is not viaduct-testbed's.*ip netns del $bed-host7" tb up || return 1
@@ -253,6 +263,7 @@ check "SIGTERM to up cleans up" interrupted TERM
 check "SIGHUP to up cleans up" interrupted HUP
 check "killed inside ip netns add" unmounted_name
 check "down ends programs on the hosts" down_ends_programs
+check "down on one of the hosts" down_on_a_host
 check "a foreign namespace is left alone" leaves_foreign_alone
 check "nothing is left at the end" nothing_left
 echo "1..$count"
