@@ -63,10 +63,13 @@ bool use_hugepages(std::size_t memory) {
 
 // "0@(0,1,4)": EAL's one lcore may run wherever this thread may run now.
 std::string lcore_map(const cpu_set_t& set) {
-  std::string cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) cpus += (cpus.empty() ? "" : ",") + std::to_string(cpu);
-  return "0@(" + cpus + ")";
+  std::string map = "0@(";
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &set)) continue;
+    if (map.back() != '(') map += ',';
+    map += std::to_string(cpu);
+  }
+  return map += ')';
 }
 
 void append_words(std::vector<std::string>& to, const std::string& text) {
@@ -98,6 +101,14 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+// Nothing is ever put into the runtime directory of a process that shares nothing, but EAL makes
+// it, and the one around it for the machine's first DPDK process. Those that are in use are not
+// empty and stay.
+void remove_runtime_directory(const std::filesystem::path& directory) {
+  rmdir(directory.c_str());
+  rmdir(directory.parent_path().c_str());
+}
+
 std::string remedy(const std::string& reason) {
   if (reason.find("hugepage") != std::string::npos || reason.find("memory") != std::string::npos)
     return "set VIADUCT_MEMORY=nohuge, or free memory";
@@ -126,8 +137,7 @@ void start(const std::vector<std::string>& arguments) {
     const std::string reason = log.reason(rte_strerror(error));
     throw SetupError("DPDK does not start: " + reason + "; " + remedy(reason));
   }
-  // With --no-shconf nothing is ever put into the runtime directory, but EAL makes it.
-  rmdir(rte_eal_get_runtime_dir());
+  remove_runtime_directory(rte_eal_get_runtime_dir());
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "drivers/link/log_capture.hpp"
 
+#include <dlfcn.h>
 #include <rte_log.h>
 
+#include <algorithm>
+#include <cstdarg>
 #include <cstdio>
 #include <mutex>
 #include <string_view>
@@ -33,6 +36,34 @@ ssize_t write_to_store(void*, const char* data, std::size_t size) {
   return static_cast<ssize_t>(size);
 }
 
+// AF_XDP's libraries speak for themselves, on stderr. They come with the driver's plug-in, if at
+// all, so they are looked up and not linked.
+using PrintFunction = int (*)(int level, const char* format, va_list arguments);
+using SetPrintFunction = PrintFunction (*)(PrintFunction);
+struct PrintingLibrary {
+  const char *file, *set_print;
+};
+constexpr PrintingLibrary kPrinting[] = {{"libbpf.so.1", "libbpf_set_print"},
+                                         {"libxdp.so.1", "libxdp_set_print"}};
+static_assert(std::size(kPrinting) == LogCapture::kLibraries);
+
+SetPrintFunction set_print(const PrintingLibrary& library) {
+  void* const handle = dlopen(library.file, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return nullptr;
+  auto* const function = reinterpret_cast<SetPrintFunction>(dlsym(handle, library.set_print));
+  dlclose(handle);  // the plug-in holds it
+  return function;
+}
+
+int print_to_store(int level, const char* format, va_list arguments) {
+  constexpr int warning = 0;  // the most severe level of both
+  if (level != warning) return 0;
+  char text[512];
+  const int size = std::vsnprintf(text, sizeof text, format, arguments);
+  if (size > 0) write_to_store(nullptr, text, std::min<std::size_t>(size, sizeof text - 1));
+  return size;
+}
+
 std::vector<std::string_view> lines(std::string_view text) {
   std::vector<std::string_view> all;
   while (!text.empty()) {
@@ -48,9 +79,9 @@ std::vector<std::string_view> lines(std::string_view text) {
 bool explains(std::string_view line) {
   for (const auto noise :
        {"Detected CPU", "Detected NUMA", "Detected static", "Detected shared", "Selected IOVA",
-        "Multi-process socket", "VFIO support", "No available", "No free", "Probe PCI",
-        "Failed to register mp action", "No DPDK runtime directory", "Failed to attach device on",
-        "Driver cannot attach the device", "Usage:", "Using memfd"})
+        "Multi-process socket", "VFIO support", "No available", "No free", "Probe PCI", "No bpffs",
+        "without a working bpffs", "Failed to register mp action", "No DPDK runtime directory",
+        "Failed to attach device on", "Driver cannot attach the device", "Usage:", "Using memfd"})
     if (line.find(noise) != std::string_view::npos) return false;
   return line.find_first_not_of(" \t") != std::string_view::npos;
 }
@@ -84,11 +115,18 @@ LogCapture::LogCapture() : outer_(!store().capturing) {
   s.text.clear();
   s.capturing = s.stream != nullptr;
   if (s.capturing) rte_openlog_stream(s.stream);
+  for (std::size_t i = 0; i < kLibraries; ++i)
+    if (const auto function = set_print(kPrinting[i])) {
+      silenced_[i] = true;
+      printed_by_[i] = function(print_to_store);
+    }
 }
 
 LogCapture::~LogCapture() {
   if (!outer_) return;
   rte_openlog_stream(had_own_stream_ ? before_ : nullptr);
+  for (std::size_t i = 0; i < kLibraries; ++i)
+    if (silenced_[i]) set_print(kPrinting[i])(printed_by_[i]);
   Store& s = store();
   const std::lock_guard lock(s.mutex);
   s.capturing = false;

@@ -2,6 +2,9 @@
 // failure can quote the reason.
 #pragma once
 
+#include <array>
+#include <cstdarg>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 
@@ -10,6 +13,8 @@ namespace viaduct::link {
 // Used under setup_lock() (eal.hpp). A capture inside another one reads the same text.
 class LogCapture {
  public:
+  static constexpr std::size_t kLibraries = 2;  // that print beside DPDK's log
+
   LogCapture();
   ~LogCapture();  // DPDK logs to where it did before
   LogCapture(const LogCapture&) = delete;
@@ -23,6 +28,8 @@ class LogCapture {
   bool outer_;  // no capture around this one
   bool had_own_stream_ = false;
   std::FILE* before_ = nullptr;
+  std::array<bool, kLibraries> silenced_{};
+  std::array<int (*)(int, const char*, std::va_list), kLibraries> printed_by_{};
 };
 
 }  // namespace viaduct::link
