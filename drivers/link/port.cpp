@@ -93,6 +93,14 @@ std::string recording_path(std::string path, const std::string& port) {
   return path;
 }
 
+// Every ring ethdev says that its address is all zeroes; two of them must be told apart.
+Address made_up_address(std::uint16_t port) {
+  const auto process = static_cast<unsigned>(getpid());
+  const auto octet = [](unsigned value) { return static_cast<std::uint8_t>(value); };
+  return {{0x02, octet(process >> 16), octet(process >> 8), octet(process), octet(port >> 8u),
+           octet(port)}};
+}
+
 // Frames that arrived and nobody took go back to where they came from.
 void drain(std::uint16_t port) {
   rte_mbuf* burst[32];
@@ -282,6 +290,7 @@ void Port::start() {
   if (const int result = rte_eth_macaddr_get(port_, &mac))
     p.refuse("it has no address", result, "use another driver");
   std::copy(std::begin(mac.addr_bytes), std::end(mac.addr_bytes), address_.bytes.begin());
+  if (address_ == Address{}) address_ = made_up_address(port_);
 }
 
 void Port::prepare_slow_path(const FaultSpec& faults) {
