@@ -1,0 +1,215 @@
+#include "tools/pingpong/bed.hpp"
+
+#include <rte_random.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <optional>
+
+#include "tools/pingpong/error.hpp"
+#include "tools/pingpong/main.hpp"
+#include "tools/pingpong/run.hpp"
+#include "tools/pingpong/testbed.hpp"
+#include "tools/pingpong/watch.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+constexpr int kServer = 0, kClient = 1;
+constexpr const char* kSideName[] = {"server", "client"};
+constexpr std::chrono::seconds kGrace{2};  // between asking a process to end and making it
+
+// Each side gets a CPU of its own, if there are two: they spin.
+void pin(int side) {
+  cpu_set_t allowed, one;
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2) {
+    if (side == kClient)
+      std::fputs(
+          "viaduct-pingpong: both sides share one CPU, the figures mean little; allow this "
+          "process two\n",
+          stderr);
+    return;
+  }
+  int seen = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || seen++ != side) continue;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ::sched_setaffinity(0, sizeof(one), &one);
+    return;
+  }
+}
+
+SideConfig side_config(const Options& options, int side) {
+  SideConfig out;
+  out.client = side == kClient;
+  out.mtu = options.mtu;
+  bool needs_port = false;
+  for (const std::string& layer : options.layers)
+    needs_port = needs_port || !find_layer(layer)->info.kernel;
+  if (options.mode == Options::Mode::netns) {
+    if (needs_port) out.devargs = "net_" + options.pmd + "0,iface=p0";
+    out.ip = Testbed::ip(side);
+    out.peer_ip = Testbed::ip(1 - side);
+  } else {
+    // An abstract socket: nothing to clean up. The parent's number makes it unique.
+    out.devargs = std::string("net_memif0,role=") + kSideName[side] + ",socket=viaduct-pingpong-" +
+                  std::to_string(::getppid()) + ",socket-abstract=yes";
+  }
+  return out;
+}
+
+void run_side(const Options& options, int side, Descriptor socket) {
+  Side here(side_config(options, side));
+  const auto control = socket_control(std::move(socket));
+  if (side == kServer) return serve(here, *control, std::chrono::seconds{30});
+  const auto session = remote_session(here, *control, options.checksum);
+  report(options, measure(*session, options));
+}
+
+// DPDK has seeded its random numbers when it was loaded: both processes would draw the same port
+// address.
+void draw_other_random_numbers() {
+  std::uint64_t seed = 0;
+  if (::getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) seed = ticks();
+  rte_srand(seed);
+}
+
+// The two processes, and the signals that concern them.
+class Children {
+ public:
+  Children() {
+    sigemptyset(&signals_);
+    for (const int s : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&signals_, s);
+    sigprocmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~Children() {
+    stop();
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  Children(const Children&) = delete;
+  Children& operator=(const Children&) = delete;
+
+  void start(int side, const std::function<int()>& body) {
+    const pid_t parent = ::getpid();
+    std::fflush(nullptr);
+    const pid_t pid = ::fork();
+    if (pid < 0) throw system_failure("cannot start a process");
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      sigprocmask(SIG_SETMASK, &before_, nullptr);
+      if (::getppid() != parent) ::_exit(kExitPeerGone);
+      const int status = body();
+      std::fflush(nullptr);
+      ::_exit(status);
+    }
+    pids_[side] = pid;
+  }
+
+  // Until both have ended well, one has not, or somebody wants us to stop. The exit status.
+  int wait() {
+    while (pids_[kServer] != 0 || pids_[kClient] != 0) {
+      if (!wait_for_signal(std::chrono::seconds{3600})) continue;
+      if (interrupted) return kExitInterrupted;
+      for (const int side : {kServer, kClient})
+        if (const auto status = reap(side); status && *status != 0) return explain(side, *status);
+    }
+    return 0;
+  }
+
+ private:
+  // False: none came. SIGCHLD only wakes us; the others set `interrupted`.
+  bool wait_for_signal(std::chrono::nanoseconds limit) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
+    const timespec time{seconds.count(), (limit - seconds).count()};
+    const int signal = sigtimedwait(&signals_, nullptr, &time);
+    if (signal == SIGINT || signal == SIGTERM) interrupted = true;
+    return signal > 0;
+  }
+
+  std::optional<int> reap(int side) {
+    int status = 0;
+    if (pids_[side] == 0 || ::waitpid(pids_[side], &status, WNOHANG) != pids_[side])
+      return std::nullopt;
+    pids_[side] = 0;
+    return status;
+  }
+
+  // One side has failed. It has said why itself, unless it was killed or lost the other.
+  int explain(int side, int status) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kExitPeerGone) {
+      const auto other = reap_soon(1 - side);
+      if (other && !(WIFEXITED(*other) && WEXITSTATUS(*other) == kExitPeerGone))
+        return explain(1 - side, *other);
+      std::fprintf(stderr, "viaduct-pingpong: the two sides lost each other\n");
+    } else if (WIFSIGNALED(status)) {
+      std::fprintf(
+          stderr, "viaduct-pingpong: the %s process was ended by signal %d (%s); the run is void\n",
+          kSideName[side], WTERMSIG(status), strsignal(WTERMSIG(status)));
+    } else if (WEXITSTATUS(status) == kExitInterrupted) {
+      return kExitInterrupted;
+    }
+    return kExitFailure;
+  }
+
+  std::optional<int> reap_soon(int side) {
+    const auto deadline = std::chrono::steady_clock::now() + kGrace;
+    for (;;) {
+      if (const auto status = reap(side)) return status;
+      if (pids_[side] == 0 || std::chrono::steady_clock::now() > deadline) return std::nullopt;
+      wait_for_signal(std::chrono::milliseconds{100});
+    }
+  }
+
+  void stop() {
+    for (const int signal : {SIGTERM, SIGKILL})
+      for (const int side : {kServer, kClient}) {
+        if (pids_[side] == 0) continue;
+        ::kill(pids_[side], signal);
+        reap_soon(side);
+      }
+  }
+
+  sigset_t signals_, before_;
+  pid_t pids_[2] = {0, 0};
+};
+
+}  // namespace
+
+int run_bed(const Options& options) {
+  std::optional<Testbed> hosts;
+  if (options.mode == Options::Mode::netns) hosts.emplace(options.mtu ? options.mtu : 1500);
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw system_failure("cannot make a socket pair");
+  Descriptor sockets[2] = {Descriptor(ends[0]), Descriptor(ends[1])};
+  const pid_t parent = ::getpid();
+  Children children;
+  for (const int side : {kServer, kClient})
+    children.start(side, [&] {
+      sockets[1 - side] = Descriptor();
+      const int status = report_errors([&] {
+        if (hosts) hosts->enter(side);
+        pin(side);
+        draw_other_random_numbers();
+        run_side(options, side, std::move(sockets[side]));
+        return 0;
+      });
+      // Killed without mercy, the parent could not take the hosts down.
+      if (hosts && side == kServer && ::getppid() != parent) hosts->take_down_instead();
+      return status;
+    });
+  for (Descriptor& socket : sockets) socket = Descriptor();
+  return children.wait();
+}
+
+}  // namespace viaduct::pingpong

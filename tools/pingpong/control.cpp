@@ -1,0 +1,212 @@
+#include "tools/pingpong/control.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "tools/pingpong/error.hpp"
+#include "tools/pingpong/raw_frame.hpp"
+#include "tools/pingpong/watch.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kRepeat{100};  // of an order that may have got lost
+constexpr int kShortWhile = 20;                    // ms
+
+void check_interrupted() {
+  if (interrupted.load(std::memory_order_relaxed)) throw Interrupted{};
+}
+
+bool readable(int fd, int milliseconds) {
+  pollfd p{fd, POLLIN, 0};
+  const int n = ::poll(&p, 1, milliseconds);
+  check_interrupted();
+  return n > 0;
+}
+
+}  // namespace
+
+Answer Control::call(Order order, std::chrono::milliseconds patience) {
+  order.sequence = ++sequence_;
+  send(order);
+  const auto deadline = Clock::now() + patience;
+  auto repeat = Clock::now() + kRepeat;
+  for (;;) {
+    Answer answer;
+    if (receive(answer) && answer.magic == kOrderMagic && answer.sequence == order.sequence) {
+      answer.reason[sizeof(answer.reason) - 1] = '\0';
+      if (answer.failed) throw Failure(std::string("the other side: ") + answer.reason);
+      return answer;
+    }
+    const auto now = Clock::now();
+    if (now > deadline)
+      throw Failure(
+          "the other side has not answered for " +
+          std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience).count()) +
+          " s; is viaduct-pingpong --listen running there, and the address right?");
+    if (lossy() && now > repeat) {
+      send(order);
+      repeat = now + kRepeat;
+    }
+  }
+}
+
+bool Control::next(Order& order, std::chrono::milliseconds patience) {
+  const auto deadline = Clock::now() + patience;
+  for (;;) {
+    if (receive(order) && order.magic == kOrderMagic) {
+      order.layer[sizeof(order.layer) - 1] = '\0';
+      return true;
+    }
+    if (Clock::now() > deadline) return false;
+  }
+}
+
+namespace {
+
+class SocketControl final : public Control {
+ public:
+  explicit SocketControl(Descriptor socket) : socket_(std::move(socket)) {}
+
+  void answer(const Answer& answer) override { write_all(&answer, sizeof(answer)); }
+
+ protected:
+  void send(const Order& order) override { write_all(&order, sizeof(order)); }
+  bool receive(Order& order) override { return read_all(&order, sizeof(order)); }
+  bool receive(Answer& answer) override { return read_all(&answer, sizeof(answer)); }
+  bool lossy() const override { return false; }
+
+ private:
+  void write_all(const void* from, std::size_t size) {
+    // The socket's buffer takes one order or answer at once: there is never a second one under way.
+    const ssize_t n = ::send(socket_.get(), from, size, MSG_NOSIGNAL);
+    if (n != static_cast<ssize_t>(size)) throw PeerGone("the other side has ended");
+  }
+
+  bool read_all(void* to, std::size_t size) {
+    while (have_ < size) {
+      if (!readable(socket_.get(), kShortWhile)) return false;
+      const ssize_t n = ::recv(socket_.get(), buffer_ + have_, size - have_, MSG_DONTWAIT);
+      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        throw PeerGone("the other side has ended");
+      if (n > 0) have_ += static_cast<std::size_t>(n);
+    }
+    std::memcpy(to, buffer_, size);
+    have_ = 0;
+    return true;
+  }
+
+  Descriptor socket_;
+  std::size_t have_ = 0;
+  std::byte buffer_[sizeof(Answer)];
+};
+
+class FrameControl final : public Control {
+ public:
+  FrameControl(link::Port& port, const link::Address* server) : port_(port) {
+    if (server != nullptr) peer_ = *server;
+  }
+
+  void answer(const Answer& answer) override { transmit(PacketKind::answer, answer); }
+  const link::Address* sender() const override { return &peer_; }
+
+ protected:
+  void send(const Order& order) override { transmit(PacketKind::order, order); }
+  bool receive(Order& order) override { return poll(PacketKind::order, order); }
+  bool receive(Answer& answer) override { return poll(PacketKind::answer, answer); }
+  bool lossy() const override { return true; }
+
+ private:
+  template <class T>
+  void transmit(PacketKind kind, const T& body) {
+    link::Port::Frame* frame = port_.allocate();
+    if (frame == nullptr) return;  // as good as lost
+    const RawHead head = raw_head(port_.address(), peer_, kind, 0);
+    std::memcpy(link::Port::bytes(frame), &head, sizeof(head));
+    std::memcpy(link::Port::bytes(frame) + sizeof(head), &body, sizeof(body));
+    link::Port::set_length(frame, sizeof(head) + sizeof(body));
+    if (port_.transmit(&frame, 1) == 0) link::Port::release(frame);
+  }
+
+  // Spins for a millisecond, then naps: who listens may have to wait for hours.
+  template <class T>
+  bool poll(PacketKind kind, T& body) {
+    for (const auto start = Clock::now(); Clock::now() - start < std::chrono::milliseconds{1};)
+      if (receive_one(kind, body)) return true;
+    check_interrupted();
+    std::this_thread::sleep_for(std::chrono::microseconds{200});
+    return false;
+  }
+
+  template <class T>
+  bool receive_one(PacketKind kind, T& body) {
+    link::Port::Frame* frame;
+    if (port_.receive(&frame, 1) == 0) return false;
+    const bool ok = accept(frame, kind, body);
+    link::Port::release(frame);
+    return ok;
+  }
+
+  template <class T>
+  bool accept(link::Port::Frame* frame, PacketKind kind, T& body) {
+    RawHead head;
+    if (link::Port::length(frame) < sizeof(head) + sizeof(body)) return false;
+    std::memcpy(&head, link::Port::bytes(frame), sizeof(head));
+    if (head.ether_type != kRawEtherType || head.packet.kind != kind) return false;
+    link::Address from;
+    std::memcpy(from.bytes.data(), head.from, sizeof(head.from));
+    if (kind == PacketKind::answer && from != peer_) return false;
+    peer_ = from;
+    std::memcpy(&body, link::Port::bytes(frame) + sizeof(head), sizeof(body));
+    return true;
+  }
+
+  link::Port& port_;
+  link::Address peer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Control> socket_control(Descriptor socket) {
+  return std::make_unique<SocketControl>(std::move(socket));
+}
+
+std::unique_ptr<Control> frame_control(link::Port& port, const link::Address* server) {
+  return std::make_unique<FrameControl>(port, server);
+}
+
+Descriptor wait_for_client(const std::string& ip) {
+  const Descriptor listener = listening_socket(ip, kControlPort);
+  for (;;) {
+    if (!readable(listener.get(), 200)) continue;
+    Descriptor out(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (out) return out;
+  }
+}
+
+Descriptor connect_to_server(const std::string& ip) {
+  const sockaddr_in address = socket_address(ip, kControlPort);
+  const auto deadline = Clock::now() + std::chrono::seconds{10};
+  for (;;) {
+    Descriptor out(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!out) throw system_failure("cannot open a socket");
+    timeval limit{2, 0};  // Linux: also the limit of connect
+    ::setsockopt(out.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    if (::connect(out.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0)
+      return out;
+    check_interrupted();
+    if (Clock::now() > deadline)
+      throw system_failure("cannot connect to " + ip + " port " + std::to_string(kControlPort) +
+                           "; start viaduct-pingpong --listen --ip " + ip + " there first");
+    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  }
+}
+
+}  // namespace viaduct::pingpong

@@ -1,0 +1,108 @@
+#include <cstdio>
+
+#include "tools/pingpong/options.hpp"
+
+namespace viaduct::pingpong {
+
+std::string help_text(std::span<const LayerInfo> layers) {
+  std::string out = R"(NAME
+    viaduct-pingpong - latency and streaming bandwidth by message size
+
+SYNOPSIS
+    viaduct-pingpong --bed netns|memif|ring [OPTION...]
+    viaduct-pingpong --listen [--port DEVARGS] [--ip ADDRESS] [--mtu M]
+    viaduct-pingpong --connect MAC --port DEVARGS [OPTION...]
+    viaduct-pingpong --connect IP [--port DEVARGS] [OPTION...]
+
+DESCRIPTION
+    Measures, for each layer and each message size, the round trip of single messages and the
+    bandwidth of a stream in one direction. Rounds are interleaved: in each round every layer is
+    measured once at every size, and each round starts with another layer. The tables end with
+    ratios to raw, udp and tcp, if those are in the run: the ratio of the medians, and the least and
+    the most that a single round gave.
+
+    A round trip is timed by the side that asks. Bandwidth is what the receiver has got by its own
+    clock, from the first bytes to the last; what a layer without reliability loses does not count.
+
+LAYERS
+)";
+  char line[256];
+  for (const LayerInfo& layer : layers) {
+    std::snprintf(line, sizeof(line), "    %-14s%.*s\n", std::string(layer.name).c_str(),
+                  static_cast<int>(layer.summary.size()), layer.summary.data());
+    out += line;
+  }
+  out += R"(
+    StarT-X packets carry 8 to 88 bytes. startx-pio and startx-queue send a larger message as several
+    packets, one after the other, and it has arrived when all of them have. startx-rdma has rights to
+    write handed out ahead of time: 2 for latency, up to 16 for bandwidth. raw and udp send a message
+    larger than the MTU as several frames or datagrams and know no flow control: of round trips that
+    lose a part, only those that came through are timed; "-" (null in JSON) means that none did.
+    raw frames have 14 bytes of Ethernet header and 8 of their own before the message, and their
+    payload is neither written nor read. Streaming hands over up to 32 messages (raw, udp: frames) at
+    once in every layer but startx-rdma and startx-pio, which take them one by one.
+
+WHERE
+    --bed netns       two emulated hosts (network namespaces joined by a veth pair) made for this
+                      run with viaduct-testbed, each side a process; needs root
+    --bed memif       two processes joined by shared memory (net_memif); no privileges. No kernel
+                      layers.
+    --bed ring        two ports in one process, polled alternately by one thread: the cost of the
+                      software on one core. No kernel layers.
+    --listen          one side on a real host: prints its address, waits for the other side and
+                      does as that says
+    --connect MAC     the other side; orders travel in raw frames over the port
+    --connect IP      the same with orders over TCP, needed for udp and tcp; the other side has been
+                      given --ip
+    --port DEVARGS    the port as DPDK users write it: 0000:3b:02.1 or net_af_packet0,iface=eth1
+    --ip ADDRESS      --listen: IPv4 address of this host to listen at
+    --pmd PMD         --bed netns: DPDK's driver, af_packet (default) or af_xdp
+    --mtu M           MTU, 576 to 65535 (default: the port's; for netns 1500)
+
+    Ports of af_packet and af_xdp are closed while udp and tcp are measured, as they would take part
+    of the kernel's frames or time.
+
+WHAT
+    --layer L[,L...]  layers, may be repeated (default: raw, startx-pio and, where there is a
+                      kernel wire, udp and tcp)
+    --sizes S[,S...]  message sizes in bytes from 8 to 64M; A:B means A, 2A, 4A... up to B; K and M
+                      are 1024 and 1024^2 (default 8:1M)
+    --rounds N        rounds, 1 to 1000 (default 5)
+    --time-per-point MS
+                      time for the latency of one layer at one size in one round, and again for its
+                      bandwidth, 1 to 60000 (default 50)
+    --messages N      instead of that a fixed number of messages, 100 to 10^9 (latency: at most
+                      1048576), so that runs can be compared instruction by instruction, e.g.
+                      valgrind --tool=callgrind viaduct-pingpong --bed ring --layer startx-queue
+                        --sizes 8 --rounds 1 --measure bandwidth --messages 1000000
+    --measure latency|bandwidth|both
+                      (default both)
+    --checksum on|off CRC32C of the StarT-X layers' frames (default on)
+
+OUTPUT
+    --json FILE       the figures as an array of objects: bed, layer, bytes, round_trip_ns {min,
+                      median, p99}, bandwidth_MBps {median, max}, messages_per_s. min is the least of
+                      all rounds; median, p99 and messages_per_s are medians of the rounds' figures;
+                      1 MB = 10^6 bytes.
+    --plot FILE       latency and bandwidth over size, FILE ends in .svg or .png; needs gnuplot
+    --help            this text
+
+ENVIRONMENT
+    VIADUCT_*         the knobs that viaduct-info --config prints apply to ports and links
+
+EXAMPLES
+    viaduct-pingpong --bed netns --layer raw,startx-pio,udp,tcp --sizes 8:64K --plot latency.svg
+    viaduct-pingpong --bed memif --layer raw --layer startx-rdma --sizes 1M --json rdma.json
+    viaduct-pingpong --listen --port 0000:3b:02.1             (on one host, prints a MAC address)
+    viaduct-pingpong --connect 02:00:00:00:00:01 --port 0000:3b:02.1       (on the other)
+
+EXIT STATUS
+    0  done
+    1  something failed; one sentence on standard error says what helps
+    2  wrong usage
+    130  interrupted
+)";
+  return out;
+}
+
+}  // namespace viaduct::pingpong

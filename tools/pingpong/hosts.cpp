@@ -1,0 +1,61 @@
+#include "tools/pingpong/hosts.hpp"
+
+#include <cstdio>
+#include <iostream>
+
+#include "tools/pingpong/error.hpp"
+#include "tools/pingpong/run.hpp"
+
+namespace viaduct::pingpong {
+
+int run_listen(const Options& options) {
+  SideConfig config;
+  config.devargs = options.port;
+  config.mtu = options.mtu;
+  config.ip = options.ip;
+  Side side(config);
+  if (side.has_port())
+    std::cout << "port " << options.port << " has address " << side.port().address().text()
+              << std::endl;
+  if (options.ip.empty()) {
+    std::cout << "on the other host: viaduct-pingpong --connect " << side.port().address().text()
+              << " --port DEVARGS" << std::endl;
+    serve(side, *frame_control(side.port(), nullptr), std::chrono::hours{24 * 365});
+    return 0;
+  }
+  std::cout << "on the other host: viaduct-pingpong --connect " << options.ip
+            << (side.has_port() ? " --port DEVARGS" : "") << std::endl;
+  Descriptor socket = wait_for_client(options.ip);
+  config.peer_ip = peer_ip(socket.get());
+  side.set_peer_ip(config.peer_ip);
+  serve(side, *socket_control(std::move(socket)), std::chrono::seconds{30});
+  return 0;
+}
+
+int run_connect(const Options& options) {
+  SideConfig config;
+  config.client = true;
+  config.devargs = options.port;
+  config.mtu = options.mtu;
+  std::unique_ptr<Control> control;
+  const auto address = link::Address::parse(options.connect_to);
+  Descriptor socket;
+  if (!address) {
+    socket = connect_to_server(options.connect_to);
+    config.ip = own_ip(socket.get());
+    config.peer_ip = options.connect_to;
+  }
+  Side side(config);
+  if (address) {
+    side.port();
+    side.wait_for_link();
+    control = frame_control(side.port(), &*address);
+  } else {
+    control = socket_control(std::move(socket));
+  }
+  const auto session = remote_session(side, *control, options.checksum);
+  report(options, measure(*session, options));
+  return 0;
+}
+
+}  // namespace viaduct::pingpong

@@ -1,0 +1,74 @@
+// A layer: one way for two hosts to exchange messages. To add one, write one file: a class that
+// models Transport (transport.hpp) and a RegisterLayer object; everything else follows.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "drivers/link/port.hpp"
+#include "tools/pingpong/options.hpp"
+#include "tools/pingpong/stats.hpp"
+
+namespace viaduct::pingpong {
+
+// Where one side of a layer is and who is opposite.
+struct Wire {
+  bool client = false;         // the side that measures; the other one serves
+  link::Port* port = nullptr;  // ethdev layers
+  link::Address peer;          // the other side's port
+  std::size_t mtu = 0;         // of both ports: the smaller one
+  std::string ip, peer_ip;     // kernel layers
+  bool checksum = true;
+  std::uint8_t turn = 0;  // tells this turn's frames from late ones of an earlier turn
+};
+
+// One thing to measure of one layer.
+struct Point {
+  Measure measure = Measure::latency;
+  std::size_t bytes = kLeastBytes;
+  std::uint64_t messages = 0;  // 0: as many as `time` allows
+  std::chrono::nanoseconds time{};
+};
+
+// One side of a layer during one turn. Every function returns when its part is done, or throws
+// Failure or Interrupted; none waits for ever.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // Until both sides can reach each other; false when `patience` runs out.
+  virtual bool connect(std::chrono::nanoseconds patience) = 0;
+
+  // Measures one point. The client's ping() talks to the server's serve_ping(), its send() to the
+  // server's receive(). Both serving functions return when the client says that it has finished,
+  // or at once when nothing comes at all (false, or nothing received).
+  virtual RoundTrips ping(const Point& point) = 0;
+  virtual bool serve_ping(const Point& point) = 0;
+  virtual void send(const Point& point) = 0;
+  virtual Received receive(const Point& point) = 0;
+
+  // The same with both sides on one thread, which polls them alternately; `server` is of the same
+  // class.
+  virtual bool connect_both(Layer& server, std::chrono::nanoseconds patience) = 0;
+  virtual RoundTrips ping_both(Layer& server, const Point& point) = 0;
+  virtual Received stream_both(Layer& server, const Point& point) = 0;
+};
+
+struct LayerKind {
+  LayerInfo info;
+  int order;  // in --help and tables
+  std::unique_ptr<Layer> (*make)(const Wire& wire);
+};
+
+// All layers of this program, by `order`.
+const std::vector<LayerKind>& layer_kinds();
+std::vector<LayerInfo> layer_infos();
+const LayerKind* find_layer(std::string_view name);
+
+namespace detail {
+void add_layer_kind(const LayerKind& kind);
+}
+
+}  // namespace viaduct::pingpong

@@ -1,0 +1,81 @@
+// viaduct-pingpong: latency and streaming bandwidth of StarT-X, of the bare port beneath it and of
+// the kernel's network stack, by message size and in one run.
+#include "tools/pingpong/main.hpp"
+
+#include <cstdio>
+#include <iostream>
+
+#include "drivers/link/knobs.hpp"
+#include "tools/pingpong/bed.hpp"
+#include "tools/pingpong/error.hpp"
+#include "tools/pingpong/hosts.hpp"
+#include "tools/pingpong/run.hpp"
+#include "tools/pingpong/watch.hpp"
+
+namespace viaduct::pingpong {
+
+int report_errors(const std::function<int()>& body) try {
+  return body();
+} catch (const UsageError& error) {
+  std::fprintf(stderr, "viaduct-pingpong: %s; see viaduct-pingpong --help\n", error.what());
+  return kExitUsage;
+} catch (const PeerGone&) {
+  return kExitPeerGone;
+} catch (const Interrupted&) {
+  return kExitInterrupted;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "viaduct-pingpong: %s\n", error.what());
+  return kExitFailure;
+}
+
+namespace {
+
+int run_ring(const Options& options) {
+  const auto session = ring_session(options.mtu, options.checksum);
+  report(options, measure(*session, options));
+  return 0;
+}
+
+int run(const Options& options) {
+  for (const std::string& name : link::unknown_knobs())
+    std::fprintf(stderr,
+                 "viaduct-pingpong: there is no knob %s, it is ignored; viaduct-info --config "
+                 "prints those there are\n",
+                 name.c_str());
+  check_outputs(options);
+  catch_interrupts();
+  nanoseconds_per_tick();  // before anything is pinned or measured
+  switch (options.mode) {
+    case Options::Mode::netns:
+    case Options::Mode::memif: return run_bed(options);
+    case Options::Mode::ring: return run_ring(options);
+    case Options::Mode::listen: return run_listen(options);
+    case Options::Mode::connect: return run_connect(options);
+    case Options::Mode::help: break;
+  }
+  std::cout << help_text(layer_infos());
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace viaduct::pingpong
+
+int main(int argc, char** argv) {
+  using namespace viaduct::pingpong;
+  int status = report_errors([&] {
+    const Options options = parse_options(
+        {const_cast<const char* const*>(argv) + 1, static_cast<std::size_t>(argc) - 1},
+        layer_infos());
+    if (options.mode == Options::Mode::help) {
+      std::cout << help_text(layer_infos());
+      return 0;
+    }
+    return run(options);
+  });
+  if (status == kExitPeerGone) {
+    std::fprintf(stderr, "viaduct-pingpong: the other side has ended\n");
+    status = kExitFailure;
+  }
+  return status;
+}

@@ -1,0 +1,311 @@
+#include "tools/pingpong/options.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "drivers/link/types.hpp"
+#include "tools/pingpong/error.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+std::string quoted(std::string_view text) {
+  return "'" + std::string(text) + "'";
+}
+
+std::uint64_t number(std::string_view option, std::string_view text, std::uint64_t least,
+                     std::uint64_t most) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
+    throw UsageError(std::string(option) + " takes a number from " + std::to_string(least) +
+                     " to " + std::to_string(most) + ", not " + quoted(text));
+  return value;
+}
+
+std::size_t size(std::string_view text) {
+  const auto bad = [&] {
+    return UsageError("--sizes takes sizes from 8 to 64M such as 8:1M or 8,64,1K, not " +
+                      quoted(text));
+  };
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (error != std::errc{} || value > kMostBytes) throw bad();
+  if (unit == "K" || unit == "k")
+    value <<= 10;
+  else if (unit == "M" || unit == "m")
+    value <<= 20;
+  else if (!unit.empty())
+    throw bad();
+  if (value < kLeastBytes || value > kMostBytes) throw bad();
+  return value;
+}
+
+// Calls `take` with each part of a list separated by commas, empty ones included.
+template <class Take>
+void each_part(std::string_view list, Take take) {
+  for (;;) {
+    const std::size_t comma = list.find(',');
+    take(list.substr(0, comma));
+    if (comma == std::string_view::npos) return;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+void add_layers(std::vector<std::string>& to, std::string_view list,
+                std::span<const LayerInfo> known) {
+  each_part(list, [&](std::string_view name) {
+    const auto named = [&](const LayerInfo& l) { return l.name == name; };
+    if (std::none_of(known.begin(), known.end(), named)) {
+      std::string names;
+      for (const LayerInfo& l : known) names += (names.empty() ? "" : ", ") + std::string(l.name);
+      throw UsageError("there is no layer " + quoted(name) + "; the layers are " + names);
+    }
+    if (std::find(to.begin(), to.end(), name) == to.end()) to.emplace_back(name);
+  });
+}
+
+bool is_kernel(std::string_view layer, std::span<const LayerInfo> known) {
+  return std::any_of(known.begin(), known.end(),
+                     [&](const LayerInfo& l) { return l.name == layer && l.kernel; });
+}
+
+class Parser {
+ public:
+  Parser(std::span<const char* const> arguments, std::span<const LayerInfo> known)
+      : arguments_(arguments), known_(known) {}
+
+  Options parse() {
+    while (next_ < arguments_.size()) {
+      const std::string_view argument = arguments_[next_++];
+      if (argument == "--help" || argument == "-h") return Options{};
+      if (!take(argument)) throw UsageError("unknown argument " + quoted(argument));
+    }
+    check();
+    return std::move(out_);
+  }
+
+ private:
+  bool take(std::string_view argument) {
+    option_ = argument;
+    inline_value_.reset();
+    if (const std::size_t equals = argument.find('=');
+        argument.starts_with("--") && equals != std::string_view::npos) {
+      option_ = argument.substr(0, equals);
+      inline_value_ = argument.substr(equals + 1);
+    }
+    return take_mode() || take_measure() || take_place() || take_output();
+  }
+
+  // Where the two sides are.
+  bool take_mode() {
+    if (option_ == "--bed") {
+      const std::string_view bed = value();
+      if (bed == "netns")
+        mode(Options::Mode::netns);
+      else if (bed == "memif")
+        mode(Options::Mode::memif);
+      else if (bed == "ring")
+        mode(Options::Mode::ring);
+      else
+        throw UsageError("--bed takes netns, memif or ring, not " + quoted(bed));
+    } else if (option_ == "--listen") {
+      if (inline_value_) throw UsageError("--listen takes no value");
+      mode(Options::Mode::listen);
+    } else if (option_ == "--connect") {
+      out_.connect_to = value();
+      mode(Options::Mode::connect);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  // What is measured; the side that listens is told by the other.
+  bool take_measure() {
+    if (option_ == "--layer")
+      add_layers(out_.layers, value(), known_);
+    else if (option_ == "--sizes")
+      out_.sizes = parse_sizes(value());
+    else if (option_ == "--rounds")
+      out_.rounds = static_cast<unsigned>(number(option_, value(), 1, 1000));
+    else if (option_ == "--time-per-point")
+      out_.time_per_point = std::chrono::milliseconds{number(option_, value(), 1, 60'000)};
+    else if (option_ == "--messages")
+      out_.messages = number(option_, value(), 100, 1'000'000'000);
+    else if (option_ == "--measure")
+      take_which(value());
+    else if (option_ == "--checksum")
+      out_.checksum = on_or_off(value());
+    else
+      return false;
+    measure_option_ = option_;
+    return true;
+  }
+
+  bool take_place() {
+    if (option_ == "--port")
+      out_.port = value();
+    else if (option_ == "--ip")
+      out_.ip = value();
+    else if (option_ == "--mtu")
+      out_.mtu = number(option_, value(), 576, 65'535);
+    else if (option_ == "--pmd")
+      take_pmd(value());
+    else
+      return false;
+    return true;
+  }
+
+  bool take_output() {
+    if (option_ == "--json") {
+      out_.json = value();
+    } else if (option_ == "--plot") {
+      out_.plot = value();
+      if (!out_.plot.ends_with(".svg") && !out_.plot.ends_with(".png"))
+        throw UsageError("--plot takes a file name that ends in .svg or .png, not " +
+                         quoted(out_.plot));
+    } else {
+      return false;
+    }
+    measure_option_ = option_;
+    return true;
+  }
+
+  std::string_view value() {
+    if (inline_value_ && !inline_value_->empty()) return *inline_value_;
+    if (inline_value_ || next_ == arguments_.size())
+      throw UsageError(std::string(option_) + " needs a value");
+    return arguments_[next_++];
+  }
+
+  void mode(Options::Mode mode) {
+    if (out_.mode != Options::Mode::help)
+      throw UsageError("only one of --bed, --listen and --connect can be given");
+    out_.mode = mode;
+  }
+
+  void take_which(std::string_view which) {
+    if (which != "latency" && which != "bandwidth" && which != "both")
+      throw UsageError("--measure takes latency, bandwidth or both, not " + quoted(which));
+    out_.latency = which != "bandwidth";
+    out_.bandwidth = which != "latency";
+  }
+
+  void take_pmd(std::string_view pmd) {
+    if (pmd != "af_packet" && pmd != "af_xdp")
+      throw UsageError("--pmd takes af_packet or af_xdp, not " + quoted(pmd));
+    out_.pmd = pmd;
+    pmd_given_ = true;
+  }
+
+  bool on_or_off(std::string_view text) const {
+    if (text != "on" && text != "off")
+      throw UsageError(std::string(option_) + " takes on or off, not " + quoted(text));
+    return text == "on";
+  }
+
+  void check() {
+    using Mode = Options::Mode;
+    if (out_.mode == Mode::help)
+      throw UsageError(
+          "say where the two sides are: --bed netns|memif|ring, --listen or --connect "
+          "ADDRESS");
+    const bool host = out_.mode == Mode::listen || out_.mode == Mode::connect;
+    if (!host && !out_.port.empty())
+      throw UsageError("--port belongs to --listen and --connect; a bed makes its own ports");
+    if (!out_.ip.empty() && out_.mode != Mode::listen)
+      throw UsageError("--ip belongs to --listen; the other side says --connect IP");
+    if (out_.mode == Mode::listen && out_.port.empty() && out_.ip.empty())
+      throw UsageError("--listen needs --port DEVARGS, --ip ADDRESS or both");
+    if (out_.mode == Mode::connect) check_address();
+    if (pmd_given_ && out_.mode != Mode::netns) throw UsageError("--pmd belongs to --bed netns");
+    if (out_.mode == Mode::listen && !measure_option_.empty())
+      throw UsageError(std::string(measure_option_) +
+                       " belongs to the side that connects; the one that listens follows it");
+    if (out_.sizes.empty()) out_.sizes = parse_sizes("8:1M");
+    if (out_.mode != Mode::listen) check_layers();
+  }
+
+  void check_address() const {
+    in_addr ip;
+    if (inet_pton(AF_INET, out_.connect_to.c_str(), &ip) == 1) return;
+    if (!link::Address::parse(out_.connect_to))
+      throw UsageError(
+          "--connect takes the other side's MAC address (02:00:00:00:00:01) or IPv4 "
+          "address, not " +
+          quoted(out_.connect_to));
+    if (out_.port.empty()) throw UsageError("--connect with a MAC address needs --port DEVARGS");
+  }
+
+  bool has_kernel_wire() const {
+    return out_.mode == Options::Mode::netns ||
+           (out_.mode == Options::Mode::connect && !link::Address::parse(out_.connect_to));
+  }
+  bool has_port() const {
+    const bool host = out_.mode == Options::Mode::connect;
+    return !host || !out_.port.empty();
+  }
+
+  void check_layers() {
+    if (out_.layers.empty()) {
+      for (const std::string_view name : {"raw", "startx-pio", "udp", "tcp"})
+        if (is_kernel(name, known_) ? has_kernel_wire() : has_port())
+          add_layers(out_.layers, name, known_);
+      return;
+    }
+    for (const std::string& layer : out_.layers) {
+      if (is_kernel(layer, known_) && !has_kernel_wire())
+        throw UsageError("layer " + layer +
+                         " is the kernel's network stack and needs --bed netns, or --listen --ip "
+                         "ADDRESS on one host and --connect ADDRESS on the other");
+      if (!is_kernel(layer, known_) && !has_port())
+        throw UsageError("layer " + layer + " needs --port DEVARGS");
+    }
+  }
+
+  std::span<const char* const> arguments_;
+  std::span<const LayerInfo> known_;
+  std::size_t next_ = 0;
+  std::string_view option_;
+  std::optional<std::string_view> inline_value_;
+  std::string_view measure_option_;  // the last one given
+  bool pmd_given_ = false;
+  Options out_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> parse_sizes(std::string_view text) {
+  std::vector<std::size_t> out;
+  each_part(text, [&](std::string_view part) {
+    const std::size_t colon = part.find(':');
+    const std::size_t least = size(part.substr(0, colon));
+    const std::size_t most = colon == std::string_view::npos ? least : size(part.substr(colon + 1));
+    if (most < least) throw UsageError("--sizes takes the smaller size first, not " + quoted(part));
+    for (std::size_t s = least; s <= most; s *= 2) out.push_back(s);
+  });
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Options parse_options(std::span<const char* const> arguments, std::span<const LayerInfo> layers) {
+  return Parser(arguments, layers).parse();
+}
+
+std::string_view bed_name(Options::Mode mode) {
+  switch (mode) {
+    case Options::Mode::netns: return "netns";
+    case Options::Mode::memif: return "memif";
+    case Options::Mode::ring: return "ring";
+    default: return "hosts";
+  }
+}
+
+}  // namespace viaduct::pingpong

@@ -1,0 +1,52 @@
+// The command line.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace viaduct::pingpong {
+
+inline constexpr std::size_t kLeastBytes = 8;  // the smallest StarT-X payload
+inline constexpr std::size_t kMostBytes = 64u << 20;
+
+// What the command line needs to know of a layer.
+struct LayerInfo {
+  std::string_view name;
+  std::string_view summary;  // one line for --help
+  bool kernel = false;       // over the kernel's network stack, not over an ethdev port
+};
+
+struct Options {
+  enum class Mode : std::uint8_t { help, netns, memif, ring, listen, connect };
+  Mode mode = Mode::help;
+  std::vector<std::string> layers;
+  std::vector<std::size_t> sizes;
+  unsigned rounds = 5;
+  std::chrono::milliseconds time_per_point{50};
+  std::uint64_t messages = 0;  // 0: as many as the time allows
+  bool latency = true, bandwidth = true;
+  bool checksum = true;
+  std::size_t mtu = 0;  // 0: the port's (bed: 1500)
+  std::string pmd = "af_packet";
+  std::string connect_to;  // MAC or IPv4 address
+  std::string port, ip;    // one side on a real host
+  std::string json, plot;
+};
+
+// "8:1M" (doubling), "8,64,1K" or a mixture. K, M: 1024, 1024^2. Throws UsageError.
+std::vector<std::size_t> parse_sizes(std::string_view text);
+
+// Throws UsageError.
+Options parse_options(std::span<const char* const> arguments, std::span<const LayerInfo> layers);
+
+std::string help_text(std::span<const LayerInfo> layers);
+
+// The value of `bed` in the JSON file.
+std::string_view bed_name(Options::Mode mode);
+
+}  // namespace viaduct::pingpong

@@ -1,0 +1,241 @@
+#include "tools/pingpong/session.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tools/pingpong/error.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+// The other side may have to open a port first, and wait for its link.
+constexpr std::chrono::seconds kCallPatience{15};
+constexpr std::chrono::seconds kNextPatience{20};  // between two orders
+constexpr std::chrono::seconds kConnectPatience{8};
+// A client that has not come by then may not have got our answer: it will ask again.
+constexpr std::chrono::seconds kClientPatience{2};
+constexpr std::size_t kLeastMtu = 64;
+constexpr std::uint64_t kMostTime = 60'000'000'000;
+
+Wire make_wire(Side& side, const LayerKind& kind, const link::Address& peer, std::size_t mtu,
+               bool checksum, std::uint32_t turn) {
+  Wire out;
+  out.client = side.config().client;
+  out.port = kind.info.kernel ? nullptr : &side.port();
+  out.peer = peer;
+  out.mtu = mtu;
+  out.ip = side.config().ip;
+  out.peer_ip = side.config().peer_ip;
+  out.checksum = checksum;
+  out.turn = static_cast<std::uint8_t>(turn);
+  return out;
+}
+
+class RemoteSession final : public Session {
+ public:
+  RemoteSession(Side& side, Control& control, bool checksum)
+      : side_(side), control_(control), checksum_(checksum) {
+    Order hello;
+    if (side.has_port()) {
+      hello.has_port = 1;
+      std::copy_n(side.port().address().bytes.begin(), 6, hello.address);
+    }
+    const Answer answer = control_.call(hello, kCallPatience);
+    if (!side.has_port()) return;
+    if (!answer.has_port)
+      throw Failure("the other side has no port; start it with --listen --port DEVARGS");
+    std::copy_n(answer.address, 6, peer_.bytes.begin());
+    mtu_ = std::min<std::size_t>(answer.mtu, side.port().mtu());
+  }
+
+  RoundTrips latency(const LayerKind& kind, const Point& point) override {
+    const auto layer = start(kind, point);
+    const RoundTrips out = layer->ping(point);
+    result();
+    return out;
+  }
+  Received bandwidth(const LayerKind& kind, const Point& point) override {
+    const auto layer = start(kind, point);
+    layer->send(point);
+    const Answer answer = result();
+    return {answer.messages, answer.bytes, answer.seconds};
+  }
+  void end() override {
+    Order bye;
+    bye.what = Order::What::bye;
+    control_.call(bye, kCallPatience);
+  }
+
+ private:
+  std::unique_ptr<Layer> start(const LayerKind& kind, const Point& point) {
+    if (side_.prepare(kind)) bring_up(kind);
+    Order order;
+    order.what = Order::What::turn;
+    order.latency = point.measure == Measure::latency;
+    order.checksum = checksum_;
+    order.bytes = point.bytes;
+    order.messages = point.messages;
+    order.nanoseconds = static_cast<std::uint64_t>(point.time.count());
+    order.mtu = mtu_;
+    kind.info.name.copy(order.layer, sizeof(order.layer) - 1);
+    const Answer answer = control_.call(order, kCallPatience);
+    auto layer = kind.make(make_wire(side_, kind, peer_, mtu_, checksum_, answer.sequence));
+    if (!layer->connect(kConnectPatience))
+      throw Failure("no connection within 8 s, though the other side is there");
+    return layer;
+  }
+
+  // Both sides wait for their links at the same time: a memif comes up only while both are polled.
+  void bring_up(const LayerKind& kind) {
+    Order order;
+    order.what = Order::What::bring_up;
+    kind.info.name.copy(order.layer, sizeof(order.layer) - 1);
+    control_.call(order, kCallPatience);
+    side_.wait_for_link();
+  }
+
+  Answer result() {
+    Order order;
+    order.what = Order::What::result;
+    return control_.call(order, kCallPatience);
+  }
+
+  Side& side_;
+  Control& control_;
+  bool checksum_;
+  link::Address peer_;
+  std::size_t mtu_ = 0;
+};
+
+class Server {
+ public:
+  Server(Side& side, Control& control) : side_(side), control_(control) {}
+
+  void run(std::chrono::milliseconds patience) {
+    Order order;
+    do {
+      if (!control_.next(order, patience)) throw Failure("the other side has fallen silent");
+      patience = kNextPatience;
+      follow(order);
+    } while (order.what != Order::What::bye);
+  }
+
+ private:
+  void follow(const Order& order) {
+    Answer answer;
+    answer.sequence = order.sequence;
+    try {
+      // A turn answers in its middle.
+      switch (order.what) {
+        case Order::What::hello: hello(order, answer); break;
+        case Order::What::bring_up: return bring_up(order, answer);
+        case Order::What::turn:
+          // One that was repeated because its answer was slow has been carried out already.
+          if (order.sequence != turn_ || !anything_) turn(order, answer);
+          return;
+        case Order::What::result:
+          if (!broken_.empty()) throw Failure(broken_);
+          answer.messages = received_.messages;
+          answer.bytes = received_.bytes;
+          answer.seconds = received_.seconds;
+          break;
+        case Order::What::bye: break;
+        default: return;
+      }
+    } catch (const Failure& failure) {
+      fail(answer, failure);
+    } catch (const link::SetupError& error) {
+      fail(answer, error);
+    }
+    control_.answer(answer);
+  }
+
+  static void fail(Answer& answer, const std::exception& error) {
+    answer.failed = 1;
+    std::strncpy(answer.reason, error.what(), sizeof(answer.reason) - 1);
+  }
+
+  void hello(const Order& order, Answer& answer) {
+    std::copy_n(order.address, 6, peer_.bytes.begin());
+    if (!side_.has_port()) {
+      if (order.has_port) throw Failure("it has no port; start it with --listen --port DEVARGS");
+      return;
+    }
+    answer.has_port = 1;
+    answer.mtu = side_.port().mtu();
+    std::copy_n(side_.port().address().bytes.begin(), 6, answer.address);
+  }
+
+  void bring_up(const Order& order, Answer& answer) {
+    side_.prepare(kind_of(order));
+    control_.answer(answer);
+    side_.wait_for_link();
+  }
+
+  void turn(const Order& order, Answer& answer) {
+    const std::unique_ptr<Layer> layer = open_layer(order);
+    turn_ = order.sequence;
+    anything_ = false;
+    received_ = {};
+    broken_.clear();
+    control_.answer(answer);  // now the client starts
+    try {
+      carry_out(order, *layer);
+    } catch (const Failure& failure) {
+      broken_ = failure.what();
+    }
+  }
+
+  void carry_out(const Order& order, Layer& layer) {
+    if (!layer.connect(kClientPatience)) return;
+    const Point point{order.latency ? Measure::latency : Measure::bandwidth, order.bytes,
+                      order.messages, std::chrono::nanoseconds{order.nanoseconds}};
+    if (order.latency) {
+      anything_ = layer.serve_ping(point);
+    } else {
+      received_ = layer.receive(point);
+      anything_ = received_.bytes > 0;
+    }
+  }
+
+  const LayerKind& kind_of(const Order& order) const {
+    const LayerKind* kind = find_layer(order.layer);
+    if (kind == nullptr)
+      throw Failure("it has no layer " + std::string(order.layer) +
+                    "; use the same version of viaduct-pingpong on both sides");
+    if (kind->info.kernel ? side_.config().ip.empty() : !side_.has_port())
+      throw Failure(std::string("layer ") + order.layer + " needs it to be started with " +
+                    (kind->info.kernel ? "--ip ADDRESS" : "--port DEVARGS"));
+    return *kind;
+  }
+
+  std::unique_ptr<Layer> open_layer(const Order& order) {
+    const LayerKind& kind = kind_of(order);
+    if (order.bytes < kLeastBytes || order.bytes > kMostBytes || order.nanoseconds > kMostTime ||
+        (!kind.info.kernel && (order.mtu < kLeastMtu || order.mtu > side_.port().mtu())))
+      throw Failure("the order makes no sense; use the same version on both sides");
+    side_.prepare(kind);
+    return kind.make(make_wire(side_, kind, peer_, order.mtu, order.checksum != 0, order.sequence));
+  }
+
+  Side& side_;
+  Control& control_;
+  link::Address peer_;
+  std::uint32_t turn_ = 0;  // number of the last turn...
+  bool anything_ = false;   // ... whether anything arrived in it...
+  Received received_;       // ... and what...
+  std::string broken_;      // ... or why it ended too early
+};
+
+}  // namespace
+
+std::unique_ptr<Session> remote_session(Side& side, Control& control, bool checksum) {
+  return std::make_unique<RemoteSession>(side, control, checksum);
+}
+
+void serve(Side& side, Control& control, std::chrono::milliseconds first_patience) {
+  Server(side, control).run(first_patience);
+}
+
+}  // namespace viaduct::pingpong

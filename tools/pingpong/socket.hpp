@@ -1,0 +1,40 @@
+// Kernel sockets: ownership and the few calls that the layers udp and tcp and the TCP control
+// channel share.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <string>
+#include <utility>
+
+namespace viaduct::pingpong {
+
+inline constexpr std::uint16_t kControlPort = 17751, kUdpPort = 17752, kTcpPort = 17753;
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// All of these throw Failure.
+sockaddr_in socket_address(const std::string& ip, std::uint16_t port);
+Descriptor bound_socket(int type, const std::string& ip, std::uint16_t port);  // non-blocking
+Descriptor listening_socket(const std::string& ip, std::uint16_t port);        // non-blocking
+void set_option(int fd, int level, int option, int value, const char* name);
+std::string own_ip(int fd);
+std::string peer_ip(int fd);
+
+}  // namespace viaduct::pingpong

@@ -1,0 +1,69 @@
+// Figures: from single round trips to one round, from rounds to one row, from rows to ratios.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace viaduct::pingpong {
+
+enum class Measure : std::uint8_t { latency, bandwidth };
+
+// Round trips of one layer at one size in one round.
+struct RoundTrips {
+  std::uint64_t count = 0, lost = 0;
+  double min_ns = 0, median_ns = 0, p99_ns = 0;  // meaningless when count is 0
+};
+
+// What arrived, by the receiver's clock: what came after the first burst, in the time since it.
+struct Received {
+  std::uint64_t messages = 0, bytes = 0;
+  double seconds = 0;
+
+  double bytes_per_second() const { return seconds > 0 ? static_cast<double>(bytes) / seconds : 0; }
+};
+
+// Sorts the samples.
+RoundTrips summarize(std::vector<std::uint32_t>& samples_in_ticks, std::uint64_t lost,
+                     double nanoseconds_per_tick);
+
+double median(std::vector<double> values);  // 0 when empty
+
+// Everything measured of one layer at one size: one entry a round, in which NaN stands for
+// "nothing arrived".
+struct Series {
+  std::string layer;
+  std::size_t bytes = 0;
+  std::vector<double> min_ns, median_ns, p99_ns;
+  std::vector<double> bytes_per_second;
+  std::uint64_t lost_round_trips = 0;
+
+  void add(const RoundTrips& round);
+  void add(const Received& round);
+};
+
+// One row of the table and of the JSON file. Absent: not measured, or nothing came through.
+struct Row {
+  std::string layer;
+  std::size_t bytes = 0;
+  struct RoundTrip {
+    double min, median, p99;  // ns: least, median of medians, median of 99th percentiles
+  };
+  struct Bandwidth {
+    double median, max;  // 10^6 bytes per second over the rounds
+    double messages_per_second;
+  };
+  std::optional<RoundTrip> round_trip;
+  std::optional<Bandwidth> bandwidth;
+};
+Row row(const Series& series);
+
+// How many times `of` is what `to` is: the ratio of the medians and the extremes of the ratios
+// that the single rounds gave.
+struct Ratio {
+  double median, least, most;
+};
+std::optional<Ratio> ratio(const std::vector<double>& of, const std::vector<double>& to);
+
+}  // namespace viaduct::pingpong
