@@ -1,6 +1,7 @@
 #include "drivers/link/port_plan.hpp"
 
 #include <rte_mbuf.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <numeric>
@@ -103,6 +104,16 @@ void plan_af_xdp(PortPlan& plan) {
   plan.data_room = kXdpHeadroom + plan.mtu + kOverhead;
 }
 
+// A locally administered address. DPDK draws those it makes up from a seed that processes forked
+// from one parent share.
+std::string random_address() {
+  Address address;
+  if (getrandom(address.bytes.data(), address.bytes.size(), 0) != 6)
+    throw SetupError("getrandom gave no random bytes; give the port a mac= of its own");
+  address.bytes[0] = static_cast<std::uint8_t>((address.bytes[0] & 0xfc) | 2);
+  return address.text();
+}
+
 // The client's buffers are those that both sides write into.
 void plan_memif(PortPlan& plan) {
   if (plan.mtu == 0) plan.mtu = RTE_ETHER_MTU;
@@ -111,6 +122,7 @@ void plan_memif(PortPlan& plan) {
   while (log2 < 14 && (1u << log2) < plan.descriptors) ++log2;
   plan.devargs = with_default(plan.devargs, "bsize", std::to_string(buffer));
   plan.devargs = with_default(plan.devargs, "rsize", std::to_string(log2));
+  plan.devargs = with_default(plan.devargs, "mac", random_address());
   const auto ring = devarg(plan.devargs, "rsize").value_or("10");
   plan.receive_capacity = std::size_t{1} << std::min(14ul, std::strtoul(ring.c_str(), nullptr, 10));
 }
