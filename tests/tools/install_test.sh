@@ -1,0 +1,56 @@
+#!/bin/bash
+# What `meson install` installs is enough to build and run somebody else's program, and the installed
+# tools find each other. Prints TAP. Arguments: build directory, C++ compiler.
+set -u
+export LC_ALL=C
+build=$(realpath "$1")
+compiler=$2
+here=$(cd "$(dirname "$0")" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+count=0
+failures=0
+
+check() {  # description, command that must succeed
+  local what=$1
+  shift
+  count=$((count + 1))
+  if "$@" >"$scratch/out" 2>&1; then
+    echo "ok $count - $what"
+  else
+    failures=$((failures + 1))
+    echo "not ok $count - $what"
+    tail -n 40 "$scratch/out" | sed 's/^/# /'
+  fi
+}
+
+# Where a package manager would have put it is unknown to pkg-config: tell it where it really is.
+relocate() {
+  local pc
+  prefix=$(sed -n 's/^prefix=//p' "$(find "$scratch/root" -name viaduct-link.pc)") || return 1
+  for pc in $(find "$scratch/root" -name 'viaduct-*.pc'); do
+    sed -i "s|^prefix=.*|prefix=$scratch/root$prefix|" "$pc"
+    PKG_CONFIG_PATH=$(dirname "$pc")
+  done
+  export PKG_CONFIG_PATH
+  bin=$scratch/root$prefix/bin
+}
+install_all() { meson install -C "$build" --no-rebuild --destdir "$scratch/root"; }
+compile() {
+  local flags
+  flags=$(pkg-config --cflags viaduct-link) && libs=$(pkg-config --libs viaduct-link) || return 1
+  # shellcheck disable=SC2086  # flags are words
+  "$compiler" -std=c++20 -O1 "$here/installed_user.cpp" -o "$scratch/user" $flags $libs
+}
+documented() { "$bin/$1" --help | grep -x SYNOPSIS; }
+
+echo "TAP version 13"
+check "meson install" install_all
+check "pkg-config files" relocate
+check "a program builds with pkg-config alone" compile
+check "it runs" "$scratch/user"
+for program in viaduct-info viaduct-testbed viaduct-pingpong; do
+  check "$program is installed" documented "$program"
+done
+echo "1..$count"
+exit $((failures > 0))
