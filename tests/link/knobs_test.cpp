@@ -1,0 +1,157 @@
+#include "drivers/link/knobs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "drivers/link/fault.hpp"
+#include "drivers/link/frame.hpp"
+
+namespace viaduct::link {
+namespace {
+
+using testing::AllOf, testing::ElementsAre, testing::HasSubstr, testing::IsEmpty;
+using namespace std::chrono_literals;
+
+class Knobs : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const auto& name : unknown_knobs()) unsetenv(name.c_str());
+    for (const auto& knob : knobs()) unsetenv(std::string(knob.name).c_str());
+  }
+  void TearDown() override { SetUp(); }
+
+  static void set(const char* name, const char* value) { setenv(name, value, 1); }
+
+  template <class Function>
+  static std::string refusal(Function function) {
+    try {
+      function();
+    } catch (const SetupError& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Knobs, TableIsComplete) {
+  std::set<std::string_view> names;
+  for (const auto& knob : knobs()) {
+    EXPECT_TRUE(knob.name.starts_with("VIADUCT_")) << knob.name;
+    EXPECT_FALSE(knob.meaning.empty()) << knob.name;
+    EXPECT_TRUE(names.insert(knob.name).second) << knob.name << " twice";
+    EXPECT_EQ(knob_text(knob.name), knob.default_value);
+  }
+  EXPECT_THAT(refusal([] { knob_text("VIADUCT_NO_SUCH"); }), HasSubstr("VIADUCT_NO_SUCH"));
+}
+
+TEST_F(Knobs, DefaultsOfTheTableAreThoseOfTheCode) {
+  const LinkConfig config = link_config_from_environment(), code;
+  EXPECT_EQ(config.job_key, code.job_key);
+  EXPECT_EQ(config.checksum, code.checksum);
+  EXPECT_EQ(config.max_window, code.max_window);
+  EXPECT_EQ(config.ack_delay, code.ack_delay);
+  EXPECT_EQ(config.min_timeout, code.min_timeout);
+  EXPECT_EQ(config.max_timeout, code.max_timeout);
+  EXPECT_EQ(config.dead_after, code.dead_after);
+  EXPECT_FALSE(FaultSpec::parse(knob_text("VIADUCT_FAULTS")).any());
+}
+
+TEST_F(Knobs, ReachTheLinksConfiguration) {
+  set("VIADUCT_JOB", "42");
+  set("VIADUCT_CHECKSUM", "off");
+  set("VIADUCT_MAX_WINDOW", "17");
+  set("VIADUCT_ACK_DELAY_US", "3");
+  set("VIADUCT_MIN_TIMEOUT_US", "200000");
+  set("VIADUCT_DEAD_AFTER_MS", "70");
+  const LinkConfig config = link_config_from_environment();
+  EXPECT_EQ(config.job_key, 42u);
+  EXPECT_FALSE(config.checksum);
+  EXPECT_EQ(config.max_window, 17u);
+  EXPECT_EQ(config.ack_delay, 3us);
+  EXPECT_EQ(config.min_timeout, 200ms);
+  EXPECT_GE(config.max_timeout, config.min_timeout);
+  EXPECT_EQ(config.dead_after, 70ms);
+}
+
+TEST_F(Knobs, AJobIsANumberOrAnyText) {
+  set("VIADUCT_JOB", "nightly run 7");
+  const auto key = link_config_from_environment().job_key;
+  EXPECT_EQ(key, link_config_from_environment().job_key);
+  EXPECT_EQ(key, 0x71263c6a8213d106u) << "the same on every machine and in every version";
+  set("VIADUCT_JOB", "nightly run 8");
+  EXPECT_NE(key, link_config_from_environment().job_key);
+  set("VIADUCT_JOB", "18446744073709551615");
+  EXPECT_EQ(link_config_from_environment().job_key, ~std::uint64_t{0});
+}
+
+TEST_F(Knobs, EveryLifeHasItsOwnIncarnationAndSeed) {
+  const LinkConfig a = link_config_from_environment(), b = link_config_from_environment();
+  EXPECT_NE(a.incarnation, b.incarnation);
+  EXPECT_NE(a.seed, b.seed);
+  EXPECT_NE(a.incarnation, 0u);
+}
+
+TEST_F(Knobs, SetToNothingIsNotSet) {
+  set("VIADUCT_MAX_WINDOW", "");
+  EXPECT_EQ(knob_number("VIADUCT_MAX_WINDOW", 1, kMaxWindow), 256u);
+}
+
+TEST_F(Knobs, BadNumbersAreNamedWithWhatWouldDo) {
+  for (const auto* bad :
+       {"x", "-1", "1.5", " 7", "7 ", "7x", "1025", "0", "99999999999999999999"}) {
+    set("VIADUCT_FRAMES", bad);
+    EXPECT_THAT(refusal([] { knob_number("VIADUCT_FRAMES", 1, 1024); }),
+                AllOf(HasSubstr("VIADUCT_FRAMES=" + std::string(bad)), HasSubstr("1 to 1024")))
+        << bad;
+  }
+  set("VIADUCT_FRAMES", "1024");
+  EXPECT_EQ(knob_number("VIADUCT_FRAMES", 1, 1024), 1024u);
+}
+
+TEST_F(Knobs, SwitchesAreOnOrOff) {
+  for (const auto* on : {"on", "1", "yes"}) {
+    set("VIADUCT_CHECKSUM", on);
+    EXPECT_TRUE(knob_switch("VIADUCT_CHECKSUM"));
+  }
+  for (const auto* off : {"off", "0", "no"}) {
+    set("VIADUCT_CHECKSUM", off);
+    EXPECT_FALSE(knob_switch("VIADUCT_CHECKSUM"));
+  }
+  set("VIADUCT_CHECKSUM", "maybe");
+  EXPECT_THAT(refusal([] { knob_switch("VIADUCT_CHECKSUM"); }),
+              AllOf(HasSubstr("VIADUCT_CHECKSUM=maybe"), HasSubstr("on or off")));
+}
+
+TEST_F(Knobs, MisspeltOnesAreFound) {
+  EXPECT_THAT(unknown_knobs(), IsEmpty());
+  set("VIADUCT_JOBS", "7");
+  set("VIADUCT_FAULT", "loss=1%");
+  set("VIADUCT_JOB", "7");
+  EXPECT_THAT(unknown_knobs(), ElementsAre("VIADUCT_FAULT", "VIADUCT_JOBS"));
+}
+
+TEST_F(Knobs, PortsAreCountedByLocalRank) {
+  EXPECT_THAT(refusal([] { port_for_rank(0); }), HasSubstr("set VIADUCT_PORTS"));
+  set("VIADUCT_PORTS", " 0000:3b:02.0 ;net_memif0,role=server,socket=/x y,id={n} ; ;p{n}q{n};");
+  EXPECT_THAT(port_list(),
+              ElementsAre("0000:3b:02.0", "net_memif0,role=server,socket=/x y,id={n}", "p{n}q{n}"));
+  EXPECT_EQ(port_for_rank(0), "0000:3b:02.0");
+  EXPECT_EQ(port_for_rank(1), "net_memif0,role=server,socket=/x y,id=1");
+  EXPECT_EQ(port_for_rank(2), "p2q2");
+  EXPECT_THAT(refusal([] { port_for_rank(3); }), AllOf(HasSubstr("3 ports"), HasSubstr("rank 3")));
+}
+
+TEST_F(Knobs, OnePatternServesEveryRank) {
+  set("VIADUCT_PORTS", "net_af_packet{n},iface=p{n}");
+  EXPECT_EQ(port_for_rank(0), "net_af_packet0,iface=p0");
+  EXPECT_EQ(port_for_rank(12), "net_af_packet12,iface=p12");
+  set("VIADUCT_PORTS", "net_af_packet0,iface=p0");
+  EXPECT_EQ(port_for_rank(0), "net_af_packet0,iface=p0");
+  EXPECT_NE(refusal([] { port_for_rank(1); }), "");
+}
+
+}  // namespace
+}  // namespace viaduct::link
