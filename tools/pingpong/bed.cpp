@@ -1,10 +1,8 @@
 #include "tools/pingpong/bed.hpp"
 
-#include <rte_random.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -74,14 +72,6 @@ void run_side(const Options& options, int side, Descriptor socket) {
   if (side == kServer) return serve(here, *control, std::chrono::seconds{30});
   const auto session = remote_session(here, *control, options.checksum);
   report(options, measure(*session, options));
-}
-
-// DPDK has seeded its random numbers when it was loaded: both processes would draw the same port
-// address.
-void draw_other_random_numbers() {
-  std::uint64_t seed = 0;
-  if (::getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) seed = ticks();
-  rte_srand(seed);
 }
 
 // The two processes, and the signals that concern them.
@@ -200,7 +190,6 @@ int run_bed(const Options& options) {
       const int status = report_errors([&] {
         if (hosts) hosts->enter(side);
         pin(side);
-        draw_other_random_numbers();
         run_side(options, side, std::move(sockets[side]));
         return 0;
       });

@@ -203,8 +203,8 @@ Descriptor connect_to_server(const std::string& ip) {
       return out;
     check_interrupted();
     if (Clock::now() > deadline)
-      throw system_failure("cannot connect to " + ip + " port " + std::to_string(kControlPort) +
-                           "; start viaduct-pingpong --listen --ip " + ip + " there first");
+      throw system_failure("cannot connect to " + ip + " port " + std::to_string(kControlPort),
+                           "start viaduct-pingpong --listen --ip " + ip + " there first");
     std::this_thread::sleep_for(std::chrono::milliseconds{100});
   }
 }

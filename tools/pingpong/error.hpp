@@ -29,7 +29,7 @@ struct PeerGone : Failure {
   using Failure::Failure;
 };
 
-// "what: No such file or directory"
-Failure system_failure(const std::string& what);
+// "what: No such file or directory; remedy"
+Failure system_failure(const std::string& what, const std::string& remedy = {});
 
 }  // namespace viaduct::pingpong

@@ -59,6 +59,7 @@ WHERE
     --pmd PMD         --bed netns: DPDK's driver, af_packet (default) or af_xdp
     --mtu M           MTU, 576 to 65535 (default: the port's; for netns 1500)
 
+    A bed gives each side a CPU of its own; on real hosts use taskset, both sides spin.
     Ports of af_packet and af_xdp are closed while udp and tcp are measured, as they would take part
     of the kernel's frames or time.
 

@@ -61,7 +61,10 @@ class StartxRdma {
   bool try_finish() { return side_.try_finish(sent_, link::now()); }
 
   std::uint64_t arrived() const { return arrived_; }
-  std::uint64_t bytes() const { return arrived_ * size_; }
+  // Placed, not completed: transfers side by side complete at the same moment.
+  std::uint64_t bytes() const {
+    return side_.niu().counters()[startx::Counter::rdma_bytes_received];
+  }
   bool finished() const { return side_.finished(arrived_); }
 
  private:

@@ -24,11 +24,10 @@ std::string size_text(std::size_t bytes) {
 // Not more than a dozen labels, or they run into each other.
 std::string size_labels(const std::vector<std::size_t>& sizes) {
   const std::size_t step = (sizes.size() + 11) / 12;
-  std::string out;
+  std::ostringstream out;
   for (std::size_t i = 0; i < sizes.size(); i += step)
-    out +=
-        (out.empty() ? "" : ", ") + ("\"" + size_text(sizes[i])) + "\" " + std::to_string(sizes[i]);
-  return out;
+    out << (i == 0 ? "" : ", ") << '"' << size_text(sizes[i]) << "\" " << sizes[i];
+  return out.str();
 }
 
 // Data blocks $rtt0, $rate0, ...: size and figure, one per layer.

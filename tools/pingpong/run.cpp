@@ -64,10 +64,10 @@ void check_writable(const std::string& file) {
     if (place.empty()) place.push_back('.');
   }
   if (::access(place.c_str(), W_OK) != 0)
-    throw system_failure("cannot write " + file +
-                         " (choose a file in a directory that exists "
-                         "and is yours)");
-  if (fs::is_directory(file)) throw Failure("cannot write " + file + ": it is a directory");
+    throw system_failure("cannot write " + file,
+                         "choose a file in a directory that exists and that you may write to");
+  if (fs::is_directory(file))
+    throw Failure("cannot write " + file + "; it is a directory, add a file name");
 }
 
 }  // namespace

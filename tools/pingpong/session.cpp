@@ -9,9 +9,12 @@ namespace viaduct::pingpong {
 
 namespace {
 
-// The other side may have to open a port first, and wait for its link.
-constexpr std::chrono::seconds kCallPatience{15};
-constexpr std::chrono::seconds kNextPatience{20};  // between two orders
+// The other side may have to open its port first...
+constexpr std::chrono::seconds kOpenPatience{15};
+// ... or only to say what it has.
+constexpr std::chrono::seconds kAnswerPatience{5};
+constexpr std::chrono::seconds kNextPatience{15};   // between two orders
+constexpr std::chrono::seconds kBrokenPatience{3};  // after a turn that broke off
 constexpr std::chrono::seconds kConnectPatience{8};
 // A client that has not come by then may not have got our answer: it will ask again.
 constexpr std::chrono::seconds kClientPatience{2};
@@ -41,7 +44,7 @@ class RemoteSession final : public Session {
       hello.has_port = 1;
       std::copy_n(side.port().address().bytes.begin(), 6, hello.address);
     }
-    const Answer answer = control_.call(hello, kCallPatience);
+    const Answer answer = control_.call(hello, kOpenPatience);
     if (!side.has_port()) return;
     if (!answer.has_port)
       throw Failure("the other side has no port; start it with --listen --port DEVARGS");
@@ -64,7 +67,7 @@ class RemoteSession final : public Session {
   void end() override {
     Order bye;
     bye.what = Order::What::bye;
-    control_.call(bye, kCallPatience);
+    control_.call(bye, kAnswerPatience);
   }
 
  private:
@@ -79,7 +82,7 @@ class RemoteSession final : public Session {
     order.nanoseconds = static_cast<std::uint64_t>(point.time.count());
     order.mtu = mtu_;
     kind.info.name.copy(order.layer, sizeof(order.layer) - 1);
-    const Answer answer = control_.call(order, kCallPatience);
+    const Answer answer = control_.call(order, kAnswerPatience);
     auto layer = kind.make(make_wire(side_, kind, peer_, mtu_, checksum_, answer.sequence));
     if (!layer->connect(kConnectPatience))
       throw Failure("no connection within 8 s, though the other side is there");
@@ -91,14 +94,14 @@ class RemoteSession final : public Session {
     Order order;
     order.what = Order::What::bring_up;
     kind.info.name.copy(order.layer, sizeof(order.layer) - 1);
-    control_.call(order, kCallPatience);
+    control_.call(order, kOpenPatience);
     side_.wait_for_link();
   }
 
   Answer result() {
     Order order;
     order.what = Order::What::result;
-    return control_.call(order, kCallPatience);
+    return control_.call(order, kAnswerPatience);
   }
 
   Side& side_;
@@ -115,9 +118,11 @@ class Server {
   void run(std::chrono::milliseconds patience) {
     Order order;
     do {
-      if (!control_.next(order, patience)) throw Failure("the other side has fallen silent");
-      patience = kNextPatience;
+      if (!control_.next(order, patience))
+        throw Failure("the other side has fallen silent" +
+                      (broken_.empty() ? "" : " (" + broken_ + ")"));
       follow(order);
+      patience = broken_.empty() ? kNextPatience : kBrokenPatience;
     } while (order.what != Order::What::bye);
   }
 

@@ -27,8 +27,10 @@ Descriptor bound_socket(int type, const std::string& ip, std::uint16_t port) {
   set_option(out.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
   const sockaddr_in address = socket_address(ip, port);
   if (::bind(out.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
-    throw system_failure("cannot use " + ip + " port " + std::to_string(port) +
-                         "; is it an address of this host (ip addr), and the port free?");
+    throw system_failure(
+        "cannot use " + ip + " port " + std::to_string(port),
+        "give an address that `ip addr` shows on this host, and see with `ss -tulpn` "
+        "that nobody uses the port");
   return out;
 }
 

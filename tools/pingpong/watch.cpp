@@ -17,8 +17,8 @@ void catch_interrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-Failure system_failure(const std::string& what) {
-  return Failure(what + ": " + std::strerror(errno));
+Failure system_failure(const std::string& what, const std::string& remedy) {
+  return Failure(what + ": " + std::strerror(errno) + (remedy.empty() ? "" : "; " + remedy));
 }
 
 }  // namespace viaduct::pingpong
