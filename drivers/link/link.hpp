@@ -136,7 +136,7 @@ class Link {
   void acknowledge(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
   void resend(Peer* peer, Lane lane, Frame* frame, Time now);
   void resend_lost(Peer* peer, Lane lane, Time now);
-  void ack_later(Peer* peer, Time now);
+  void ack_later(Peer* peer, const Receive& flow, Time now);
   Duration ack_delay(const Peer* peer) const;
   void send_due_acks(Time now);
   bool send_ack(Peer* peer, std::uint8_t flags, Time now);

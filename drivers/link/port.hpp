@@ -19,7 +19,7 @@ struct PortConfig {
   std::string devargs;
   std::size_t frames = 0;  // pool size; 0: VIADUCT_FRAMES
   std::size_t mtu = 0;     // ask for this MTU; 0: VIADUCT_MTU, or what the device (interface) has
-  FaultSpec faults;        // added to the port's transmit side
+  FaultSpec faults = {};   // added to the port's transmit side
 };
 
 class Port {
@@ -66,7 +66,12 @@ class Port {
     f->pkt_len = static_cast<std::uint32_t>(n);
   }
   static void retain(Frame* f) { rte_mbuf_refcnt_update(f, 1); }
-  static void release(Frame* f) { rte_pktmbuf_free(f); }
+  static void release(Frame* f) {
+    if (f->nb_segs == 1) [[likely]]
+      rte_pktmbuf_free_seg(f);
+    else  // somebody else's giant
+      rte_pktmbuf_free(f);
+  }
   static FrameMeta<Frame>& meta(Frame* f) {
     return *static_cast<FrameMeta<Frame>*>(rte_mbuf_to_priv(f));
   }

@@ -76,7 +76,7 @@ class ReceiveFlow {
   std::uint32_t consume(std::uint32_t share) {
     ++consumed_;
     std::uint32_t shrunk = 0;
-    if (window_ > share && window_ > base_window_) {
+    if (window_ > share && window_ > base_window_) [[unlikely]] {
       --window_;
       shrunk = 1;
     }

@@ -12,16 +12,16 @@ class RttEstimator {
  public:
   void sample(Duration rtt) {
     if (rtt < Duration{1}) rtt = Duration{1};
-    if (smoothed_ == Duration{0}) {
-      smoothed_ = rtt;
+    if (!measured()) {
+      smoothed_ = least_ = rtt;
       deviation_ = rtt / 2;
-      least_ = rtt;
-      return;
+    } else {
+      const Duration error = rtt > smoothed_ ? rtt - smoothed_ : smoothed_ - rtt;
+      deviation_ += (error - deviation_) / 4;
+      smoothed_ += (rtt - smoothed_) / 8;
+      least_ = std::min(least_, rtt);
     }
-    const Duration error = rtt > smoothed_ ? rtt - smoothed_ : smoothed_ - rtt;
-    deviation_ += (error - deviation_) / 4;
-    smoothed_ += (rtt - smoothed_) / 8;
-    least_ = std::min(least_, rtt);
+    timeout_ = smoothed_ + std::max(4 * deviation_, smoothed_ / 2);
   }
 
   bool measured() const { return smoothed_ != Duration{0}; }
@@ -31,15 +31,14 @@ class RttEstimator {
   // How long after its transmission a frame is overdue. Half a round trip of slack at least, so
   // that a steady network does not make the timeout as short as the round trip itself.
   Duration timeout(Duration floor) const {
-    if (!measured()) return kUnmeasured;
-    return std::max(smoothed_ + std::max(4 * deviation_, smoothed_ / 2), floor);
+    return std::max(timeout_, floor);
   }
   // Reordering is expected within this time.
   Duration reordering() const { return least_ / 4; }
 
  private:
-  static constexpr Duration kUnmeasured = std::chrono::milliseconds{1};
   Duration smoothed_{0}, deviation_{0}, least_{0};
+  Duration timeout_ = std::chrono::milliseconds{1};  // until measured
 };
 
 }  // namespace viaduct::link

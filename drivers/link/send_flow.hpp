@@ -16,12 +16,11 @@ namespace viaduct::link {
 struct Acknowledgement {
   std::uint32_t ack;
   std::uint32_t limit;
-  std::uint64_t bitmap[kBitmapWords];
-  std::uint8_t words;
+  std::span<const std::uint64_t> bitmap;
 
   bool has(std::uint32_t sequence) const {
     const std::uint32_t i = sequence - ack - 1;
-    return i < words * 64u && (bitmap[i / 64] >> (i % 64) & 1) != 0;
+    return i < bitmap.size() * 64 && (bitmap[i / 64] >> (i % 64) & 1) != 0;
   }
 };
 
@@ -85,9 +84,10 @@ class SendFlow {
   // False: it acknowledges what was never sent, or gives credit beyond any window.
   bool plausible(const Acknowledgement& a) const {
     if (sequence_before(next_, a.ack) || a.limit - a.ack > kMaxWindow) return false;
-    if (a.words == 0) return true;
-    const std::uint64_t last = a.bitmap[a.words - 1];
-    const auto highest = a.words * 64u - static_cast<std::uint32_t>(std::countl_zero(last));
+    if (a.bitmap.empty()) return true;
+    const std::uint64_t last = a.bitmap.back();
+    const auto highest = static_cast<std::uint32_t>(a.bitmap.size() * 64) -
+                         static_cast<std::uint32_t>(std::countl_zero(last));
     return last != 0 && sequence_before(a.ack + highest, next_);
   }
   struct Result {
@@ -106,7 +106,7 @@ class SendFlow {
     while (!in_flight_.empty() &&
            sequence_before(Device::meta(in_flight_.front()).tx.sequence, a.ack))
       settle(in_flight_.pop_front(), now, rtt, result);
-    if (a.words != 0) settle_selected(a, now, rtt, result);
+    if (!a.bitmap.empty()) settle_selected(a, now, rtt, result);
     if (result.freed != 0) {
       timeouts_ = 0;
       last_active_ = now;

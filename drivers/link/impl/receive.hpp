@@ -60,7 +60,7 @@ void Link<D>::receive_frame(Frame* f, Time now) {
         receive_ack(p, payload, now);
         if ((header.lane_flags & kFlagAnswer) != 0) {
           p->receive[0].ack_at_once = true;
-          ack_later(p, now);
+          ack_later(p, p->receive[0], now);
         }
       } else {
         forget(p, DownReason::left);
@@ -103,7 +103,7 @@ void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time no
     return D::release(f);
   }
   const auto lane = static_cast<Lane>(index);
-  acknowledge(p, lane, Acknowledgement{header.ack, header.limit, {}, 0}, now);
+  acknowledge(p, lane, Acknowledgement{header.ack, header.limit, {}}, now);
 
   Receive& flow = p->receive[index];
   const std::uint32_t sequence = header.sequence;
@@ -112,7 +112,7 @@ void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time no
     // The peer has not heard what we have, or means to have credit that we took back.
     drop(arrival == Arrival::duplicate ? Counter::drop_duplicate : Counter::drop_credit);
     flow.ack_at_once = true;
-    ack_later(p, now);
+    ack_later(p, flow, now);
     if (arrival == Arrival::beyond_credit) want_credit(p, lane, now);
     return D::release(f);
   }
@@ -135,7 +135,7 @@ void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time no
     flow.stalled = true;
     stalled_.add(p);
   }
-  ack_later(p, now);
+  ack_later(p, flow, now);
 }
 
 // Offers the frame's messages from where the last offer stopped. False: a sink is busy.
@@ -204,7 +204,7 @@ void Link<D>::offer_stalled(Time now) {
       deliver_held(p, lane, now);
       if (flow.credit_due()) {
         flow.ack_at_once = true;
-        ack_later(p, now);
+        ack_later(p, flow, now);
       }
     }
     p = next;
@@ -231,7 +231,7 @@ void Link<D>::want_credit(Peer* p, Lane lane, Time now) {
   CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
   flow.ack_at_once = true;
-  ack_later(p, now);
+  ack_later(p, flow, now);
   if (flow.stalled || flow.window() >= config_.max_window) return;
   const std::uint32_t wanted =
       std::min(std::max(flow.window(), 1u), config_.max_window - flow.window());

@@ -8,11 +8,11 @@ namespace viaduct::link {
 template <PacketDevice D>
 void Link<D>::poll(Time now) {
   receive(now);
-  offer_stalled(now);
-  send_due_acks(now);
-  run_timers(now);
-  pump(now);
-  flush();
+  if (stalled_.front()) offer_stalled(now);
+  if (acking_.front()) send_due_acks(now);
+  if (timers_.due(now)) run_timers(now);
+  if (pumping_.front()) pump(now);
+  if (staged_count_ != 0) flush();
 }
 
 template <PacketDevice D>
@@ -39,10 +39,10 @@ void Link<D>::receive_ack(Peer* p, std::span<const std::byte> payload, Time now)
     if (block.lane >= kLanes || block.words > kBitmapWords ||
         payload.size() < sizeof(block) + bytes)
       return drop(Counter::drop_ack);
-    Acknowledgement ack{block.ack, block.limit, {}, block.words};
-    std::memcpy(ack.bitmap, payload.data() + sizeof(block), bytes);
+    std::uint64_t bitmap[kBitmapWords];
+    std::memcpy(bitmap, payload.data() + sizeof(block), bytes);
     const auto lane = static_cast<Lane>(block.lane);
-    acknowledge(p, lane, ack, now);
+    acknowledge(p, lane, {block.ack, block.limit, {bitmap, block.words}}, now);
     if ((block.flags & kFlagWant) != 0) want_credit(p, lane, now);
     payload = payload.subspan(sizeof(block) + bytes);
   }
@@ -70,10 +70,8 @@ void Link<D>::resend_lost(Peer* p, Lane lane, Time now) {
 // Frames that go the other way carry acknowledgements; only when none does in time is there a frame
 // for them alone. Peers whose time has come stand in front.
 template <PacketDevice D>
-void Link<D>::ack_later(Peer* p, Time now) {
-  const bool due = std::any_of(p->receive.begin(), p->receive.end(),
-                               [](const Receive& r) { return r.ack_due(); });
-  if (due) {
+void Link<D>::ack_later(Peer* p, const Receive& flow, Time now) {
+  if (flow.ack_due()) {
     acking_.remove(p);
     acking_.add_front(p);
     p->ack_at = now;
@@ -157,6 +155,7 @@ template <PacketDevice D>
 Duration Link<D>::timeout(const Peer* p, const Send& flow) const {
   if (config_.fixed_timeout) return *config_.fixed_timeout;
   const std::uint32_t doublings = std::min(flow.timeouts(), 20u);
+  if (doublings == 0) return p->rtt.timeout(config_.min_timeout);
   return std::min(p->rtt.timeout(config_.min_timeout) * (std::int64_t{1} << doublings),
                   config_.max_timeout);
 }

@@ -36,7 +36,7 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
     connect(to, now);
   } else if (urgency == Urgency::now) {
     transmit_lane(p, lane, now);
-    flush();
+    if (staged_count_ != 0) flush();
   } else {
     pumping_.add(p);
   }
@@ -147,7 +147,6 @@ bool Link<D>::stage(Frame* f) {
 
 template <PacketDevice D>
 void Link<D>::flush() {
-  if (staged_count_ == 0) return;
   const std::uint16_t taken = device_.transmit(staged_, staged_count_);
   counters_.add(Counter::frames_sent, taken);
   staged_count_ = static_cast<std::uint16_t>(staged_count_ - taken);
@@ -159,7 +158,6 @@ void Link<D>::flush() {
 // Sends what has been waiting for the next poll, for credit or for the device; high lanes first.
 template <PacketDevice D>
 void Link<D>::pump(Time now) {
-  if (!pumping_.front()) return;
   for (Lane lane : {Lane::high, Lane::low, Lane::bulk})
     for (Peer* p = pumping_.front(); p; p = pumping_.next(p))
       if (p->send[static_cast<std::size_t>(lane)].backlog() != 0) transmit_lane(p, lane, now);
@@ -174,7 +172,7 @@ void Link<D>::pump(Time now) {
 template <PacketDevice D>
 void Link<D>::push(Time now) {
   pump(now);
-  flush();
+  if (staged_count_ != 0) flush();
 }
 
 }  // namespace viaduct::link
