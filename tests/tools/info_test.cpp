@@ -43,7 +43,7 @@ class Machine {
   void remove(const fs::path& path) { fs::remove_all(root_ / path); }
 
   void huge_pages(int node, int kilobytes, int total, int free) {
-    const fs::path dir = "sys/devices/system/node/node" + std::to_string(node) +
+    const fs::path dir = std::string("sys/devices/system/node/node").append(std::to_string(node)) +
                          "/hugepages/hugepages-" + std::to_string(kilobytes) + "kB";
     file(dir / "nr_hugepages", std::to_string(total) + "\n");
     file(dir / "free_hugepages", std::to_string(free) + "\n");
@@ -359,7 +359,8 @@ TEST(Info, KnobReport) {
   const std::string report = knob_report(
       link::knobs(), {.unknown = {"VIADUCT_JOBB"}, .bad = {"VIADUCT_MTU=x is not a number"}});
   for (const link::Knob& knob : link::knobs()) {
-    EXPECT_NE(report.find("\n" + std::string(knob.name) + " "), std::string::npos) << knob.name;
+    EXPECT_NE(report.find(std::string("\n").append(knob.name).append(" ")), std::string::npos)
+        << knob.name;
     EXPECT_NE(report.find(knob.meaning), std::string::npos) << knob.name;
   }
   EXPECT_NE(report.find("unknown: VIADUCT_JOBB"), std::string::npos);

@@ -43,7 +43,8 @@ class Line {
     char text[32];
     std::snprintf(text, sizeof text, format, value...);
     std::string& cell = cells_[column];
-    cell += (cell.empty() ? "" : ",") + std::string(text);
+    if (!cell.empty()) cell += ',';
+    cell += text;
   }
   void dec(const char* column, std::uint64_t v) {
     add(column, "%llu", static_cast<unsigned long long>(v));
