@@ -38,6 +38,8 @@ class Rdma {
   // false while a transfer uses it (nothing changes).
   bool deregister(RegionId region) { return regions_.remove(region); }
 
+  bool registered(RegionId region) const { return regions_.knows(region); }
+
   // Receiver: take one transfer with this tag, from `from` or (PeerId{}) from anybody, in the
   // order posted.
   Started post(link::PeerId from, std::uint32_t tag, RegionBytes into);

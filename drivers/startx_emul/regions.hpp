@@ -15,6 +15,7 @@ class Regions {
   RegionId add(std::span<std::byte> memory);
   // false for an unknown region or one in use.
   bool remove(RegionId region);
+  bool knows(RegionId region) const { return find(region) != table_.size(); }
 
   // The address of a range, if the region exists and all of the range lies inside it.
   std::optional<std::byte*> resolve(const RegionBytes& range) const;
