@@ -1,0 +1,269 @@
+/* The C header from a C11 program that is linked with the plugin: two rawdevs on two ring ports of
+ * this process talk to each other through every call. */
+#include <errno.h>
+#include <inttypes.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
+#include <rte_rawdev.h>
+#include <rte_ring.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rte_pmd_startx.h"
+
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                                \
+    }                                                                         \
+  } while (0)
+
+enum { TRANSFER = 200000 };
+
+static struct rte_pmd_startx* node[2];
+static uint32_t peer[2]; /* peer[i]: the other one as node i knows it */
+static uint8_t memory[2][TRANSFER];
+
+static time_t deadline;
+static bool waiting(void) {
+  for (int i = 0; i < 2; ++i) CHECK(rte_pmd_startx_poll(node[i]) == 0);
+  CHECK(time(NULL) < deadline);
+  return true;
+}
+#define WAIT_FOR(condition) \
+  for (deadline = time(NULL) + 30; !(condition) && waiting();) continue
+
+static void make_ports(void) {
+  struct rte_ring* ab = rte_ring_create("ab", 1024, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
+  struct rte_ring* ba = rte_ring_create("ba", 1024, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
+  CHECK(ab != NULL && ba != NULL);
+  CHECK(rte_eth_from_rings("a", &ba, 1, &ab, 1, 0) >= 0);
+  CHECK(rte_eth_from_rings("b", &ab, 1, &ba, 1, 0) >= 0);
+}
+
+static void start(void) {
+  CHECK(rte_pmd_startx_get(0) == NULL && rte_errno == ENETDOWN);
+  CHECK(rte_pmd_startx_get(7) == NULL && rte_errno == ENODEV);
+  CHECK(rte_pmd_startx_get(65535) == NULL && rte_errno == ENODEV);
+  CHECK(rte_rawdev_start(0) < 0); /* its port is not there yet, and that is said */
+  CHECK(strstr(rte_pmd_startx_error(), "net_ring_a") != NULL);
+  make_ports();
+  uint8_t mac[2][6];
+  for (uint16_t i = 0; i < 2; ++i) {
+    CHECK(rte_rawdev_start(i) == 0);
+    node[i] = rte_pmd_startx_get(i);
+    CHECK(node[i] != NULL);
+    CHECK(rte_pmd_startx_address(node[i], mac[i]) == 0);
+  }
+  for (int i = 0; i < 2; ++i) {
+    CHECK(rte_pmd_startx_peer(node[i], mac[1 - i], &peer[i]) == 0);
+    CHECK(rte_pmd_startx_peer(node[i], mac[i], &peer[1 - i]) == -EINVAL); /* oneself */
+  }
+  CHECK(rte_pmd_startx_peer(node[0], mac[1], &peer[0]) == 0);
+  CHECK(rte_pmd_startx_peer(node[1], mac[0], &peer[1]) == 0);
+}
+
+static void test_pio(void) {
+  struct rte_pmd_startx_packet packet = {.tag = 42, .words = 3, .payload = {1, 2, 3}};
+  for (int p = RTE_PMD_STARTX_HIGH; p <= RTE_PMD_STARTX_LOW; ++p) {
+    const enum rte_pmd_startx_priority priority = (enum rte_pmd_startx_priority)p;
+    CHECK(rte_pmd_startx_send(node[0], peer[0], priority, &packet) == 0);
+    const struct rte_pmd_startx_received* got;
+    WAIT_FOR((got = rte_pmd_startx_peek(node[1], priority)) != NULL);
+    CHECK(got->tag == 42 && got->words == 3 && got->payload[2] == 3 && got->from == peer[1]);
+    CHECK(got->order == RTE_PMD_STARTX_ORDERED);
+    rte_pmd_startx_pop(node[1], priority);
+    CHECK(rte_pmd_startx_peek(node[1], priority) == NULL);
+  }
+  packet.words = 23;
+  CHECK(rte_pmd_startx_send(node[0], peer[0], RTE_PMD_STARTX_HIGH, &packet) == -EMSGSIZE);
+  packet.words = 2;
+  packet.order = 2;
+  CHECK(rte_pmd_startx_send(node[0], peer[0], RTE_PMD_STARTX_HIGH, &packet) == -EINVAL);
+  packet.order = RTE_PMD_STARTX_UNORDERED;
+  CHECK(rte_pmd_startx_send(node[0], 0, RTE_PMD_STARTX_HIGH, &packet) == -EHOSTDOWN);
+  CHECK(rte_pmd_startx_send(node[0], peer[0], (enum rte_pmd_startx_priority)2, &packet) == -EINVAL);
+  CHECK(rte_pmd_startx_send(NULL, peer[0], RTE_PMD_STARTX_HIGH, &packet) == -EINVAL);
+  CHECK(rte_pmd_startx_send(node[0], peer[0], RTE_PMD_STARTX_HIGH, NULL) == -EINVAL);
+}
+
+static void test_queues(void) {
+  const enum rte_pmd_startx_priority low = RTE_PMD_STARTX_LOW;
+  uint32_t sent = 0, received = 0;
+  for (deadline = time(NULL) + 30; received < 5000 && waiting();) {
+    struct rte_pmd_startx_outgoing* entry;
+    while (sent < 5000 && (entry = rte_pmd_startx_reserve(node[0], low)) != NULL) {
+      entry->to = peer[0];
+      entry->packet.tag = sent++;
+      entry->packet.words = 2;
+      entry->packet.order = RTE_PMD_STARTX_ORDERED;
+      rte_pmd_startx_commit(node[0], low);
+    }
+    const struct rte_pmd_startx_received* got;
+    while ((got = rte_pmd_startx_queue_peek(node[1], low)) != NULL) {
+      CHECK(got->tag == received++);
+      rte_pmd_startx_queue_pop(node[1], low);
+    }
+  }
+}
+
+static void await(int side, uint32_t transfer, bool receiving, uint64_t length) {
+  struct rte_pmd_startx_completion done;
+  int error;
+  WAIT_FOR((error = rte_pmd_startx_completion(node[side], &done)) != -ENOENT);
+  CHECK(error == 0 && done.transfer == transfer && done.status == 0 && done.length == length);
+  CHECK(done.receiving == receiving && done.peer == peer[side]);
+}
+
+static void test_rdma(void) {
+  uint32_t region[2], transfer[2], extra;
+  for (int i = 0; i < 2; ++i)
+    CHECK(rte_pmd_startx_register(node[i], memory[i], TRANSFER, &region[i]) == 0);
+  for (uint32_t n = 0; n < TRANSFER; ++n) memory[0][n] = (uint8_t)(n * 5 + n / 256);
+  const struct rte_pmd_startx_bytes from = {region[0], 0, TRANSFER},
+                                    into = {region[1], 0, TRANSFER}, bad = {region[1], 1, TRANSFER};
+
+  CHECK(rte_pmd_startx_post(node[1], peer[1], 9, &bad, &transfer[1]) == -EFAULT);
+  CHECK(rte_pmd_startx_post(node[1], 0, 8, &into, &extra) == 0);
+  CHECK(rte_pmd_startx_post(node[1], peer[1], 9, &into, &transfer[1]) == 0);
+  CHECK(rte_pmd_startx_request(node[0], peer[0], 9, &from, &transfer[0]) == 0);
+  await(0, transfer[0], false, TRANSFER);
+  await(1, transfer[1], true, TRANSFER);
+  CHECK(memcmp(memory[0], memory[1], TRANSFER) == 0);
+  CHECK(rte_pmd_startx_deregister(node[1], region[1]) == -EBUSY); /* tag 8 is still posted */
+  CHECK(rte_pmd_startx_cancel(node[1], extra) == 0);
+  CHECK(rte_pmd_startx_cancel(node[1], extra) == -ENOENT);
+
+  memset(memory[1], 0, TRANSFER);
+  struct rte_pmd_startx_right right;
+  CHECK(rte_pmd_startx_grant(node[1], peer[1], &into, &right, &transfer[1]) == 0);
+  CHECK(rte_pmd_startx_write(node[0], peer[0], &right, &from, &transfer[0]) == 0);
+  await(0, transfer[0], false, TRANSFER);
+  await(1, transfer[1], true, TRANSFER);
+  CHECK(memcmp(memory[0], memory[1], TRANSFER) == 0);
+  for (int i = 0; i < 2; ++i) CHECK(rte_pmd_startx_deregister(node[i], region[i]) == 0);
+  CHECK(rte_pmd_startx_deregister(node[0], region[0]) == -ENOENT);
+}
+
+static void test_events(void) {
+  struct rte_pmd_startx_event event;
+  CHECK(rte_pmd_startx_event(node[0], &event) == 0);
+  CHECK(event.up == 1 && event.peer == peer[0] && event.reason == NULL);
+  CHECK(rte_pmd_startx_event(node[0], &event) == -ENOENT);
+}
+
+static void test_rawdev_queues(void) {
+  CHECK(rte_rawdev_queue_count(0) == RTE_PMD_STARTX_QUEUES);
+  for (uintptr_t queue = 0; queue < RTE_PMD_STARTX_QUEUES; ++queue) {
+    CHECK(rte_rawdev_queue_setup(0, (uint16_t)queue, NULL, 0) == 0);
+    struct rte_pmd_startx_outgoing out[4];
+    struct rte_pmd_startx_received in[4];
+    struct rte_rawdev_buf buffer[4], *buffers[4];
+    for (uint32_t n = 0; n < 4; ++n) {
+      out[n] = (struct rte_pmd_startx_outgoing){
+          .to = peer[0], .packet = {.tag = n, .words = 2, .payload = {n, ~n}}};
+      buffer[n].buf_addr = &out[n];
+      buffers[n] = &buffer[n];
+    }
+    CHECK(rte_rawdev_enqueue_buffers(0, buffers, 4, (rte_rawdev_obj_t)queue) == 4);
+    for (uint32_t n = 0; n < 4; ++n) buffer[n].buf_addr = &in[n];
+    uint32_t got = 0;
+    for (deadline = time(NULL) + 30; got < 4 && waiting();) {
+      const int n = rte_rawdev_dequeue_buffers(1, buffers + got, 4 - got, (rte_rawdev_obj_t)queue);
+      CHECK(n >= 0);
+      got += (uint32_t)n;
+    }
+    for (uint32_t n = 0; n < 4; ++n)
+      CHECK(in[n].tag == n && in[n].words == 2 && in[n].payload[0] == n && in[n].payload[1] == ~n);
+  }
+  CHECK(rte_rawdev_queue_setup(0, RTE_PMD_STARTX_QUEUES, NULL, 0) < 0);
+  struct rte_rawdev_buf* none[1] = {NULL};
+  CHECK(rte_rawdev_enqueue_buffers(0, none, 1, (rte_rawdev_obj_t)(uintptr_t)9) == -EINVAL);
+  CHECK(rte_rawdev_enqueue_buffers(0, none, 1, (rte_rawdev_obj_t)(uintptr_t)0) == -EINVAL);
+}
+
+static void test_xstats(void) {
+  static struct rte_rawdev_xstats_name names[256];
+  const int count = rte_rawdev_xstats_names_get(0, names, 256);
+  CHECK(count > 50 && count <= 256);
+  unsigned id = 0;
+  CHECK(rte_rawdev_xstats_by_name_get(0, "startx_pio_high_sent", &id) > 0);
+  CHECK(strcmp(names[id].name, "startx_pio_high_sent") == 0);
+  CHECK(rte_rawdev_xstats_by_name_get(0, "link_frames_sent", NULL) > 0);
+  CHECK(rte_rawdev_xstats_by_name_get(0, "nonsense", NULL) == UINT64_MAX);
+  uint64_t value = 0;
+  CHECK(rte_rawdev_xstats_get(0, &id, &value, 1) == 1 && value > 0);
+  CHECK(rte_rawdev_xstats_reset(0, &id, 1) == 0);
+  CHECK(rte_rawdev_xstats_by_name_get(0, "startx_pio_high_sent", NULL) == 0);
+  CHECK(rte_rawdev_xstats_by_name_get(0, "link_frames_sent", NULL) > 0);
+  CHECK(rte_rawdev_xstats_reset(0, NULL, 0) == 0);
+  CHECK(rte_rawdev_xstats_by_name_get(0, "link_frames_sent", NULL) == 0);
+}
+
+static void test_handles_of_its_own(void) {
+  const struct rte_pmd_startx_conf conf = {.queue_depth = 1000};
+  CHECK(rte_pmd_startx_open(NULL, NULL) == NULL && rte_errno == EINVAL);
+  CHECK(rte_pmd_startx_open("port:nobody", NULL) == NULL);
+  CHECK(strstr(rte_pmd_startx_error(), "port:nobody") != NULL);
+  CHECK(rte_pmd_startx_open("port:net_ring_a", &conf) == NULL);
+  CHECK(rte_pmd_startx_error()[0] != '\0');
+  rte_pmd_startx_close(NULL);
+}
+
+static void test_restart(void) {
+  rte_rawdev_stop(1);
+  CHECK(rte_pmd_startx_get(1) == NULL && rte_errno == ENETDOWN);
+  struct rte_pmd_startx_event event;
+  WAIT_FOR((node[1] = node[0], rte_pmd_startx_event(node[0], &event)) == 0);
+  CHECK(event.up == 0 && event.peer == peer[0] && event.reason != NULL);
+  CHECK(rte_rawdev_start(1) == 0);
+  rte_rawdev_stop(1);
+  rte_rawdev_stop(0);
+  CHECK(rte_rawdev_close(0) == 0 && rte_rawdev_close(1) == 0);
+}
+
+int main(void) {
+  char* arguments[] = {"rawdev_c_test",
+                       "--no-pci",
+                       "--no-huge",
+                       "-m",
+                       "256",
+                       "--no-shconf",
+                       "--no-telemetry",
+                       "--file-prefix=viaduct_rawdev_c_test",
+                       "--vdev=rawdev_startx0,port=net_ring_a,queue_depth=64",
+                       "--vdev=rawdev_startx1,port=net_ring_b"};
+  CHECK(rte_eal_init(sizeof arguments / sizeof *arguments, arguments) >= 0);
+  CHECK(rte_rawdev_count() == 2);
+  struct rte_pmd_startx_conf conf;
+  struct rte_rawdev_info info = {.dev_private = &conf};
+  CHECK(rte_rawdev_info_get(0, &info, sizeof conf) == 0);
+  CHECK(conf.queue_depth == 64 && conf.max_open == 16);
+  conf.queue_depth = 128;
+  CHECK(rte_rawdev_configure(0, &info, sizeof conf) == 0);
+  CHECK(rte_rawdev_info_get(0, &info, sizeof conf) == 0 && conf.queue_depth == 128);
+
+  CHECK(rte_rawdev_selftest(0) == 0);
+  start();
+  test_pio();
+  test_queues();
+  test_rdma();
+  test_events();
+  test_rawdev_queues();
+  test_xstats();
+  CHECK(rte_rawdev_dump(0, stdout) == 0);
+  test_handles_of_its_own();
+  test_restart();
+  static char runtime_directory[4096];
+  snprintf(runtime_directory, sizeof runtime_directory, "%s", rte_eal_get_runtime_dir());
+  rte_eal_cleanup();
+  rmdir(runtime_directory); /* EAL leaves it, empty */
+  puts("ok");
+  return 0;
+}
