@@ -22,7 +22,8 @@ DESCRIPTION
     the most that a single round gave.
 
     A round trip is timed by the side that asks. Bandwidth is what the receiver has got by its own
-    clock, from the first bytes to the last; what a layer without reliability loses does not count.
+    clock, from the first bytes to the last, or by the sender's if that took longer; what a layer
+    without reliability loses does not count.
 
 LAYERS
 )";
@@ -60,8 +61,9 @@ WHERE
     --mtu M           MTU, 576 to 65535 (default: the port's; for netns 1500)
 
     A bed gives each side a CPU of its own; on real hosts use taskset, both sides spin.
-    Ports of af_packet and af_xdp are closed while udp and tcp are measured, as they would take part
-    of the kernel's frames or time.
+    An af_packet port is closed while udp and tcp are measured, because it would get a copy of each
+    of their frames. An af_xdp port would take them all and cannot be opened again, so that udp and
+    tcp need a run of their own then.
 
 WHAT
     --layer L[,L...]  layers, may be repeated (default: raw, startx-pio and, where there is a

@@ -43,10 +43,11 @@ class Layer {
 
   // Measures one point. The client's ping() talks to the server's serve_ping(), its send() to the
   // server's receive(). Both serving functions return when the client says that it has finished,
-  // or at once when nothing comes at all (false, or nothing received).
+  // or at once when nothing comes at all (false, or nothing received). send() returns the seconds
+  // that sending took.
   virtual RoundTrips ping(const Point& point) = 0;
   virtual bool serve_ping(const Point& point) = 0;
-  virtual void send(const Point& point) = 0;
+  virtual double send(const Point& point) = 0;
   virtual Received receive(const Point& point) = 0;
 
   // The same with both sides on one thread, which polls them alternately; `server` is of the same

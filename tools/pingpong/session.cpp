@@ -60,9 +60,9 @@ class RemoteSession final : public Session {
   }
   Received bandwidth(const LayerKind& kind, const Point& point) override {
     const auto layer = start(kind, point);
-    layer->send(point);
+    const double sending = layer->send(point);
     const Answer answer = result();
-    return {answer.messages, answer.bytes, answer.seconds};
+    return Received{answer.messages, answer.bytes, answer.seconds}.over(sending);
   }
   void end() override {
     Order bye;

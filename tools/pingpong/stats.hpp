@@ -1,6 +1,7 @@
 // Figures: from single round trips to one round, from rounds to one row, from rows to ratios.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,6 +21,12 @@ struct RoundTrips {
 struct Received {
   std::uint64_t messages = 0, bytes = 0;
   double seconds = 0;
+
+  // A receiver that did not run when the sender began finds much of the stream waiting, and would
+  // believe that it came in no time: it cannot have taken less than sending it.
+  Received over(double sending_seconds) const {
+    return {messages, bytes, std::max(seconds, bytes > 0 ? sending_seconds : 0)};
+  }
 
   double bytes_per_second() const { return seconds > 0 ? static_cast<double>(bytes) / seconds : 0; }
 };

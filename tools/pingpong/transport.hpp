@@ -116,10 +116,11 @@ class LayerOf final : public Layer {
     Echo<T> echo(t_);
     return serve(echo);
   }
-  void send(const Point& point) override {
+  double send(const Point& point) override {
     t_.begin(point);
-    send_with(point, [] {});
+    const double seconds = send_with(point, [] {});
     finish_with([] {}, [] { return true; });
+    return seconds;
   }
   Received receive(const Point& point) override {
     t_.begin(point);
@@ -147,9 +148,9 @@ class LayerOf final : public Layer {
     t_.begin(point);
     other.begin(point);
     Meter<T> meter(other);
-    send_with(point, [&] { meter.step(); });
+    const double seconds = send_with(point, [&] { meter.step(); });
     finish_with([&] { meter.step(); }, [&] { return other.finished(); });
-    return meter.result(point.bytes);
+    return meter.result(point.bytes).over(seconds);
   }
 
  private:
@@ -220,10 +221,11 @@ class LayerOf final : public Layer {
     return false;
   }
 
+  // Seconds from the first message to the last.
   template <class Other>
-  void send_with(const Point& point, Other other) {
+  double send_with(const Point& point, Other other) {
     Watch watch(kPatience);
-    const std::uint64_t end = ticks() + to_ticks(point.time);
+    const std::uint64_t start = ticks(), end = start + to_ticks(point.time);
     for (std::uint64_t sent = 0;;) {
       const std::uint64_t n = t_.stream(point.messages ? point.messages - sent : UINT64_MAX);
       other();
@@ -233,7 +235,7 @@ class LayerOf final : public Layer {
       else if (!may_go_on(watch))
         give_up("the other side has taken nothing for 8 s");
       if (point.messages ? sent >= point.messages : sent >= kLeastMessages && ticks() >= end)
-        return;
+        return to_nanoseconds(ticks() - start) / 1e9;
     }
   }
 
