@@ -182,8 +182,7 @@ std::unique_ptr<Control> frame_control(link::Port& port, const link::Address* se
   return std::make_unique<FrameControl>(port, server);
 }
 
-Descriptor wait_for_client(const std::string& ip) {
-  const Descriptor listener = listening_socket(ip, kControlPort);
+Descriptor wait_for_client(const Descriptor& listener) {
   for (;;) {
     if (!readable(listener.get(), 200)) continue;
     Descriptor out(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));

@@ -73,8 +73,9 @@ class Control {
 
 // Over a connected stream socket.
 std::unique_ptr<Control> socket_control(Descriptor socket);
-// TCP: the listening side waits for a connection as long as it takes; the other one 10 s.
-Descriptor wait_for_client(const std::string& ip);
+// TCP: the listening side (listening_socket at kControlPort) waits for a connection as long as it
+// takes; the other one 10 s.
+Descriptor wait_for_client(const Descriptor& listener);
 Descriptor connect_to_server(const std::string& ip);
 
 // Over raw frames. Without a `server` address this side is the server and answers who asks.

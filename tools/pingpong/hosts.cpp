@@ -14,18 +14,20 @@ int run_listen(const Options& options) {
   config.mtu = options.mtu;
   config.ip = options.ip;
   Side side(config);
-  if (side.has_port())
-    std::cout << "port " << options.port << " has address " << side.port().address().text()
-              << std::endl;
+  if (side.has_port()) {
+    const std::string address = side.port().address().text();
+    std::cout << "port " << options.port << " has address " << address << std::endl;
+  }
   if (options.ip.empty()) {
     std::cout << "on the other host: viaduct-pingpong --connect " << side.port().address().text()
               << " --port DEVARGS" << std::endl;
     serve(side, *frame_control(side.port(), nullptr), std::chrono::hours{24 * 365});
     return 0;
   }
+  const Descriptor listener = listening_socket(options.ip, kControlPort);
   std::cout << "on the other host: viaduct-pingpong --connect " << options.ip
             << (side.has_port() ? " --port DEVARGS" : "") << std::endl;
-  Descriptor socket = wait_for_client(options.ip);
+  Descriptor socket = wait_for_client(listener);
   config.peer_ip = peer_ip(socket.get());
   side.set_peer_ip(config.peer_ip);
   serve(side, *socket_control(std::move(socket)), std::chrono::seconds{30});

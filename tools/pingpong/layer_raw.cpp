@@ -66,7 +66,8 @@ class Raw {
         ++completed;
       }
     }
-    flush();
+    // A port that has no room may need a poll to get some (injected faults, a memif's peer).
+    if (!flush()) poll();
     return completed;
   }
 
