@@ -118,23 +118,27 @@ std::string remedy(const std::string& reason) {
 
 void start(const std::vector<std::string>& arguments) {
   // Never freed: EAL keeps pointers into its arguments.
-  auto* const words = new std::vector<std::string>(arguments);
+  static auto* const words = new std::vector<std::string>(arguments);
   words->insert(words->begin(), "viaduct");
-  auto* const argv = new std::vector<char*>;
+  static auto* const argv = new std::vector<char*>;
   for (auto& word : *words) argv->push_back(word.data());
   argv->push_back(nullptr);
 
   cpu_set_t affinity;
   const bool affine = pthread_getaffinity_np(pthread_self(), sizeof affinity, &affinity) == 0;
   const LogCapture log;
-  const int result = [&] {
+  int result = 0, error = 0;
+  std::string complaint;
+  {
     const SignalsBlocked blocked;
-    return rte_eal_init(static_cast<int>(words->size()), argv->data());
-  }();
-  const int error = rte_errno;
+    StdioHeld held(words->front());
+    result = rte_eal_init(static_cast<int>(words->size()), argv->data());
+    error = rte_errno;
+    complaint = held.complaint();
+  }
   if (affine) pthread_setaffinity_np(pthread_self(), sizeof affinity, &affinity);
   if (result < 0) {
-    const std::string reason = log.reason(rte_strerror(error));
+    const std::string reason = !complaint.empty() ? complaint : log.reason(rte_strerror(error));
     throw SetupError("DPDK does not start: " + reason + "; " + remedy(reason));
   }
   remove_runtime_directory(rte_eal_get_runtime_dir());

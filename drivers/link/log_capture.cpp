@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace viaduct::link {
@@ -143,6 +145,38 @@ std::string LogCapture::reason(const std::string& otherwise) const {
     out += without_prefix(line);
   }
   return out.empty() ? otherwise : out;
+}
+
+StdioHeld::StdioHeld(std::string program)
+    : prefix_(std::move(program) + ": "), streams_{{{&stdout, stdout}, {&stderr, stderr}}} {
+  for (Stream& stream : streams_) {
+    stream.held = open_memstream(&stream.text, &stream.size);
+    if (stream.held != nullptr) *stream.variable = stream.held;
+  }
+}
+
+std::string StdioHeld::complaint() {
+  for (Stream& stream : streams_) {
+    if (stream.held == nullptr) continue;
+    std::fflush(stream.held);
+    for (const auto line : lines({stream.text, stream.size}))
+      if (line.starts_with(prefix_)) return std::string(line.substr(prefix_.size()));
+  }
+  return "";
+}
+
+StdioHeld::~StdioHeld() {
+  for (Stream& stream : streams_) {
+    if (stream.held == nullptr) continue;
+    *stream.variable = stream.before;
+    std::fclose(stream.held);
+    std::string_view text(stream.text, stream.size);
+    text = text.substr(0, text.find("\nUsage: "));
+    for (const auto line : lines(text))
+      if (!line.empty() && !line.starts_with("EAL: ") && !line.starts_with(prefix_))
+        std::fprintf(stream.before, "%.*s\n", static_cast<int>(line.size()), line.data());
+    std::free(stream.text);
+  }
 }
 
 }  // namespace viaduct::link

@@ -32,4 +32,29 @@ class LogCapture {
   std::array<int (*)(int, const char*, std::va_list), kLibraries> printed_by_{};
 };
 
+// Holds back what is printed through stdio meanwhile: refusing its arguments, EAL prints a page of
+// usage and speaks on stderr beside its log. What other threads print is only delayed.
+class StdioHeld {
+ public:
+  // EAL calls itself `program` when it complains.
+  explicit StdioHeld(std::string program);
+  ~StdioHeld();  // prints what was held, without what EAL said
+  StdioHeld(const StdioHeld&) = delete;
+  StdioHeld& operator=(const StdioHeld&) = delete;
+
+  // What EAL complained about, or "".
+  std::string complaint();
+
+ private:
+  struct Stream {
+    std::FILE** variable;  // glibc lets stdout and stderr be set like any variable
+    std::FILE* before;
+    std::FILE* held = nullptr;
+    char* text = nullptr;
+    std::size_t size = 0;
+  };
+  std::string prefix_;
+  std::array<Stream, 2> streams_;
+};
+
 }  // namespace viaduct::link

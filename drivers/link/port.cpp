@@ -19,14 +19,12 @@
 #include "drivers/link/memif_control.hpp"
 #include "drivers/link/port_faults.hpp"
 #include "drivers/link/port_plan.hpp"
+#include "drivers/link/xdp_sockets.hpp"
 
 namespace viaduct::link {
 namespace {
 
-using Meta = FrameMeta<rte_mbuf>;
-
-// DPDK wants the private area in whole units, and puts the data right behind it.
-constexpr std::uint16_t kPrivate = RTE_ALIGN(sizeof(Meta), RTE_MBUF_PRIV_ALIGN);
+// DPDK puts a frame's data right behind the private area.
 static_assert(std::is_trivially_copyable_v<Meta> && std::is_trivially_destructible_v<Meta>,
               "frames are taken from and returned to the pool without constructors");
 static_assert(alignof(Meta) <= RTE_MBUF_PRIV_ALIGN && sizeof(rte_mbuf) % alignof(Meta) == 0,
@@ -71,6 +69,10 @@ std::string remedy(const std::string& reason, const std::string& otherwise) {
 bool ignores_mtu(PortKind kind, std::string_view driver) {
   return kind == PortKind::memif || kind == PortKind::af_packet || driver == "net_ring" ||
          driver == "net_null";
+}
+
+std::size_t room_for(const PortPlan& plan, std::size_t mtu) {
+  return plan.data_room != 0 ? plan.data_room : frame_room(mtu);
 }
 
 // Independent causes of the same fault.
@@ -129,6 +131,7 @@ struct Port::Parts {
   PortPlan plan;
   LogCapture* log = nullptr;  // while the port is being opened
   InterfaceClaim claim;
+  XdpSockets xdp;
   bool attached = false;  // we probed the device, so we remove it
   bool found = false;     // port_ is valid
   bool started = false;
@@ -154,8 +157,9 @@ Port::Port(const PortConfig& config) : parts_(std::make_unique<Parts>()) {
   Parts& p = *parts_;
   p.plan = plan_port(config);
   if (!p.plan.interface.empty()) p.claim = InterfaceClaim(p.plan.asked, p.plan.interface);
-  const std::size_t frame = sizeof(rte_mbuf) + kPrivate + RTE_PKTMBUF_HEADROOM +
-                            std::max(p.plan.data_room, frame_room(p.plan.mtu)) + 128;
+  const std::size_t frame = sizeof(rte_mbuf) + kPrivateArea + RTE_PKTMBUF_HEADROOM +
+                            room_for(p.plan, std::max<std::size_t>(p.plan.mtu, RTE_ETHER_MTU)) +
+                            128;
   ensure_eal({p.plan.pci, p.plan.frames * frame + (16u << 20)});
 
   const std::lock_guard lock(setup_lock());
@@ -239,11 +243,11 @@ void Port::create_pool() {
                      " frames are too few, its receive queue alone may hold " +
                      std::to_string(held) + "; set VIADUCT_FRAMES to " +
                      std::to_string(held + 2 * kCache) + " or more");
-  const std::size_t room = std::max(p.plan.data_room, frame_room(mtu_)) + RTE_PKTMBUF_HEADROOM;
+  const std::size_t room = room_for(p.plan, mtu_) + RTE_PKTMBUF_HEADROOM;
   const std::string name = "viaduct_" + std::to_string(serial++);
   const int socket = rte_eal_has_hugepages() != 0 ? rte_eth_dev_socket_id(port_) : SOCKET_ID_ANY;
   pool_ = rte_pktmbuf_pool_create(name.c_str(), static_cast<unsigned>(p.plan.frames), kCache,
-                                  kPrivate, static_cast<std::uint16_t>(room), socket);
+                                  kPrivateArea, static_cast<std::uint16_t>(room), socket);
   if (pool_ == nullptr)
     throw SetupError(
         "cannot open port " + p.plan.asked + ": no memory for " + std::to_string(p.plan.frames) +
@@ -277,8 +281,12 @@ void Port::start() {
   std::uint16_t send = kSendDescriptors;
   rte_eth_dev_adjust_nb_rx_tx_desc(port_, &receive, &send);
   const auto socket = static_cast<unsigned>(std::max(0, rte_eth_dev_socket_id(port_)));
-  if (const int result = rte_eth_rx_queue_setup(port_, 0, receive, socket, nullptr, pool_))
-    p.refuse("no receive queue", result, "change VIADUCT_RX_DESCRIPTORS or VIADUCT_MTU");
+  const bool xdp = p.plan.kind == PortKind::af_xdp;
+  if (xdp) p.xdp.begin();
+  const int receiving = rte_eth_rx_queue_setup(port_, 0, receive, socket, nullptr, pool_);
+  if (xdp) p.xdp.end();
+  if (receiving != 0)
+    p.refuse("no receive queue", receiving, "change VIADUCT_RX_DESCRIPTORS or VIADUCT_MTU");
   if (const int result = rte_eth_tx_queue_setup(port_, 0, send, socket, nullptr))
     p.refuse("no transmit queue", result, "use another driver");
   if (const int result = rte_eth_dev_start(port_))
@@ -326,7 +334,16 @@ void Port::close() noexcept {
       if (known && info.device != nullptr) rte_dev_remove(info.device);
     }
   }
-  if (pool_ != nullptr) free_when_full(pool_);
+  p.xdp.close_left_over();
+  // AF_XDP's driver gives back none of the frames it keeps for receiving; without its sockets
+  // nobody uses them.
+  if (pool_ != nullptr) {
+    if (p.plan.kind == PortKind::af_xdp) {
+      rte_mempool_free(pool_);
+    } else {
+      free_when_full(pool_);
+    }
+  }
   pool_ = nullptr;
 }
 

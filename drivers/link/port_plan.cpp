@@ -21,9 +21,13 @@ constexpr std::size_t kOverhead = kEthernetHeader + 8 + 4;
 constexpr std::size_t kMaxMtu = 65535 - RTE_PKTMBUF_HEADROOM - 1024;
 // The kernel puts its own header before each frame of a packet ring.
 constexpr std::size_t kPacketRingHeader = 80;
-// AF_XDP needs a frame, DPDK's headers and the kernel's headroom within one page.
-constexpr std::size_t kMaxXdpMtu = 3498;
+// AF_XDP needs a frame with all that goes before its data within one page, and a mempool pads its
+// objects to an odd number of cache lines.
 constexpr std::size_t kXdpHeadroom = 256;
+constexpr std::size_t kXdpObject = 4096 - RTE_CACHE_LINE_SIZE;
+constexpr std::size_t kXdpRoom =
+    kXdpObject - RTE_CACHE_LINE_SIZE - sizeof(rte_mbuf) - kPrivateArea - RTE_PKTMBUF_HEADROOM;
+constexpr std::size_t kMaxXdpMtu = kXdpRoom - kXdpHeadroom - kEthernetHeader - 4;
 
 std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
@@ -99,9 +103,10 @@ void plan_af_xdp(PortPlan& plan) {
   if (plan.mtu > kMaxXdpMtu)
     refuse(plan, "AF_XDP carries at most MTU " + std::to_string(kMaxXdpMtu) + " and " +
                      plan.interface + " has " + std::to_string(plan.mtu) + "; run `ip link set " +
-                     plan.interface + " mtu 3498` as root or use net_af_packet");
+                     plan.interface + " mtu " + std::to_string(kMaxXdpMtu) +
+                     "` as root or use net_af_packet");
   plan.devargs = with_default(plan.devargs, "busy_budget", "0");
-  plan.data_room = kXdpHeadroom + plan.mtu + kOverhead;
+  plan.data_room = std::min(kXdpRoom, kXdpHeadroom + frame_room(plan.mtu));
 }
 
 // A locally administered address. DPDK draws those it makes up from a seed that processes forked

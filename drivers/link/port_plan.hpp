@@ -2,10 +2,12 @@
 // suit the driver, before DPDK is bothered with them.
 #pragma once
 
+#include <rte_mbuf.h>
+
 #include <optional>
 #include <string>
 
-#include "drivers/link/types.hpp"
+#include "drivers/link/packet_device.hpp"
 
 namespace viaduct::link {
 
@@ -24,7 +26,7 @@ struct PortPlan {
   bool mtu_asked = false;            // by the user, so that less is an error
   std::size_t frames = 0;            // in the pool
   std::size_t descriptors = 0;       // in the receive queue
-  std::size_t data_room = 0;         // least room for data in a frame, beyond what the MTU needs
+  std::size_t data_room = 0;         // for data in a frame; 0: frame_room() of the MTU
   std::size_t receive_capacity = 0;  // 0: the receive queue's descriptors
 };
 
@@ -34,6 +36,10 @@ std::optional<std::string> devarg(std::string_view devargs, std::string_view key
 std::string with_default(std::string devargs, std::string_view key, std::string_view value);
 // `devargs` with key=value whatever it had.
 std::string with_devarg(std::string_view devargs, std::string_view key, std::string_view value);
+
+// The link's own bytes behind each mbuf. DPDK wants them in whole units.
+using Meta = FrameMeta<rte_mbuf>;
+inline constexpr std::uint16_t kPrivateArea = RTE_ALIGN(sizeof(Meta), RTE_MBUF_PRIV_ALIGN);
 
 // SetupError when the machine cannot do it.
 PortPlan plan_port(const PortConfig& config);

@@ -1,0 +1,106 @@
+// Frames and ports for the tests of Port.
+#pragma once
+
+#include <sched.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "drivers/link/eal.hpp"
+#include "drivers/link/port.hpp"
+
+namespace viaduct::link {
+
+static_assert(PacketDevice<Port>);
+
+// Our own EtherType, so that what the kernel sends on an interface is told apart; then a number,
+// then the same byte to the end.
+constexpr std::size_t kNumberAt = 14;
+
+inline rte_mbuf* numbered_frame(Port& port, std::uint32_t number, std::size_t size = 64) {
+  rte_mbuf* const frame = port.allocate();
+  if (frame == nullptr) return nullptr;
+  std::byte* const bytes = Port::bytes(frame);
+  std::memset(bytes, 0xff, 6);
+  std::memcpy(bytes + 6, port.address().bytes.data(), 6);
+  std::memcpy(bytes + 12, "\x88\xb5", 2);
+  std::memset(bytes + kNumberAt, static_cast<int>(number & 0xff), size - kNumberAt);
+  std::memcpy(bytes + kNumberAt, &number, sizeof number);
+  Port::set_length(frame, size);
+  return frame;
+}
+
+inline bool ours(rte_mbuf* frame) {
+  return Port::length(frame) >= kNumberAt + 4 &&
+         std::memcmp(Port::bytes(frame) + 12, "\x88\xb5", 2) == 0;
+}
+
+inline std::uint32_t number_of(rte_mbuf* frame) {
+  std::uint32_t number;
+  std::memcpy(&number, Port::bytes(frame) + kNumberAt, sizeof number);
+  return number;
+}
+
+inline bool intact(rte_mbuf* frame, std::size_t size) {
+  if (Port::length(frame) < size) return false;
+  for (std::size_t at = kNumberAt + 4; at < size; ++at)
+    if (Port::bytes(frame)[at] != static_cast<std::byte>(number_of(frame) & 0xff)) return false;
+  return true;
+}
+
+inline bool send(Port& port, rte_mbuf* frame) {
+  if (frame == nullptr) return false;
+  if (port.transmit(&frame, 1) == 1) return true;
+  Port::release(frame);
+  return false;
+}
+
+// Sends numbers and waits for each to come back; how many did.
+inline int ping(Port& port, int count, std::size_t size = 64,
+                Duration patience = std::chrono::seconds(20)) {
+  const Time until = now() + patience;
+  for (int done = 0; done < count;) {
+    send(port, numbered_frame(port, static_cast<std::uint32_t>(done), size));
+    const Time again = now() + std::chrono::milliseconds(20);
+    while (true) {
+      rte_mbuf* burst[8];
+      bool back = false;
+      const auto got = port.receive(burst, 8);
+      for (int i = 0; i < got; ++i) {
+        back = back || (ours(burst[i]) && number_of(burst[i]) == static_cast<std::uint32_t>(done) &&
+                        intact(burst[i], size));
+        Port::release(burst[i]);
+      }
+      if (back) {
+        ++done;
+        break;
+      }
+      if (got == 0) sched_yield();  // both ends may have to share a processor
+      if (now() > until) return done;
+      if (now() > again) break;
+    }
+  }
+  return count;
+}
+
+// One round of a process that sends back what it gets.
+inline void echo_once(Port& port) {
+  rte_mbuf* burst[32];
+  const auto got = port.receive(burst, 32);
+  if (got == 0) sched_yield();
+  for (int i = 0; i < got; ++i)
+    if (!ours(burst[i]) || port.transmit(&burst[i], 1) != 1) Port::release(burst[i]);
+}
+
+inline std::string refusal(const PortConfig& config) {
+  try {
+    Port::open(config);
+  } catch (const SetupError& error) {
+    return error.what();
+  }
+  return "(opened)";
+}
+
+}  // namespace viaduct::link
