@@ -1,0 +1,228 @@
+// What it costs to begin: from main to a connected memif port, and to the first message delivered,
+// beside the same start of DPDK alone with the same arguments. Every measurement is a process of
+// its own; the kinds take turns, so that a busy machine is busy for all of them.
+//
+//   startup [ROUNDS]
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "drivers/link/eal.hpp"
+#include "drivers/link/knobs.hpp"
+#include "drivers/link/link.hpp"
+#include "drivers/link/port.hpp"
+
+namespace {
+
+using namespace viaduct::link;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kServerAddress = "02:00:00:00:00:01";
+constexpr auto kPatience = std::chrono::seconds(20);
+
+Clock::time_point began;  // when main began
+
+std::string devargs(const std::string& role, const std::string& socket) {
+  return "net_memif0,role=" + role + ",socket=" + socket +
+         (role == "server" ? std::string(",mac=") + kServerAddress : "");
+}
+
+[[noreturn]] void give_up(const char* what) {
+  std::fprintf(stderr, "startup: %s\n", what);
+  std::exit(1);
+}
+
+// The goal is reached; what follows is taking everything down, which is not measured.
+void report() {
+  std::printf("%.3f\n", std::chrono::duration<double, std::milli>(Clock::now() - began).count());
+  std::fflush(stdout);
+}
+
+// --- the three kinds -----------------------------------------------------------------------------
+
+// EAL and ethdev as their documentation shows them, nothing else.
+void start_bare(const std::string& socket, Clock::time_point until) {
+  std::vector<std::string> words = eal_arguments({});
+  words.insert(words.begin(), "startup");
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  rte_log_set_global_level(RTE_LOG_ERR);
+  std::string quiet = "--log-level=error";
+  argv.push_back(quiet.data());
+  if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) give_up("rte_eal_init failed");
+  std::uint16_t port = 0;
+  if (rte_dev_probe(devargs("client", socket).c_str()) != 0 ||
+      rte_eth_dev_get_port_by_name("net_memif0", &port) != 0)
+    give_up("rte_dev_probe failed");
+  rte_mempool* const pool = rte_pktmbuf_pool_create(
+      "pool", static_cast<unsigned>(knob_number("VIADUCT_FRAMES", 1, UINT32_MAX)), 256, 0,
+      RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+  const rte_eth_conf conf{};
+  if (pool == nullptr || rte_eth_dev_configure(port, 1, 1, &conf) != 0 ||
+      rte_eth_rx_queue_setup(port, 0, 1024, 0, nullptr, pool) != 0 ||
+      rte_eth_tx_queue_setup(port, 0, 1024, 0, nullptr) != 0 || rte_eth_dev_start(port) != 0)
+    give_up("the bare port does not start");
+  rte_eth_link link{};
+  while (link.link_status != RTE_ETH_LINK_UP) {
+    if (Clock::now() > until) give_up("the bare port does not connect");
+    rte_eth_link_get_nowait(port, &link);
+    sched_yield();
+  }
+  report();
+  rte_eth_dev_stop(port);
+}
+
+std::unique_ptr<Port> start_port(const std::string& socket, Clock::time_point until) {
+  auto port = Port::open({.devargs = devargs("client", socket)});
+  while (!port->link_up()) {
+    if (Clock::now() > until) give_up("the port does not connect");
+    rte_mbuf* burst[8];
+    rte_pktmbuf_free_bulk(burst, port->receive(burst, 8));
+    sched_yield();
+  }
+  return port;
+}
+
+void send_first_message(const std::string& socket, Clock::time_point until) {
+  const auto port = start_port(socket, until);
+  Link<Port> link(*port, link_config_from_environment());
+  const PeerId server = link.peer(*Address::parse(kServerAddress));
+  const std::array<std::byte, 8> body{};
+  if (link.try_send(server, Lane::high, Order::ordered, {Protocol::test, 0}, {}, body, Urgency::now,
+                    now()) != SendStatus::sent)
+    give_up("the first message is refused");
+  while (!link.idle(server)) {  // acknowledged: it has been delivered
+    if (Clock::now() > until) give_up("the first message does not arrive");
+    link.poll(now());
+    sched_yield();
+  }
+  report();
+}
+
+struct Kind {
+  const char *name, *meaning;
+  void (*reach)(const std::string& socket, Clock::time_point until);
+};
+constexpr Kind kKinds[] = {
+    {"dpdk", "EAL and memif port, bare, connected", start_bare},
+    {"port", "viaduct port, connected",
+     [](const std::string& socket, Clock::time_point until) {
+       const auto port = start_port(socket, until);
+       report();
+     }},
+    {"message", "viaduct link, first message delivered", send_first_message},
+};
+
+// --- the processes -------------------------------------------------------------------------------
+
+class TakeAll final : public MessageSink {
+  Verdict on_message(const Incoming&) override { return Verdict::taken; }
+};
+
+[[noreturn]] void serve(const std::string& socket) {
+  const auto port = Port::open({.devargs = devargs("server", socket)});
+  Link<Port> link(*port, link_config_from_environment());
+  TakeAll sink;
+  link.attach(Protocol::test, &sink);
+  std::puts("ready");
+  std::fflush(stdout);
+  const pid_t parent = getppid();
+  while (getppid() == parent) {
+    for (int i = 0; i < 1000; ++i) link.poll(now());
+    sched_yield();
+  }
+  std::exit(0);
+}
+
+struct Process {
+  pid_t pid;
+  std::FILE* output;
+};
+
+Process spawn(const char* what, const std::string& socket) {
+  int ends[2];
+  if (pipe(ends) != 0) give_up("no pipe");
+  const pid_t pid = fork();
+  if (pid == 0) {
+    dup2(ends[1], 1);
+    close(ends[0]);
+    close(ends[1]);
+    execl("/proc/self/exe", "startup", what, socket.c_str(), nullptr);
+    _exit(127);
+  }
+  close(ends[1]);
+  return {pid, fdopen(ends[0], "r")};
+}
+
+double measure(const Kind& kind, const std::string& socket) {
+  const Process process = spawn(kind.name, socket);
+  double milliseconds = 0;
+  const bool read = std::fscanf(process.output, "%lf", &milliseconds) == 1;
+  std::fclose(process.output);
+  int status = 0;
+  waitpid(process.pid, &status, 0);
+  if (!read || status != 0) give_up("a measurement failed");
+  return milliseconds;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+void compare(int rounds) {
+  const std::string socket = "viaduct-startup-" + std::to_string(getpid());
+  const Process server = spawn("serve", socket);
+  char word[16] = "";
+  if (std::fscanf(server.output, "%15s", word) != 1 || std::strcmp(word, "ready") != 0)
+    give_up("the server does not start");
+  std::array<std::vector<double>, std::size(kKinds)> times;
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < std::size(kKinds); ++i)
+      times[i].push_back(measure(kKinds[i], socket));
+  kill(server.pid, SIGTERM);
+  waitpid(server.pid, nullptr, 0);
+
+  std::printf("From main, ms, %d processes of each kind in turns\n", rounds);
+  std::printf("%-40s %8s %8s %8s %9s\n", "", "min", "median", "max", "ratio");
+  for (std::size_t i = 0; i < std::size(kKinds); ++i) {
+    const auto [least, most] = std::minmax_element(times[i].begin(), times[i].end());
+    std::printf("%-40s %8.1f %8.1f %8.1f %8.2fx\n", kKinds[i].meaning, *least, median(times[i]),
+                *most, median(times[i]) / median(times[0]));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  began = Clock::now();
+  try {
+    if (argc == 3) {
+      if (std::strcmp(argv[1], "serve") == 0) serve(argv[2]);
+      for (const Kind& kind : kKinds) {
+        if (std::strcmp(argv[1], kind.name) != 0) continue;
+        kind.reach(argv[2], began + kPatience);
+        return 0;
+      }
+    }
+    const int rounds = argc == 2 ? std::atoi(argv[1]) : 9;
+    if (argc > 2 || rounds < 1) give_up("usage: startup [ROUNDS]");
+    compare(rounds);
+  } catch (const SetupError& error) {
+    give_up(error.what());
+  }
+  return 0;
+}
