@@ -129,6 +129,8 @@ class Link {
   void offer_stalled(Time now);
   void consumed(Peer* peer, Lane lane, Time now);
   void want_credit(Peer* peer, Lane lane, Time now);
+  bool lend(Peer* peer, Lane lane, Time now);
+  void serve_wanting(Time now);
   std::uint32_t reclaim_credit(Lane lane, Time now);
   void drop(Counter reason) { counters_.add(reason); }
 
@@ -163,6 +165,7 @@ class Link {
   PeerList<Peer, &Peer::pump_hook> pumping_;     // have frames that can go
   PeerList<Peer, &Peer::ack_hook> acking_;       // have something to acknowledge
   PeerList<Peer, &Peer::stalled_hook> stalled_;  // have messages a sink was too busy for
+  PeerList<Peer, &Peer::wanting_hook> wanting_;  // asked for credit when there was none
   TimerQueue<Peer> timers_;
 
   Frame* staged_[kBurst];

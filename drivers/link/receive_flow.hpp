@@ -66,6 +66,7 @@ class ReceiveFlow {
     held_.insert_after(before, f);
   }
   bool stalled = false;  // a sink was busy; Link offers the messages again
+  bool wants = false;    // stands in line for credit
 
   // --- credit ---------------------------------------------------------------------------------
   std::uint32_t window() const { return window_; }
@@ -133,7 +134,7 @@ class ReceiveFlow {
   }
 
  private:
-  static constexpr Duration kReclaimAfter = std::chrono::milliseconds{50};
+  static constexpr Duration kReclaimAfter = std::chrono::milliseconds{10};
 
   bool has(std::uint32_t s) const { return (bits_[s % kMaxWindow / 64] >> (s % 64) & 1) != 0; }
   void set(std::uint32_t s) { bits_[s % kMaxWindow / 64] |= std::uint64_t{1} << (s % 64); }

@@ -30,9 +30,7 @@ class RttEstimator {
 
   // How long after its transmission a frame is overdue. Half a round trip of slack at least, so
   // that a steady network does not make the timeout as short as the round trip itself.
-  Duration timeout(Duration floor) const {
-    return std::max(timeout_, floor);
-  }
+  Duration timeout(Duration floor) const { return std::max(timeout_, floor); }
   // Reordering is expected within this time.
   Duration reordering() const { return least_ / 4; }
 

@@ -151,7 +151,7 @@ class SendFlow {
   bool empty() const { return backlog_.empty() && in_flight_.empty(); }
 
  private:
-  static constexpr Duration kCreditLease = std::chrono::milliseconds{10};
+  static constexpr Duration kCreditLease = std::chrono::milliseconds{2};
 
   void settle(Frame* f, Time now, const RttEstimator& rtt, Result& result) {
     const auto& meta = Device::meta(f).tx;

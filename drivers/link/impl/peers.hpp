@@ -122,6 +122,7 @@ void Link<D>::destroy(Peer* p) {
   pumping_.remove(p);
   acking_.remove(p);
   stalled_.remove(p);
+  wanting_.remove(p);
   timers_.remove(p);
   if (p->never_owned) --half_open_;
   const std::uint32_t slot = p->id.value & 0xffff;

@@ -1,6 +1,8 @@
 // Link: from the device to the sinks.
 #pragma once
 
+#include <utility>
+
 #include "drivers/link/crc32c.hpp"
 #include "drivers/link/link.hpp"
 
@@ -195,9 +197,10 @@ void Link<D>::deliver_held(Peer* p, Lane lane, Time now) {
 
 template <PacketDevice D>
 void Link<D>::offer_stalled(Time now) {
-  for (Peer* p = stalled_.front(); p;) {
-    Peer* next = stalled_.next(p);
-    stalled_.remove(p);
+  // Those whose sinks are still busy go into the new list; each is offered once a poll.
+  auto waiting = std::exchange(stalled_, {});
+  while (Peer* p = waiting.front()) {
+    waiting.remove(p);
     for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) {
       Receive& flow = p->receive[static_cast<std::size_t>(lane)];
       if (!flow.stalled) continue;
@@ -207,7 +210,6 @@ void Link<D>::offer_stalled(Time now) {
         ack_later(p, flow, now);
       }
     }
-    p = next;
   }
 }
 
@@ -225,24 +227,54 @@ void Link<D>::consumed(Peer* p, Lane lane, Time now) {
   if (flow.window() == flow.base_window()) --pool.borrowers;
 }
 
-// The peer has more to send than it may: double its window while there is memory.
+// The peer has more to send than it may. If nothing is free now it stands in line.
 template <PacketDevice D>
 void Link<D>::want_credit(Peer* p, Lane lane, Time now) {
-  CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
+  if (!lend(p, lane, now)) {
+    flow.wants = true;
+    wanting_.add(p);
+  }
   flow.ack_at_once = true;
   ack_later(p, flow, now);
-  if (flow.stalled || flow.window() >= config_.max_window) return;
+}
+
+// Doubles the peer's window as far as there is memory. False: there is none. A window that is not
+// drained, or as large as any may be, is left as it is.
+template <PacketDevice D>
+bool Link<D>::lend(Peer* p, Lane lane, Time now) {
+  CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
+  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
+  if (flow.window() >= config_.max_window || (flow.stalled && flow.window() != 0)) return true;
   const std::uint32_t wanted =
       std::min(std::max(flow.window(), 1u), config_.max_window - flow.window());
   std::uint32_t free = pool.capacity - pool.lent;
   if (free < wanted) free += reclaim_credit(lane, now);
   if (free < wanted) pool.contended_until = now + kContention;
   const std::uint32_t by = std::min(wanted, free);
-  if (by == 0) return;
+  if (by == 0) return false;
   if (flow.window() == flow.base_window()) ++pool.borrowers;
   pool.lent += by;
   flow.grow(by, now);
+  return true;
+}
+
+// One peer in line a poll, so that a poll stays short.
+template <PacketDevice D>
+void Link<D>::serve_wanting(Time now) {
+  Peer* p = wanting_.front();
+  wanting_.remove(p);
+  for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) {
+    Receive& flow = p->receive[static_cast<std::size_t>(lane)];
+    if (!flow.wants) continue;
+    flow.wants = !lend(p, lane, now);
+    if (flow.wants) {
+      wanting_.add(p);
+    } else {
+      flow.ack_at_once = true;
+      ack_later(p, flow, now);
+    }
+  }
 }
 
 // Looks at a few peers, round robin, whose lease may have run out.

@@ -9,6 +9,7 @@ template <PacketDevice D>
 void Link<D>::poll(Time now) {
   receive(now);
   if (stalled_.front()) offer_stalled(now);
+  if (wanting_.front()) serve_wanting(now);
   if (acking_.front()) send_due_acks(now);
   if (timers_.due(now)) run_timers(now);
   if (pumping_.front()) pump(now);

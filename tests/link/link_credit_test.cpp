@@ -1,0 +1,134 @@
+// Credits: no receiver is ever overrun, whoever sends; memory follows traffic, not peers.
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "tests/link/sim_world.hpp"
+
+namespace viaduct::link::test {
+namespace {
+
+// Many senders at full speed, a receiver with a small ring that takes nothing: everything stops,
+// nothing is dropped for want of memory; then it takes, and everything arrives.
+TEST(LinkCredit, ManySendersNeverOverrunOneReceiver) {
+  constexpr int kSenders = 60, kMessages = 40;
+  World world;
+  LinkConfig config;
+  Node& sink = world.add(config, {.pool = 1024, .receive_ring = 256});
+  std::vector<int> got(kSenders, 0);
+  bool busy = true;
+  sink.sink.message = [&](const Incoming& m) {
+    if (busy) return Verdict::busy;
+    std::uint32_t from;
+    std::memcpy(&from, m.bytes.data(), sizeof(from));
+    ++got[from];
+    return Verdict::taken;
+  };
+  std::vector<int> sent(kSenders, 0);
+  for (int i = 0; i < kSenders; ++i) world.add(config, {.pool = 256, .receive_ring = 64});
+  const auto feed = [&] {
+    for (std::uint32_t i = 0; i < kSenders; ++i) {
+      Node& node = *world.nodes[i + 1];
+      const PeerId peer = node.link->peer(sink.address());
+      std::byte body[500]{};
+      std::memcpy(body, &i, sizeof(i));
+      while (sent[i] < kMessages &&
+             node.link->try_send(peer, Lane::low, Order::ordered, kTestMessage, {}, body,
+                                 Urgency::now, world.net.now()) == SendStatus::sent)
+        ++sent[i];
+    }
+  };
+  world.run_until([&] { return feed(), false; }, milliseconds{50}, microseconds{50});
+  EXPECT_EQ(sink.port->overruns(), 0u);
+  EXPECT_LE(sink.link->frames_held(), 256u);
+  EXPECT_GT(sink.link->frames_held(), 10u);
+  busy = false;
+  EXPECT_TRUE(world.run_until(
+      [&] {
+        feed();
+        return std::all_of(got.begin(), got.end(), [](int n) { return n == kMessages; });
+      },
+      seconds{2}, microseconds{50}));
+  EXPECT_EQ(sink.port->overruns(), 0u);
+  EXPECT_EQ(sink.link->counters()[Counter::drop_credit], 0u);
+}
+
+// Windows that one peer has opened come back when it falls silent and another needs them.
+TEST(LinkCredit, IdlePeersGiveBackWhatTheyBorrowed) {
+  World world;
+  Node& sink = world.add({}, {.pool = 1024, .receive_ring = 128});
+  const auto talk = [&](Node& node, int messages) {
+    const PeerId peer = node.link->peer(sink.address());
+    int sent = 0;
+    const std::string full(1400, 'x');
+    EXPECT_TRUE(world.run_until(
+        [&] {
+          while (sent < messages &&
+                 send_text(node, peer, full, world.net.now(), Lane::bulk) == SendStatus::sent)
+            ++sent;
+          return sent == messages && node.link->idle();
+        },
+        seconds{5}));
+  };
+  const auto window = [&](Node& node) {
+    for (PeerId p : sink.link->peers())
+      if (sink.link->view(p).address == node.address()) return sink.link->view(p).lanes[2].window;
+    return 0u;
+  };
+  Node& first = world.add();
+  Node& second = world.add();
+  talk(first, 500);
+  EXPECT_GE(window(first), 32u);
+  const auto most = window(first);
+  world.run(milliseconds{100});
+  talk(second, 500);
+  EXPECT_GE(window(second), most / 2);
+  EXPECT_LE(window(first), 2u);
+  talk(first, 500);  // whose lease has run out on its own side too
+  EXPECT_EQ(sink.link->counters()[Counter::drop_credit], 0u);
+  EXPECT_EQ(sink.port->overruns(), 0u);
+}
+
+TEST(LinkCredit, MemoryFollowsTrafficNotPeers) {
+  constexpr std::size_t kPeers = 1000;
+  World world;
+  Node& hub = world.add();
+  for (std::size_t i = 0; i < kPeers; ++i) world.add({}, {.pool = 64, .receive_ring = 16});
+  for (std::size_t i = 1; i <= kPeers; ++i)
+    hub.link->connect(hub.link->peer(world.nodes[i]->address()), world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return hub.link->counters()[Counter::peers_up] == kPeers; },
+                              seconds{2}, microseconds{50}));
+  world.run(milliseconds{2}, microseconds{100});
+  std::cout << "a connected idle peer: " << hub.link->memory_per_peer() << " bytes and "
+            << hub.link->frames_held() << " frames for all " << kPeers
+            << " together; the process: " << sizeof(SimLink)
+            << " bytes a link, and the port's pool of " << hub.port->pool_size() << " frames\n";
+  EXPECT_EQ(hub.link->frames_held(), 0u);
+  EXPECT_EQ(hub.port->frames_in_use(), 0u);
+  EXPECT_LT(hub.link->memory_per_peer(), 2048u);
+  // Traffic to one of them takes frames, and gives them back.
+  const PeerId peer = hub.link->peer(world.nodes[1]->address());
+  for (int i = 0; i < 50; ++i)
+    send_text(hub, peer, std::string(1000, 'x'), world.net.now(), Lane::bulk);
+  EXPECT_GT(hub.link->frames_held(), 20u);
+  ASSERT_TRUE(world.run_until([&] { return hub.link->idle(); }, seconds{1}, microseconds{20}));
+  EXPECT_EQ(hub.port->frames_in_use(), 0u);
+}
+
+// Most of these peers find no unasked credit left, and still get through.
+TEST(LinkCredit, LatecomersAskAndGet) {
+  World world;
+  Node& hub = world.add({}, {.pool = 1024, .receive_ring = 256});
+  int got = 0;
+  hub.sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+  constexpr int kPeers = 100;
+  for (int i = 0; i < kPeers; ++i) {
+    Node& node = world.add({}, {.pool = 64, .receive_ring = 16});
+    send_text(node, node.link->peer(hub.address()), "x", world.net.now());
+  }
+  EXPECT_TRUE(world.run_until([&] { return got == kPeers; }, seconds{5}, microseconds{20}));
+  EXPECT_EQ(hub.port->overruns(), 0u);
+}
+
+}  // namespace
+}  // namespace viaduct::link::test

@@ -1,0 +1,166 @@
+// How long a lost frame is missed: from its transmission to its delivery, in measured round trips,
+// beside a fixed 5 ms timer as others ship it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <random>
+#include <set>
+
+#include "tests/link/sim_world.hpp"
+
+namespace viaduct::link::test {
+namespace {
+
+struct Losses {
+  std::vector<double> all, tail;  // round trips from transmission to delivery
+  Duration round_trip{0};
+  std::uint64_t lost = 0;
+
+  static double median(std::vector<double> v) {
+    std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+    return v[v.size() / 2];
+  }
+};
+
+// Sends bursts of one-frame messages; in each one frame is lost, every third time the last.
+Losses lose_one_frame_each(int trials, const LinkConfig& config, Duration jitter) {
+  SimConfig net;
+  net.latency = microseconds{10};
+  net.jitter = jitter;
+  World world(net);
+  Node& a = world.add(config);
+  Node& b = world.add(config);
+  Losses losses;
+  Time delivered_at{};
+  std::uint32_t delivered = 0, victim = 0, sent = 0;
+  b.sink.message = [&](const Incoming& m) {
+    if (delivered++ == victim) delivered_at = m.now;
+    return Verdict::taken;
+  };
+  Time lost_at{};
+  std::uint32_t data_frames = 0;
+  bool armed = false;
+  world.net.hook = [&](std::uint32_t port, std::vector<std::byte>& bytes) {
+    const auto& header = *reinterpret_cast<const FrameHeader*>(bytes.data());
+    if (port != 0 || (header.version_type & 15) != static_cast<int>(FrameType::data)) return true;
+    if (!armed || data_frames++ != victim) return true;
+    armed = false;
+    lost_at = world.net.now();
+    ++losses.lost;
+    return false;
+  };
+  const PeerId peer = a.link->peer(b.address());
+  std::mt19937 random(1);
+  const auto burst = [&](std::uint32_t frames) {
+    delivered = sent = 0;
+    const auto feed = [&] {
+      while (sent < frames &&
+             send_text(a, peer, "0123456789abcdef", world.net.now()) == SendStatus::sent)
+        ++sent;
+      return sent == frames && delivered == frames && a.link->idle();
+    };
+    EXPECT_TRUE(world.run_until(feed, seconds{1}, microseconds{1}));
+  };
+  burst(200);  // the connection comes up, the round trip is measured, windows grow
+  for (int i = 0; i < trials; ++i) {
+    const std::uint32_t frames = 8 + random() % 24;
+    const bool tail = i % 3 == 0;
+    victim = tail ? frames - 1 : random() % (frames - 1);
+    data_frames = 0;
+    armed = true;
+    burst(frames);
+    const double missed = static_cast<double>((delivered_at - lost_at).count()) /
+                          static_cast<double>(a.link->view(peer).round_trip.count());
+    losses.all.push_back(missed);
+    if (tail) losses.tail.push_back(missed);
+  }
+  losses.round_trip = a.link->view(peer).round_trip;
+  return losses;
+}
+
+TEST(LinkRecovery, OneLostFrameIsBackWithinFourRoundTrips) {
+  for (const Duration jitter : {Duration{0}, Duration{microseconds{2}}}) {
+    const Losses ours = lose_one_frame_each(1000, {}, jitter);
+    LinkConfig fixed;
+    fixed.fixed_timeout = milliseconds{5};
+    const Losses theirs = lose_one_frame_each(1000, fixed, jitter);
+    ASSERT_EQ(ours.lost, 1000u);
+    ASSERT_EQ(theirs.lost, 1000u);
+    std::cout << "jitter " << jitter.count() << " ns, measured round trip "
+              << ours.round_trip.count() << " ns; a lost frame is delivered after, in round trips: "
+              << "median " << Losses::median(ours.all) << ", of tail losses alone "
+              << Losses::median(ours.tail) << "; with a fixed 5 ms timer: median "
+              << Losses::median(theirs.all) << ", tail " << Losses::median(theirs.tail) << "\n";
+    EXPECT_LT(Losses::median(ours.all), 4.0);
+    EXPECT_LT(Losses::median(ours.tail), 4.0);
+    EXPECT_GT(Losses::median(theirs.all), 50.0);
+  }
+}
+
+// Several gaps at once are told apart in one acknowledgement and closed together.
+TEST(LinkRecovery, ManyGapsInOneWindowCloseTogether) {
+  SimConfig net;
+  net.latency = microseconds{10};
+  World world(net);
+  Node& a = world.add();
+  Node& b = world.add();
+  const PeerId peer = a.link->peer(b.address());
+  const std::string full_frame(1400, 'x');
+  std::uint32_t delivered = 0, sent = 0, lost = 0;
+  b.sink.message = [&](const Incoming&) { return ++delivered, Verdict::taken; };
+  const auto send_all = [&](std::uint32_t count) {
+    const std::uint32_t goal = delivered + count;
+    sent = 0;
+    return world.run_until(
+        [&] {
+          while (sent < count &&
+                 send_text(a, peer, full_frame, world.net.now()) == SendStatus::sent)
+            ++sent;
+          return delivered == goal && a.link->idle();
+        },
+        seconds{1}, microseconds{1});
+  };
+  ASSERT_TRUE(send_all(500));
+  std::set<std::uint32_t> seen;
+  world.net.hook = [&](std::uint32_t port, std::vector<std::byte>& bytes) {
+    const auto& header = *reinterpret_cast<const FrameHeader*>(bytes.data());
+    if (port != 0 || (header.version_type & 15) != static_cast<int>(FrameType::data)) return true;
+    if (!seen.insert(header.sequence).second || seen.size() > 40 || seen.size() % 4 != 2)
+      return true;
+    ++lost;
+    return false;
+  };
+  const Time start = world.net.now();
+  const auto before = a.link->counters()[Counter::retransmits];
+  ASSERT_TRUE(send_all(48));
+  EXPECT_EQ(lost, 10u);
+  const auto again = a.link->counters()[Counter::retransmits] - before;
+  EXPECT_GE(again, 10u);
+  EXPECT_LE(again, 14u) << "frames that had arrived were sent again";
+  EXPECT_LT((world.net.now() - start) / a.link->view(peer).round_trip, 8);
+}
+
+// The acknowledgement is lost, not the frame: nothing is delivered twice, the sender finds out.
+TEST(LinkRecovery, LostAcknowledgementsOnlyCostADuplicate) {
+  World world;
+  Node& a = world.add();
+  Node& b = world.add();
+  const PeerId peer = a.link->peer(b.address());
+  int delivered = 0;
+  b.sink.message = [&](const Incoming&) { return ++delivered, Verdict::taken; };
+  send_text(a, peer, "first", world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return a.link->idle(); }, seconds{1}));
+  int dropped = 0;
+  world.net.hook = [&](std::uint32_t port, std::vector<std::byte>&) {
+    return port != 1 || dropped++ >= 3;
+  };
+  send_text(a, peer, "second", world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return a.link->idle(); }, seconds{1}));
+  EXPECT_GE(dropped, 3);
+  EXPECT_EQ(delivered, 2);
+  EXPECT_GE(b.link->counters()[Counter::drop_duplicate], 1u);
+}
+
+}  // namespace
+}  // namespace viaduct::link::test
