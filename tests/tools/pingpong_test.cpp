@@ -65,8 +65,6 @@ TEST(PingpongOptions, DefaultsFollowTheBed) {
   EXPECT_EQ(netns.rounds, 5u);
   EXPECT_TRUE(netns.latency && netns.bandwidth && netns.checksum);
   EXPECT_EQ(parse({"--bed", "memif"}).layers, (std::vector<std::string>{"raw", "startx-pio"}));
-  EXPECT_EQ(parse({"--bed", "netns", "--pmd", "af_xdp"}).layers,
-            (std::vector<std::string>{"raw", "startx-pio"}));
   EXPECT_EQ(parse({"--connect", "10.0.0.1"}).layers, (std::vector<std::string>{"udp", "tcp"}));
 }
 
@@ -120,9 +118,6 @@ TEST(PingpongOptions, LayersNeedTheirWire) {
   EXPECT_TRUE(names(usage_error({"--connect", "10.0.0.1", "--layer", "raw"}), "--port"));
   EXPECT_TRUE(names(
       usage_error({"--connect", "02:00:00:00:00:01", "--port", "x", "--layer", "udp"}), "--ip"));
-  EXPECT_TRUE(names(usage_error({"--bed", "netns", "--pmd", "af_xdp", "--layer", "raw,udp"}),
-                    "run of their own"));
-  EXPECT_EQ(parse({"--bed", "netns", "--pmd", "af_xdp", "--layer", "udp"}).layers.size(), 1u);
 }
 
 TEST(PingpongOptions, HostsNeedAnAddress) {

@@ -60,10 +60,9 @@ WHERE
     --pmd PMD         --bed netns: DPDK's driver, af_packet (default) or af_xdp
     --mtu M           MTU, 576 to 65535 (default: the port's; for netns 1500)
 
-    A bed gives each side a CPU of its own; on real hosts use taskset, both sides spin.
-    An af_packet port is closed while udp and tcp are measured, because it would get a copy of each
-    of their frames. An af_xdp port would take them all and cannot be opened again, so that udp and
-    tcp need a run of their own then.
+    A bed gives each side a CPU of its own; on real hosts use taskset, both sides spin. Ports of
+    af_packet and af_xdp are closed while udp and tcp are measured: the one would get a copy of each
+    of their frames, the other would take them all.
 
 WHAT
     --layer L[,L...]  layers, may be repeated (default: raw, startx-pio and, where there is a

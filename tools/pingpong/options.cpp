@@ -252,26 +252,13 @@ class Parser {
     return !host || !out_.port.empty();
   }
 
-  // While a kernel layer is measured, a port on the same interface must be closed: AF_XDP takes all
-  // of its frames. But DPDK's AF_XDP driver cannot be opened a second time in one process.
-  bool closes_for_good() const {
-    return (out_.mode == Options::Mode::netns && out_.pmd == "af_xdp") ||
-           out_.port.starts_with("net_af_xdp");
-  }
-
   void check_layers() {
     if (out_.layers.empty()) {
       for (const std::string_view name : {"raw", "startx-pio", "udp", "tcp"})
-        if (is_kernel(name, known_) ? has_kernel_wire() && !closes_for_good() : has_port())
+        if (is_kernel(name, known_) ? has_kernel_wire() : has_port())
           add_layers(out_.layers, name, known_);
       return;
     }
-    const auto kernel = [&](const std::string& layer) { return is_kernel(layer, known_); };
-    if (closes_for_good() && std::any_of(out_.layers.begin(), out_.layers.end(), kernel) &&
-        !std::all_of(out_.layers.begin(), out_.layers.end(), kernel))
-      throw UsageError(
-          "DPDK's af_xdp driver cannot be closed for a while to let udp and tcp have "
-          "the interface; measure them in a run of their own, or use af_packet");
     for (const std::string& layer : out_.layers) {
       if (is_kernel(layer, known_) && !has_kernel_wire())
         throw UsageError("layer " + layer +
