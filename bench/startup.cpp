@@ -83,6 +83,7 @@ void start_bare(const std::string& socket, Clock::time_point until) {
   }
   report();
   rte_eth_dev_stop(port);
+  rmdir(rte_eal_get_runtime_dir());  // EAL makes it even when it has nothing to put there
 }
 
 std::unique_ptr<Port> start_port(const std::string& socket, Clock::time_point until) {
