@@ -33,7 +33,8 @@ static_assert(alignof(Meta) <= RTE_MBUF_PRIV_ALIGN && sizeof(rte_mbuf) % alignof
 constexpr unsigned kCache = 256;  // frames a thread keeps to itself
 constexpr std::uint16_t kSendDescriptors = 1024;
 constexpr std::uint32_t kPollsJoined = 8192;  // empty polls between looks at a memif's peer
-constexpr std::uint32_t kPollsApart = 64;
+constexpr std::uint32_t kPollsApart =
+    1;  // a handshake has ten steps, and who waits may yield between polls
 constexpr std::size_t kXdpRing = 2048;  // frames AF_XDP keeps for receiving, whatever is asked
 
 // Words in DPDK's log, and what a user does about them.
@@ -364,7 +365,7 @@ void Port::housekeeping() {
   MemifControl* const memif = parts_->memif.get();
   if (memif == nullptr) return;
   memif->progress(now());
-  // A look at a socket (a fraction of a microsecond) every so many empty polls.
+  // A look at a socket costs a fraction of a microsecond.
   empty_polls_ = memif->joined() ? kPollsJoined : kPollsApart;
 }
 
