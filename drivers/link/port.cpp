@@ -33,8 +33,8 @@ static_assert(alignof(Meta) <= RTE_MBUF_PRIV_ALIGN && sizeof(rte_mbuf) % alignof
 constexpr unsigned kCache = 256;  // frames a thread keeps to itself
 constexpr std::uint16_t kSendDescriptors = 1024;
 constexpr std::uint32_t kPollsJoined = 8192;  // empty polls between looks at a memif's peer
-constexpr std::uint32_t kPollsApart =
-    1;  // a handshake has ten steps, and who waits may yield between polls
+// A handshake has ten steps, and who waits may yield between polls.
+constexpr std::uint32_t kPollsApart = 1;
 constexpr std::size_t kXdpRing = 2048;  // frames AF_XDP keeps for receiving, whatever is asked
 
 // Words in DPDK's log, and what a user does about them.
