@@ -1,0 +1,98 @@
+// Whatever a connected link receives: the input is a row of frames, each behind a 16-bit length.
+// Half of them are sealed with the right addresses, connection, token and checksum first, so that
+// the inside of frames is reached as well as the outside. The link must survive, leak nothing, and
+// still exchange messages with its honest peer afterwards.
+#include <cstdlib>
+
+#include "drivers/link/crc32c.hpp"
+#include "tests/link/sim_world.hpp"
+
+using namespace viaduct::link;
+using namespace viaduct::link::test;
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+struct Bed {
+  World world;
+  Node& victim = world.add();
+  Node& honest = world.add();
+  SimPort& mallory = world.net.add_port();
+  FrameHeader secret{};  // what honest frames to the victim look like
+
+  Bed() {
+    world.net.hook = [this](std::uint32_t port, std::vector<std::byte>& bytes) {
+      FrameHeader header;
+      std::memcpy(&header, bytes.data(), sizeof(header));
+      if (port == 1 && header.connection != 0) secret = header;
+      return true;
+    };
+    int got = 0;
+    victim.sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+    send_text(honest, honest.link->peer(victim.address()), "x", world.net.now());
+    require(world.run_until([&] { return got == 1 && honest.link->idle(); }, seconds{1}));
+    world.net.hook = nullptr;
+    victim.sink.message = [](const Incoming& m) {
+      volatile std::uint8_t sum = 0;  // touch every byte: the sanitizer sees what is not ours
+      for (std::byte b : m.bytes)
+        sum = static_cast<std::uint8_t>(sum + static_cast<std::uint8_t>(b));
+      return m.bytes.size() % 7 == 6 ? Verdict::busy : Verdict::taken;
+    };
+  }
+};
+
+void seal(std::vector<std::byte>& frame, const FrameHeader& secret) {
+  auto& header = *reinterpret_cast<FrameHeader*>(frame.data());
+  const auto keep_type = header.version_type;
+  const auto keep_flags = header.lane_flags;
+  const auto sequence = header.sequence % 8 + secret.sequence;
+  const auto ack = header.ack % 4 + secret.ack;
+  const auto limit = header.limit;
+  header = secret;
+  header.version_type = static_cast<std::uint8_t>(kVersion << 4 | (keep_type & 7));
+  header.lane_flags = keep_flags & kFlagsKnown;
+  header.sequence = sequence;
+  header.ack = ack;
+  header.limit = ack + limit % 600;
+  header.length = static_cast<std::uint16_t>(frame.size() - kFrameHeader);
+  if ((keep_type & 7) == static_cast<int>(FrameType::hello)) header.connection = header.token = 0;
+  header.checksum =
+      crc32c(frame.data(), kFrameHeader - 4, crc32c(frame.data() + kFrameHeader, header.length));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Bed bed;
+  const std::byte* at = reinterpret_cast<const std::byte*>(data);
+  const std::byte* const end = at + size;
+  for (int frames = 0; end - at > 3 && frames < 64; ++frames) {
+    std::uint16_t length;
+    std::memcpy(&length, at, 2);
+    const bool honest_outside = (length & 0x8000) != 0;
+    at += 2;
+    const auto n = std::min<std::ptrdiff_t>(length % 1514, end - at);
+    std::vector<std::byte> frame(at, at + n);
+    at += n;
+    if (honest_outside && frame.size() >= kFrameHeader) seal(frame, bed.secret);
+    bed.world.net.inject(bed.mallory, frame);
+    bed.world.run(microseconds{20}, microseconds{10});
+  }
+  bed.world.run(milliseconds{2}, microseconds{50});
+  bed.victim.sink.message = [](const Incoming&) { return Verdict::taken; };
+  bed.world.run(seconds{12}, milliseconds{20});  // whatever was begun is over
+  int got = 0;
+  bed.victim.sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+  bed.world.kill(bed.honest);
+  LinkConfig again;
+  again.seed = 99;
+  bed.honest.start(again);
+  send_text(bed.honest, bed.honest.link->peer(bed.victim.address()), "y", bed.world.net.now());
+  require(bed.world.run_until([&] { return got == 1 && bed.honest.link->idle(); }, seconds{2},
+                              microseconds{50}));
+  require(bed.victim.link->frames_held() == 0);
+  return 0;
+}
