@@ -293,8 +293,10 @@ class Hosts:
         subprocess.run([TESTBED, "down", "--name", self.name], check=True, capture_output=True)
 
     def start(self, host, *arguments, env=None):
-        return subprocess.Popen([TESTBED, "exec", "--name", self.name, host, "--", PROGRAM,
-                                 *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cpus = sorted(os.sched_getaffinity(0))
+        cpu = cpus[0 if host == "host0" else -1]
+        return subprocess.Popen([TESTBED, "exec", "--name", self.name, host, "--", "taskset", "-c",
+                                 str(cpu), PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 text=True, env=env)
 
 

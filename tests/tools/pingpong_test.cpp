@@ -220,14 +220,15 @@ TEST(PingpongOutput, JsonHasTheAgreedFieldsAndNullForNothing) {
   nothing.add(Received{});
   std::ostringstream out;
   print_json(out, two_layers(), {series("raw", 8, {1000}, {80e6}), nothing});
-  EXPECT_EQ(out.str(),
-            "[\n"
-            "  {\"bed\": \"ring\", \"layer\": \"raw\", \"bytes\": 8, \"round_trip_ns\": {\"min\": "
-            "999.0, \"median\": 1000.0, \"p99\": 1009.0}, \"bandwidth_MBps\": {\"median\": 80.000, "
-            "\"max\": 80.000}, \"messages_per_s\": 10000000.0},\n"
-            "  {\"bed\": \"ring\", \"layer\": \"startx-pio\", \"bytes\": 8, \"round_trip_ns\": "
-            "null, \"bandwidth_MBps\": null, \"messages_per_s\": null}\n"
-            "]\n");
+  EXPECT_EQ(
+      out.str(),
+      "[\n"
+      "  {\"bed\": \"ring\", \"layer\": \"raw\", \"bytes\": 8, \"round_trip_ns\": {\"min\": "
+      "999.0, \"median\": 1000.0, \"p99\": 1009.0}, \"bandwidth_MBps\": {\"median\": 80.000000, "
+      "\"max\": 80.000000}, \"messages_per_s\": 10000000.0},\n"
+      "  {\"bed\": \"ring\", \"layer\": \"startx-pio\", \"bytes\": 8, \"round_trip_ns\": "
+      "null, \"bandwidth_MBps\": null, \"messages_per_s\": null}\n"
+      "]\n");
 }
 
 TEST(PingpongOutput, PlotScriptHasAllLayersAndAQuotedFile) {

@@ -104,7 +104,7 @@ std::string json_object(const Options& options, const Row& r) {
                       : "null";
   out += ", \"bandwidth_MBps\": ";
   out += r.bandwidth
-             ? format("{\"median\": %.3f, \"max\": %.3f}, \"messages_per_s\": %.1f",
+             ? format("{\"median\": %.6f, \"max\": %.6f}, \"messages_per_s\": %.1f",
                       r.bandwidth->median, r.bandwidth->max, r.bandwidth->messages_per_second)
              : "null, \"messages_per_s\": null";
   return out + "}";
