@@ -29,7 +29,7 @@ constexpr std::array kTable{
     Knob{"VIADUCT_EAL", "", "", "further arguments for DPDK's EAL, separated by spaces"},
     Knob{"VIADUCT_CHECKSUM", "on", "", "CRC32C of every frame; off must be off on both sides"},
     Knob{"VIADUCT_ACK_DELAY_US", "10", "us", "longest wait of an acknowledgement for company"},
-    Knob{"VIADUCT_MIN_TIMEOUT_US", "20", "us", "floor of the measured retransmission timeout"},
+    Knob{"VIADUCT_MIN_TIMEOUT_US", "5", "us", "floor of the measured retransmission timeout"},
     Knob{"VIADUCT_DEAD_AFTER_MS", "5000", "ms", "silence that ends a peer"},
     Knob{"VIADUCT_MAX_WINDOW", "256", "frames", "most frames in flight in one lane to one peer"},
     Knob{"VIADUCT_FAULTS", "", "",

@@ -136,6 +136,8 @@ class Link {
 
   // impl/recovery.hpp: acknowledgements, losses, timers
   void acknowledge(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
+  void note_acknowledgement(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
+  void settle_noted();
   void resend(Peer* peer, Lane lane, Frame* frame, Time now);
   void resend_lost(Peer* peer, Lane lane, Time now);
   void ack_later(Peer* peer, const Receive& flow, Time now);
@@ -166,6 +168,7 @@ class Link {
   PeerList<Peer, &Peer::ack_hook> acking_;       // have something to acknowledge
   PeerList<Peer, &Peer::stalled_hook> stalled_;  // have messages a sink was too busy for
   PeerList<Peer, &Peer::wanting_hook> wanting_;  // asked for credit when there was none
+  PeerList<Peer, &Peer::noted_hook> noted_;      // acknowledged something in a data frame
   TimerQueue<Peer> timers_;
 
   Frame* staged_[kBurst];

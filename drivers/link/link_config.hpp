@@ -28,7 +28,7 @@ struct LinkConfig {
   std::uint32_t max_backlog = 64;
 
   Duration ack_delay = std::chrono::microseconds{10};     // longest wait for company of an ack
-  Duration min_timeout = std::chrono::microseconds{20};   // floor of the measured timeout
+  Duration min_timeout = std::chrono::microseconds{5};    // floor of the measured timeout
   Duration max_timeout = std::chrono::milliseconds{100};  // ceiling of its backoff
   Duration dead_after = std::chrono::seconds{5};          // silence that ends a peer
 

@@ -90,7 +90,7 @@ struct Peer {
   Time last_heard{}, asked_at{};  // asked_at: last keepalive
   std::uint32_t unanswered = 0;   // questions since last_heard
 
-  Hook pump_hook, ack_hook, stalled_hook, wanting_hook;
+  Hook pump_hook, ack_hook, stalled_hook, wanting_hook, noted_hook;
   Time ack_at{};
   Time timer_at{};
   std::uint32_t timer_position = kNotQueued;

@@ -90,6 +90,20 @@ class SendFlow {
                          static_cast<std::uint32_t>(std::countl_zero(last));
     return last != 0 && sequence_before(a.ack + highest, next_);
   }
+  // An acknowledgement that came with data is only noted, and settled by the next poll: what the
+  // data is for can then answer it before frames are freed and clocks adjusted.
+  void note(std::uint32_t ack, std::uint32_t limit, Time now) {
+    if (!noted_ || sequence_before(noted_ack_, ack)) noted_ack_ = ack;
+    if (!noted_ || sequence_before(noted_limit_, limit)) noted_limit_ = limit;
+    noted_ = true;
+    noted_at_ = now;
+  }
+  bool noted() const { return noted_; }
+  Time noted_at() const { return noted_at_; }
+  Acknowledgement take_noted() {
+    noted_ = false;
+    return {noted_ack_, noted_limit_, {}};
+  }
   struct Result {
     std::uint32_t freed = 0;
     bool more_credit = false;
@@ -183,8 +197,9 @@ class SendFlow {
   std::uint32_t first_ = 0, next_ = 0, limit_ = 0, base_window_ = 0;
   std::uint32_t highest_settled_ = 0;  // one past the highest number acknowledged
   std::uint32_t timeouts_ = 0;         // since the last progress
-  bool any_settled_ = false, short_of_credit_ = false;
-  Time newest_settled_sent_{}, last_active_{}, asked_at_{};
+  std::uint32_t noted_ack_ = 0, noted_limit_ = 0;
+  bool any_settled_ = false, short_of_credit_ = false, noted_ = false;
+  Time newest_settled_sent_{}, last_active_{}, asked_at_{}, noted_at_{};
 };
 
 }  // namespace viaduct::link

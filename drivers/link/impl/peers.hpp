@@ -123,6 +123,7 @@ void Link<D>::destroy(Peer* p) {
   acking_.remove(p);
   stalled_.remove(p);
   wanting_.remove(p);
+  noted_.remove(p);
   timers_.remove(p);
   if (p->never_owned) --half_open_;
   const std::uint32_t slot = p->id.value & 0xffff;

@@ -105,7 +105,7 @@ void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time no
     return D::release(f);
   }
   const auto lane = static_cast<Lane>(index);
-  acknowledge(p, lane, Acknowledgement{header.ack, header.limit, {}}, now);
+  note_acknowledgement(p, lane, {header.ack, header.limit, {}}, now);
 
   Receive& flow = p->receive[index];
   const std::uint32_t sequence = header.sequence;

@@ -7,6 +7,7 @@ namespace viaduct::link {
 
 template <PacketDevice D>
 void Link<D>::poll(Time now) {
+  if (noted_.front()) settle_noted();
   receive(now);
   if (stalled_.front()) offer_stalled(now);
   if (wanting_.front()) serve_wanting(now);
@@ -14,6 +15,26 @@ void Link<D>::poll(Time now) {
   if (timers_.due(now)) run_timers(now);
   if (pumping_.front()) pump(now);
   if (staged_count_ != 0) flush();
+}
+
+template <PacketDevice D>
+void Link<D>::note_acknowledgement(Peer* p, Lane lane, const Acknowledgement& ack, Time now) {
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  if (!flow.plausible(ack)) return drop(Counter::drop_ack);
+  if (flow.backlog() != 0) return acknowledge(p, lane, ack, now);  // it may be what they wait for
+  flow.note(ack.ack, ack.limit, now);
+  noted_.add(p);
+}
+
+template <PacketDevice D>
+void Link<D>::settle_noted() {
+  while (Peer* p = noted_.front()) {
+    noted_.remove(p);
+    for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) {
+      Send& flow = p->send[static_cast<std::size_t>(lane)];
+      if (flow.noted()) acknowledge(p, lane, flow.take_noted(), flow.noted_at());
+    }
+  }
 }
 
 template <PacketDevice D>

@@ -95,7 +95,8 @@ void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
     Frame* f = flow.oldest_waiting();
     finish(p, lane, f);
     flow.transmitted(now);
-    stage(f);
+    D::retain(f);
+    staged_[staged_count_++] = f;
   }
   if (flow.blocked()) {
     counters_.add(Counter::credit_waits);
