@@ -12,6 +12,7 @@
 // Thread rule: that of the link; one owner thread. No call blocks.
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "drivers/link/link.hpp"

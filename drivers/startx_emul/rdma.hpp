@@ -12,6 +12,7 @@
 // it is used. A data message outside its right is counted and ignored.
 #pragma once
 
+#include <optional>
 #include <random>
 
 #include "drivers/link/link.hpp"

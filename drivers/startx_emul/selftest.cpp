@@ -1,5 +1,6 @@
 #include "drivers/startx_emul/selftest.hpp"
 
+#include <cstring>
 #include <functional>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <random>
 
 #include "drivers/startx_emul/rdma_types.hpp"
 #include "drivers/startx_emul/slot_list.hpp"

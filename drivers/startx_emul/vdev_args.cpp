@@ -1,5 +1,6 @@
 #include "drivers/startx_emul/vdev_args.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
