@@ -65,7 +65,10 @@ TEST(Niu, AnImpossibleCommittedPacketIsCountedAndDoesNotBlockTheQueue) {
 class NiuFaults : public ::testing::TestWithParam<std::tuple<Mechanism, Priority, Order>> {};
 
 TEST_P(NiuFaults, EverythingArrivesOnceAndOrderedMeansInOrder) {
-  const auto [mechanism, priority, order] = GetParam();
+  // Not a structured binding: clang 14 does not let lambdas capture those.
+  const Mechanism mechanism = std::get<0>(GetParam());
+  const Priority priority = std::get<1>(GetParam());
+  const Order order = std::get<2>(GetParam());
   BedConfig config;
   config.net.faults = {.loss = 0.05,
                        .duplicate = 0.05,
