@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -23,6 +25,10 @@
 
 namespace viaduct::link {
 namespace {
+
+struct XdpQueueRefused : SetupError {
+  explicit XdpQueueRefused(const SetupError& why) : SetupError(why) {}
+};
 
 // DPDK puts a frame's data right behind the private area.
 static_assert(std::is_trivially_copyable_v<Meta> && std::is_trivially_destructible_v<Meta>,
@@ -150,8 +156,17 @@ struct Port::Parts {
   }
 };
 
+// The kernel frees an AF_XDP socket's queue some time after the socket was closed, so a port that
+// is opened again at once finds it busy for a moment.
 std::unique_ptr<Port> Port::open(const PortConfig& config) {
-  return std::unique_ptr<Port>(new Port(config));
+  for (int tries = 25;; --tries) {
+    try {
+      return std::unique_ptr<Port>(new Port(config));
+    } catch (const XdpQueueRefused&) {
+      if (tries == 1) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  }
 }
 
 Port::Port(const PortConfig& config) : parts_(std::make_unique<Parts>()) {
@@ -286,8 +301,14 @@ void Port::start() {
   if (xdp) p.xdp.begin();
   const int receiving = rte_eth_rx_queue_setup(port_, 0, receive, socket, nullptr, pool_);
   if (xdp) p.xdp.end();
-  if (receiving != 0)
-    p.refuse("no receive queue", receiving, "change VIADUCT_RX_DESCRIPTORS or VIADUCT_MTU");
+  if (receiving != 0) {
+    try {
+      p.refuse("no receive queue", receiving, "change VIADUCT_RX_DESCRIPTORS or VIADUCT_MTU");
+    } catch (const SetupError& why) {
+      if (xdp) throw XdpQueueRefused(why);
+      throw;
+    }
+  }
   if (const int result = rte_eth_tx_queue_setup(port_, 0, send, socket, nullptr))
     p.refuse("no transmit queue", result, "use another driver");
   if (const int result = rte_eth_dev_start(port_))
