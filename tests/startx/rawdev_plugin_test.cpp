@@ -90,7 +90,8 @@ TEST(RawdevPlugin, BadArgumentsAreRefusedAndExplained) {
   };
   for (const auto& [arguments, words] : cases) {
     int status = 0;
-    const std::string log = log_of([&] { status = rte_vdev_init("rawdev_startx9", arguments); });
+    const char* const given = arguments;  // clang 14: lambdas capture no structured bindings
+    const std::string log = log_of([&] { status = rte_vdev_init("rawdev_startx9", given); });
     EXPECT_LT(status, 0) << arguments;
     EXPECT_NE(log.find(words), std::string::npos) << arguments << " -> " << log;
     EXPECT_NE(log.find("rawdev_startx9"), std::string::npos) << log;
