@@ -73,7 +73,7 @@ class Link {
   using Send = SendFlow<Device>;
   using Receive = ReceiveFlow<Device>;
   static constexpr std::uint16_t kBurst = 32;
-  static constexpr std::uint32_t kQuestions = 3;  // unanswered, before silence means death
+  static constexpr std::uint32_t kQuestions = 16;  // unanswered, before silence means death
   static constexpr Duration kLeastAckDelay = std::chrono::microseconds{1};
   static constexpr Duration kContention = std::chrono::milliseconds{10};
 
@@ -145,6 +145,7 @@ class Link {
   void send_due_acks(Time now);
   bool send_ack(Peer* peer, std::uint8_t flags, Time now);
   Duration timeout(const Peer* peer, const Send& flow) const;
+  Time next_question(const Peer* peer) const;
   Time next_deadline(const Peer* peer) const;
   void run_timers(Time now);
   bool peer_timer(Peer* peer, Time now);
