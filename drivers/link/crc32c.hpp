@@ -80,4 +80,15 @@ inline std::uint32_t crc32c_copy(std::byte* to, const std::byte* from, std::size
   return detail::crc32c_copy_any(to, from, size, crc);
 }
 
+// The same over one word as it would lie in memory, from a register.
+template <class Word>
+inline std::uint32_t crc32c_word(Word word, std::uint32_t crc) {
+#if defined(__SSE4_2__)
+  if constexpr (sizeof word == 8) return ~static_cast<std::uint32_t>(_mm_crc32_u64(~crc, word));
+  if constexpr (sizeof word == 4) return ~_mm_crc32_u32(~crc, word);
+  if constexpr (sizeof word == 2) return ~_mm_crc32_u16(~crc, word);
+#endif
+  return crc32c(reinterpret_cast<const std::byte*>(&word), sizeof word, crc);
+}
+
 }  // namespace viaduct::link

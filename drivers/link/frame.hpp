@@ -3,9 +3,12 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstring>
+#include <optional>
 
-#include "drivers/link/types.hpp"
+#include "drivers/link/crc32c.hpp"
+#include "drivers/link/message.hpp"
 
 namespace viaduct::link {
 
@@ -36,23 +39,65 @@ inline constexpr std::uint8_t kFlagAnswer = 0x10;  // acknowledge at once
 inline constexpr std::uint8_t kFlagsKnown = 0x1f;
 
 struct [[gnu::packed]] FrameHeader {
+  // The route: the same in all frames from one peer to another.
   std::uint8_t to[6];
   std::uint8_t from[6];
   std::uint16_t ether_type;
-  std::uint8_t version_type;  // version << 4 | FrameType
-  std::uint8_t lane_flags;
-  std::uint16_t length;      // bytes of payload after this header; Ethernet padding may follow
   std::uint32_t connection;  // the receiver's name (its PeerId) for the sender
   std::uint32_t token;       // the receiver's secret for this connection
-  std::uint32_t sequence;    // data: the frame's number in its lane
-  std::uint32_t ack;         // data: every frame of this lane before this one has arrived
-  std::uint32_t limit;       // data: credit; the first frame of this lane you may not send
-  std::uint32_t checksum;    // CRC32C of the payload, then of all of this header before this field
+  // The rest: each frame's own.
+  std::uint8_t version_type;  // version << 4 | FrameType
+  std::uint8_t lane_flags;
+  std::uint16_t length;    // bytes of payload after this header; Ethernet padding may follow
+  std::uint32_t sequence;  // data: the frame's number in its lane
+  std::uint32_t ack;       // data: every frame of this lane before this one has arrived
+  std::uint32_t limit;     // data: credit; the first frame of this lane you may not send
+  std::uint32_t checksum;  // CRC32C of the route, then the payload, then the rest before this field
 };
 inline constexpr std::size_t kEthernetHeader = 14;
 inline constexpr std::size_t kFrameHeader = 42;
 inline constexpr std::size_t kLinkHeader = kFrameHeader - kEthernetHeader;
-static_assert(sizeof(FrameHeader) == kFrameHeader, "wire layout");
+inline constexpr std::size_t kRoute = 22;
+static_assert(sizeof(FrameHeader) == kFrameHeader && offsetof(FrameHeader, version_type) == kRoute,
+              "wire layout");
+
+// With a header that has at least its route. A sum over a route is made once a connection.
+inline bool same_route(const FrameHeader& a, const FrameHeader& b) {
+  return std::memcmp(&a, &b, kRoute) == 0;
+}
+inline std::uint32_t route_checksum(const FrameHeader& h) {
+  return crc32c(reinterpret_cast<const std::byte*>(&h), kRoute);
+}
+// Continues the sum over route and payload.
+inline std::uint32_t frame_checksum(const FrameHeader& h, std::uint32_t sum) {
+  std::uint64_t words[2];
+  std::memcpy(words, reinterpret_cast<const std::byte*>(&h) + kRoute, sizeof words);
+  return crc32c_word(words[1], crc32c_word(words[0], sum));
+}
+
+// A frame's own part of the header.
+struct FrameFields {
+  FrameType type;
+  std::uint8_t lane_flags;
+  std::uint16_t length;
+  std::uint32_t sequence = 0, ack = 0, limit = 0;
+};
+
+// Writes the header. `sum`: over route and payload; without one the checksum is 0. Made in
+// registers and stored in wide words: reading back fields that have only just been stored waits
+// until they have left the store buffer.
+inline void write_header(std::byte* to, const FrameHeader& route, const FrameFields& fields,
+                         std::optional<std::uint32_t> sum) {
+  const std::uint64_t words[2] = {
+      std::uint64_t{kVersion << 4 | static_cast<unsigned>(fields.type)} |
+          std::uint64_t{fields.lane_flags} << 8 | std::uint64_t{fields.length} << 16 |
+          std::uint64_t{fields.sequence} << 32,
+      fields.ack | std::uint64_t{fields.limit} << 32};
+  const std::uint32_t checksum = sum ? crc32c_word(words[1], crc32c_word(words[0], *sum)) : 0;
+  std::memcpy(to, &route, kRoute);
+  std::memcpy(to + kRoute, words, sizeof words);
+  std::memcpy(to + kRoute + sizeof words, &checksum, sizeof checksum);
+}
 
 // A data frame's payload is a row of messages, each behind one of these.
 struct [[gnu::packed]] MessageHeader {
@@ -62,6 +107,19 @@ struct [[gnu::packed]] MessageHeader {
 };
 inline constexpr std::size_t kMessageHeader = 4;
 static_assert(sizeof(MessageHeader) == kMessageHeader, "wire layout");
+
+// Writes head ++ body as one message and continues the sum over it, in the same pass as the copy.
+inline std::uint32_t write_message(std::byte* to, MessageType type, std::span<const std::byte> head,
+                                   std::span<const std::byte> body, std::uint32_t sum) {
+  const MessageHeader header{static_cast<std::uint16_t>(head.size() + body.size()),
+                             static_cast<std::uint8_t>(type.protocol), type.kind};
+  std::memcpy(to, &header, kMessageHeader);
+  to += kMessageHeader;
+  sum = crc32c_word(std::bit_cast<std::uint32_t>(header), sum);
+  if (!head.empty()) sum = crc32c_copy(to, head.data(), head.size(), sum);
+  if (!body.empty()) sum = crc32c_copy(to + head.size(), body.data(), body.size(), sum);
+  return sum;
+}
 
 // An ack frame's payload is one of these for each lane it speaks of, `words` bitmap words behind
 // each. Bit i of the bitmap: frame ack + 1 + i has arrived.

@@ -73,6 +73,7 @@ class Link {
   using Send = SendFlow<Device>;
   using Receive = ReceiveFlow<Device>;
   static constexpr std::uint16_t kBurst = 32;
+  static constexpr std::uint16_t kFewFrames = 2;   // in a poll: somebody may be about to answer
   static constexpr std::uint32_t kQuestions = 16;  // unanswered, before silence means death
   static constexpr Duration kLeastAckDelay = std::chrono::microseconds{1};
   static constexpr Duration kContention = std::chrono::milliseconds{10};
@@ -86,31 +87,33 @@ class Link {
   Peer* create(const Address& address);
   void destroy(Peer* peer);
   void announce(Peer* peer);
-  void forget(Peer* peer, DownReason reason);
+  [[gnu::noinline]] void forget(Peer* peer, DownReason reason);
 
   // impl/handshake.hpp
   void greet(Peer* peer, Time now);
   void send_handshake(Peer* peer, FrameType type, bool full_size, std::uint8_t flags, Time now);
   void send_goodbye(Peer* peer, Time now);
-  void receive_handshake(FrameType type, const FrameHeader& header,
-                         std::span<const std::byte> payload, Time now);
+  [[gnu::noinline]] void receive_handshake(Peer* peer, FrameType type, const FrameHeader& header,
+                                           std::span<const std::byte> payload, Time now);
   void receive_hello(const Address& from, const Handshake& hello, Time now);
   void receive_welcome(Peer* peer, const Handshake& welcome, Time now);
   Peer* answer(const Address& from, const Handshake& hello);
   void learn(Peer* peer, const Handshake& theirs);
-  void bring_up(Peer* peer, Time now);
+  [[gnu::noinline]] void bring_up(Peer* peer, Time now);
   void handshake_timer(Peer* peer, Time now);
 
   // impl/send.hpp
-  Frame* new_frame(Lane lane);
+  [[gnu::always_inline]] Frame* new_frame(Lane lane);
+  bool enqueue(Peer* peer, Lane lane, Order order, MessageType type,
+               std::span<const std::byte> head, std::span<const std::byte> body,
+               std::size_t capacity);
   Frame* new_control_frame();
-  void append(Frame* frame, MessageType type, std::span<const std::byte> head,
-              std::span<const std::byte> body);
+  [[gnu::always_inline]] bool may_depart(Peer* peer, Lane lane, Time now);
+  [[gnu::always_inline]] void depart(Peer* peer, Lane lane, Frame* frame, std::uint32_t sum,
+                                     Time now);
   void transmit_lane(Peer* peer, Lane lane, Time now);
-  void finish(Peer* peer, Lane lane, Frame* frame);
-  void seal(Frame* frame, std::uint32_t payload_crc);
   bool stage(Frame* frame);  // adds a reference
-  void flush();
+  [[gnu::always_inline]] void flush();
   void pump(Time now);
   void release_sent(Frame* frame) {
     --frames_sending_;
@@ -119,15 +122,22 @@ class Link {
 
   // impl/receive.hpp
   void receive(Time now);
-  void receive_frame(Frame* frame, Time now);
-  Peer* authenticate(const FrameHeader& header);
-  bool intact(const Frame* frame, const FrameHeader& header, const Peer* peer) const;
-  void receive_data(Peer* peer, Frame* frame, const FrameHeader& header, Time now);
+  [[gnu::always_inline]] void receive_frame(Frame* frame, Time now);
+  [[gnu::noinline]] void receive_from_stranger(Frame* frame, Time now);
+  [[gnu::always_inline]] void receive_data(Peer* peer, Frame* frame, const FrameHeader& header,
+                                           Time now);
+  [[gnu::noinline]] void receive_unusual(Peer* peer, Lane lane, Frame* frame,
+                                         const FrameHeader& header, Time now);
+  [[gnu::noinline]] void receive_control(Peer* peer, FrameType type, const FrameHeader& header,
+                                         std::span<const std::byte> payload, Time now);
   void receive_ack(Peer* peer, std::span<const std::byte> payload, Time now);
-  bool deliver(Peer* peer, Lane lane, Order order, Frame* frame, Time now);
+  [[gnu::always_inline]] bool deliver(Peer* peer, Lane lane, Order order, Frame* frame, Time now);
+  [[gnu::noinline]] void stall(Peer* peer, Lane lane, Frame* frame, std::uint32_t sequence,
+                               Time now);
+  void settle_delivered();
   void deliver_held(Peer* peer, Lane lane, Time now);
   void offer_stalled(Time now);
-  void consumed(Peer* peer, Lane lane, Time now);
+  [[gnu::always_inline]] void consumed(Peer* peer, Lane lane, Time now);
   void want_credit(Peer* peer, Lane lane, Time now);
   bool lend(Peer* peer, Lane lane, Time now);
   void serve_wanting(Time now);
@@ -135,19 +145,17 @@ class Link {
   void drop(Counter reason) { counters_.add(reason); }
 
   // impl/recovery.hpp: acknowledgements, losses, timers
-  void acknowledge(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
-  void note_acknowledgement(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
-  void settle_noted();
+  [[gnu::noinline]] void acknowledge(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
   void resend(Peer* peer, Lane lane, Frame* frame, Time now);
   void resend_lost(Peer* peer, Lane lane, Time now);
   void ack_later(Peer* peer, const Receive& flow, Time now);
   Duration ack_delay(const Peer* peer) const;
-  void send_due_acks(Time now);
+  [[gnu::noinline]] void send_due_acks(Time now);
   bool send_ack(Peer* peer, std::uint8_t flags, Time now);
   Duration timeout(const Peer* peer, const Send& flow) const;
   Time next_question(const Peer* peer) const;
   Time next_deadline(const Peer* peer) const;
-  void run_timers(Time now);
+  [[gnu::noinline]] void run_timers(Time now);
   bool peer_timer(Peer* peer, Time now);
   void lane_timer(Peer* peer, Lane lane, Time now);
   void question(Peer* peer, Time now);
@@ -169,8 +177,18 @@ class Link {
   PeerList<Peer, &Peer::ack_hook> acking_;       // have something to acknowledge
   PeerList<Peer, &Peer::stalled_hook> stalled_;  // have messages a sink was too busy for
   PeerList<Peer, &Peer::wanting_hook> wanting_;  // asked for credit when there was none
-  PeerList<Peer, &Peer::noted_hook> noted_;      // acknowledged something in a data frame
   TimerQueue<Peer> timers_;
+
+  // Frames that were delivered and whose upkeep (freeing them, what they acknowledge, when to
+  // acknowledge them) waits for the next poll, so that an answer can leave first.
+  struct Delivered {
+    Peer* peer;  // nullptr: it has ended since
+    Frame* frame;
+    Lane lane;
+  };
+  Delivered delivered_[kBurst];
+  std::uint16_t delivered_count_ = 0;
+  Time delivered_at_{};
 
   Frame* staged_[kBurst];
   std::uint16_t staged_count_ = 0;

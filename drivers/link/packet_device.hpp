@@ -17,7 +17,7 @@ struct FrameMeta {
     Frame* next;
     Time sent_at;  // last transmission
     std::uint32_t sequence;
-    std::uint32_t payload_crc;    // running CRC32C of the payload so far
+    std::uint32_t sum;            // running CRC32C of route and payload so far
     std::uint16_t transmissions;  // 0 = still in the backlog
     std::uint8_t order;
   } tx;

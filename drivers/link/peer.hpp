@@ -75,8 +75,10 @@ struct Peer {
   bool never_owned = false;     // made by an incoming hello and not yet confirmed
   std::uint16_t mtu = kMinMtu;  // Ethernet payload both sides can take
 
-  FrameHeader header{};  // what is the same in each frame to this peer
-  std::uint32_t local_token = 0;
+  FrameHeader outgoing{};          // the route of each frame to this peer
+  std::uint32_t outgoing_sum = 0;  // its checksum
+  FrameHeader incoming{};          // the route of each frame from it
+  std::uint32_t incoming_sum = 0;
   std::uint64_t incarnation = 0;  // the peer's; 0: not known
   PeerId successor;               // a new incarnation of it that is still answering
   std::uint32_t greetings = 0;    // hellos or welcomes sent in this handshake
@@ -90,7 +92,7 @@ struct Peer {
   Time last_heard{}, asked_at{};  // asked_at: last keepalive
   std::uint32_t unanswered = 0;   // questions since last_heard
 
-  Hook pump_hook, ack_hook, stalled_hook, wanting_hook, noted_hook;
+  Hook pump_hook, ack_hook, stalled_hook, wanting_hook;
   Time ack_at{};
   Time timer_at{};
   std::uint32_t timer_position = kNotQueued;

@@ -57,7 +57,6 @@ class Port {
       housekeeping();
     return received;
   }
-
   static std::byte* bytes(Frame* f) { return rte_pktmbuf_mtod(f, std::byte*); }
   // A frame scattered over several mbufs would be cut here; ports are configured so that none is.
   static std::size_t length(Frame* f) { return rte_pktmbuf_data_len(f); }

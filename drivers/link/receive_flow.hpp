@@ -31,6 +31,15 @@ class ReceiveFlow {
     if (sequence == expected_) return Arrival::in_order;
     return has(sequence) ? Arrival::duplicate : Arrival::out_of_order;
   }
+  // Just what classify() calls in_order, with nothing held back.
+  bool next_in_line(std::uint32_t sequence) const {
+    return sequence == expected_ && expected_ == highest_ && expected_ != limit_ && !stalled;
+  }
+  void arrived_in_line(Time now) {
+    last_active_ = now;
+    if (unacknowledged_++ == 0) unacknowledged_since_ = now;
+    highest_ = ++expected_;
+  }
   void arrived(std::uint32_t sequence, Time now) {
     last_active_ = now;
     if (unacknowledged_++ == 0) unacknowledged_since_ = now;

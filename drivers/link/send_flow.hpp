@@ -45,6 +45,10 @@ class SendFlow {
     Device::meta(f).tx.transmissions = 0;
     backlog_.push_back(f);
   }
+  template <class Visit>
+  void for_each_waiting(Visit visit) {
+    for (Frame* f = backlog_.front(); f; f = List::next(f)) visit(f);
+  }
   // The youngest waiting frame, if messages of that order may be added to it.
   Frame* open_frame(Order order) const {
     Frame* f = backlog_.back();
@@ -58,8 +62,8 @@ class SendFlow {
   bool ready() const { return !backlog_.empty() && has_credit(); }
   Frame* oldest_waiting() const { return backlog_.front(); }
   std::uint32_t next_sequence() const { return next_; }
-  void transmitted(Time now) {  // the oldest waiting frame, as number next_sequence()
-    Frame* f = backlog_.pop_front();
+  Frame* take_waiting() { return backlog_.pop_front(); }
+  void transmitted(Frame* f, Time now) {  // as number next_sequence()
     auto& meta = Device::meta(f).tx;
     meta.sequence = next_++;
     meta.sent_at = now;
@@ -89,20 +93,6 @@ class SendFlow {
     const auto highest = static_cast<std::uint32_t>(a.bitmap.size() * 64) -
                          static_cast<std::uint32_t>(std::countl_zero(last));
     return last != 0 && sequence_before(a.ack + highest, next_);
-  }
-  // An acknowledgement that came with data is only noted, and settled by the next poll: what the
-  // data is for can then answer it before frames are freed and clocks adjusted.
-  void note(std::uint32_t ack, std::uint32_t limit, Time now) {
-    if (!noted_ || sequence_before(noted_ack_, ack)) noted_ack_ = ack;
-    if (!noted_ || sequence_before(noted_limit_, limit)) noted_limit_ = limit;
-    noted_ = true;
-    noted_at_ = now;
-  }
-  bool noted() const { return noted_; }
-  Time noted_at() const { return noted_at_; }
-  Acknowledgement take_noted() {
-    noted_ = false;
-    return {noted_ack_, noted_limit_, {}};
   }
   struct Result {
     std::uint32_t freed = 0;
@@ -150,10 +140,10 @@ class SendFlow {
     asked_at_ = now;
     short_of_credit_ = true;
   }
-  // Whether the frame about to go should ask for a larger window: more is waiting than the credit
-  // allows, or was since the last one went.
+  // Whether the frame about to go should ask for a larger window: more is waiting behind it than
+  // the credit allows, or was since the last one went.
   bool wants_credit() {
-    return std::exchange(short_of_credit_, false) || backlog_.size() > credit();
+    return std::exchange(short_of_credit_, false) || backlog_.size() >= credit();
   }
   Time asked_at() const { return asked_at_; }
 
@@ -197,9 +187,8 @@ class SendFlow {
   std::uint32_t first_ = 0, next_ = 0, limit_ = 0, base_window_ = 0;
   std::uint32_t highest_settled_ = 0;  // one past the highest number acknowledged
   std::uint32_t timeouts_ = 0;         // since the last progress
-  std::uint32_t noted_ack_ = 0, noted_limit_ = 0;
-  bool any_settled_ = false, short_of_credit_ = false, noted_ = false;
-  Time newest_settled_sent_{}, last_active_{}, asked_at_{}, noted_at_{};
+  bool any_settled_ = false, short_of_credit_ = false;
+  Time newest_settled_sent_{}, last_active_{}, asked_at_{};
 };
 
 }  // namespace viaduct::link

@@ -59,8 +59,8 @@ void seal(std::vector<std::byte>& frame, const FrameHeader& secret) {
   header.limit = ack + limit % 600;
   header.length = static_cast<std::uint16_t>(frame.size() - kFrameHeader);
   if ((keep_type & 7) == static_cast<int>(FrameType::hello)) header.connection = header.token = 0;
-  header.checksum =
-      crc32c(frame.data(), kFrameHeader - 4, crc32c(frame.data() + kFrameHeader, header.length));
+  header.checksum = frame_checksum(
+      header, crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header)));
 }
 
 }  // namespace

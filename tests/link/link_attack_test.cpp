@@ -17,8 +17,9 @@ FrameHeader& header_of(Bytes& frame) {
 }
 
 Bytes sealed(Bytes frame) {
-  const std::uint32_t payload = crc32c(frame.data() + kFrameHeader, header_of(frame).length);
-  header_of(frame).checksum = crc32c(frame.data(), kFrameHeader - 4, payload);
+  FrameHeader& header = header_of(frame);
+  header.checksum = frame_checksum(
+      header, crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header)));
   return frame;
 }
 
@@ -108,6 +109,10 @@ TEST_F(LinkAttack, GuessesAndReplays) {
   expect_dropped(f, Counter::drop_duplicate);  // replayed as it was
   Bytes guess = f;
   header_of(guess).token ^= 1;
+  header_of(guess).sequence += 1;
+  expect_dropped(sealed(guess), Counter::drop_token);
+  guess = f;
+  header_of(guess).from[5] ^= 1;  // the right token from the wrong place
   header_of(guess).sequence += 1;
   expect_dropped(sealed(guess), Counter::drop_token);
   guess = f;

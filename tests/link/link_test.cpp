@@ -211,6 +211,36 @@ TEST_F(LinkTest, AGoodbyeIsHeardAtOnce) {
   EXPECT_EQ(reasons, std::vector{DownReason::left});
 }
 
+// The upkeep of a delivered frame waits for the next poll: by then its peer may have ended.
+TEST_F(LinkTest, AGoodbyeRightBehindAMessageLosesNothing) {
+  const PeerId peer = connected();
+  world.run(milliseconds{1});
+  int delivered = 0, down = 0;
+  b.sink.message = [&](const Incoming&) {
+    ++delivered;
+    return Verdict::taken;
+  };
+  b.sink.down = [&](PeerId, const Address&, DownReason) { ++down; };
+  EXPECT_EQ(send_text(a, peer, "last words", world.net.now()), SendStatus::sent);
+  a.link->disconnect(peer, world.net.now());
+  while (world.net.step(world.net.now() + microseconds{20})) continue;
+  b.link->poll(world.net.now());
+  EXPECT_EQ(delivered, 1);
+  EXPECT_EQ(down, 1);
+  b.link->poll(world.net.now());
+  EXPECT_EQ(b.port->frames_in_use(), 0u);
+}
+
+TEST_F(LinkTest, ADeliveredFrameIsFreedWithTheLink) {
+  const PeerId peer = connected();
+  world.run(milliseconds{1});
+  EXPECT_EQ(send_text(a, peer, "nobody polls again", world.net.now()), SendStatus::sent);
+  while (world.net.step(world.net.now() + microseconds{20})) continue;
+  b.link->poll(world.net.now());
+  b.link.reset();
+  EXPECT_EQ(b.port->frames_in_use(), 0u);
+}
+
 TEST_F(LinkTest, ARestartedPeerConnectsAgainAndTheOldLifeIsOver) {
   const PeerId peer = connected();
   const PeerId old_life_at_b = b.link->peers()[0];

@@ -213,7 +213,7 @@ class Describer {
       if (h.length > rest.size())
         ++seen.truncated;
       else
-        describe_payload(line, h, lane, frame, rest.first(h.length));
+        describe_payload(line, h, lane, rest.first(h.length));
     }
     line.print(kColumns);
   }
@@ -221,12 +221,11 @@ class Describer {
   Seen seen;
 
  private:
-  void describe_payload(Line& line, const link::FrameHeader& h, unsigned lane, Bytes frame,
-                        Bytes payload) {
+  void describe_payload(Line& line, const link::FrameHeader& h, unsigned lane, Bytes payload) {
     const auto type = static_cast<link::FrameType>(h.version_type & 15);
     seen.types.insert(h.version_type & 15);
-    const auto crc = link::crc32c(frame.data(), link::kFrameHeader - sizeof h.checksum,
-                                  link::crc32c(payload.data(), payload.size()));
+    const auto crc = link::frame_checksum(
+        h, link::crc32c(payload.data(), payload.size(), link::route_checksum(h)));
     const bool bad = h.checksum != crc;
     if (h.checksum != 0) line.dec("viaduct.checksum.bad", bad);
     seen.bad += bad;

@@ -67,7 +67,8 @@ class StartxPackets {
   }
 
   void poll() {
-    side_.poll(link::now());
+    now_ = link::now();
+    side_.poll(now_);
     while (Mechanism::peek(side_.niu()) != nullptr) {
       Mechanism::pop(side_.niu());
       if (++received_in_message_ == packets_.count) {
@@ -78,13 +79,14 @@ class StartxPackets {
     side_.take_control([](const startx::Received&) {});
   }
 
+  // With the time of the poll that brought what this answers: reading the clock once more would
+  // hold up the answer.
   bool try_send() {
-    const link::Time now = link::now();
     while (next_ < packets_.count) {
-      if (!send_one(now)) return false;
+      if (!send_one(now_)) return false;
     }
     next_ = 0;
-    flush(now);
+    flush(now_);
     return true;
   }
 
@@ -134,6 +136,7 @@ class StartxPackets {
   StartxSide side_;
   Mechanism mechanism_;
   Packets packets_;
+  link::Time now_{};  // of the last poll
   std::size_t bytes_ = 0;
   std::uint32_t next_ = 0;  // packet of the current message to be sent next
   std::uint32_t received_in_message_ = 0;

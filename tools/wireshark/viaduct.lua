@@ -110,16 +110,18 @@ local function crc32c(crc, bytes)
   return crc
 end
 
--- Payload first, then the header up to the checksum. nil: the Ethernet header is not known.
+-- The route (Ethernet header, connection, token), the payload, the rest of the header up to the
+-- checksum. nil: the Ethernet header is not known.
 local function computed_checksum(tvb, length)
   local dst, src = eth_dst(), eth_src()
   if not dst or not src then return nil end
   local crc = 0xffffffff
-  if length > 0 then crc = crc32c(crc, tvb(LINK_HEADER, length):bytes()) end
   crc = crc32c(crc, dst.range:bytes())
   crc = crc32c(crc, src.range:bytes())
   crc = crc32c(crc, ByteArray.new(string.format("%04x", ETHER_TYPE)))
-  crc = crc32c(crc, tvb(0, LINK_HEADER - 4):bytes())
+  crc = crc32c(crc, tvb(0, 8):bytes())
+  if length > 0 then crc = crc32c(crc, tvb(LINK_HEADER, length):bytes()) end
+  crc = crc32c(crc, tvb(8, LINK_HEADER - 12):bytes())
   return bxor(crc, 0xffffffff) % 0x100000000
 end
 
@@ -271,7 +273,7 @@ local first_seen = {}
 function link.init() first_seen = {} end
 
 local function add_retransmission(tvb, pinfo, tree, lane)
-  local key = tvb(4, 8):bytes():tohex() .. lane .. ":" .. tvb(12, 4):le_uint()
+  local key = tvb(0, 8):bytes():tohex() .. lane .. ":" .. tvb(12, 4):le_uint()
   first_seen[key] = first_seen[key] or pinfo.number
   if first_seen[key] == pinfo.number then return "" end
   tree:add(l.retransmission, tvb(12, 4), true):set_generated()
@@ -280,15 +282,15 @@ local function add_retransmission(tvb, pinfo, tree, lane)
 end
 
 local function add_header(tvb, tree)
-  tree:add(l.version, tvb(0, 1))
-  tree:add(l.type, tvb(0, 1))
-  tree:add(l.lane, tvb(1, 1))
-  tree:add(l.unordered, tvb(1, 1))
-  tree:add(l.want, tvb(1, 1))
-  tree:add(l.answer, tvb(1, 1))
-  tree:add_le(l.length, tvb(2, 2))
-  tree:add_le(l.connection, tvb(4, 4))
-  tree:add_le(l.token, tvb(8, 4))
+  tree:add(l.version, tvb(8, 1))
+  tree:add(l.type, tvb(8, 1))
+  tree:add(l.lane, tvb(9, 1))
+  tree:add(l.unordered, tvb(9, 1))
+  tree:add(l.want, tvb(9, 1))
+  tree:add(l.answer, tvb(9, 1))
+  tree:add_le(l.length, tvb(10, 2))
+  tree:add_le(l.connection, tvb(0, 4))
+  tree:add_le(l.token, tvb(4, 4))
   tree:add_le(l.sequence, tvb(12, 4))
   tree:add_le(l.ack, tvb(16, 4))
   tree:add_le(l.limit, tvb(20, 4))
@@ -303,9 +305,9 @@ function link.dissector(tvb, pinfo, root)
     return
   end
   add_header(tvb, tree)
-  local type, lane = band(tvb(0, 1):uint(), 0x0f), band(tvb(1, 1):uint(), 0x03)
-  local length = tvb(2, 2):le_uint()
-  if rshift(tvb(0, 1):uint(), 4) ~= VERSION or not TYPES[type] then
+  local type, lane = band(tvb(8, 1):uint(), 0x0f), band(tvb(9, 1):uint(), 0x03)
+  local length = tvb(10, 2):le_uint()
+  if rshift(tvb(8, 1):uint(), 4) ~= VERSION or not TYPES[type] then
     tree:add_proto_expert_info(bad_version)
     pinfo.cols.info = "unknown version or type"
     return

@@ -34,17 +34,12 @@ void Link<D>::send_handshake(Peer* p, FrameType type, bool full_size, std::uint8
   const std::size_t length =
       full_size ? std::max(p->payload_capacity(), sizeof(Handshake)) : sizeof(Handshake);
   D::set_length(f, kFrameHeader + length);
-  auto* header = reinterpret_cast<FrameHeader*>(D::bytes(f));
-  *header = p->header;
-  header->version_type = kVersion << 4 | static_cast<std::uint8_t>(type);
-  header->length = static_cast<std::uint16_t>(length);
-
   Handshake body{};
   body.job_key = config_.job_key;
   body.incarnation = config_.incarnation;
   body.echo = p->incarnation;
   body.connection = p->id.value;
-  body.token = p->local_token;
+  body.token = p->incoming.token;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     body.sequence[lane] = p->send[lane].first_sequence();
     body.window[lane] = static_cast<std::uint16_t>(p->receive[lane].base_window());
@@ -54,7 +49,8 @@ void Link<D>::send_handshake(Peer* p, FrameType type, bool full_size, std::uint8
   std::byte* payload = D::bytes(f) + kFrameHeader;
   std::memset(payload, 0, length);
   std::memcpy(payload, &body, sizeof(body));
-  seal(f, crc32c(payload, length));
+  write_header(D::bytes(f), p->outgoing, {type, 0, static_cast<std::uint16_t>(length)},
+               crc32c(payload, length, p->outgoing_sum));
   stage(f);
   D::release(f);
   flush();
@@ -64,16 +60,13 @@ template <PacketDevice D>
 void Link<D>::send_goodbye(Peer* p, Time) {
   Frame* f = new_control_frame();
   if (!f) return;
-  auto* header = reinterpret_cast<FrameHeader*>(D::bytes(f));
-  *header = p->header;
-  header->version_type = kVersion << 4 | static_cast<std::uint8_t>(FrameType::goodbye);
-  seal(f, 0);
+  write_header(D::bytes(f), p->outgoing, {FrameType::goodbye, 0, 0}, p->outgoing_sum);
   stage(f);
   D::release(f);
 }
 
 template <PacketDevice D>
-void Link<D>::receive_handshake(FrameType type, const FrameHeader& header,
+void Link<D>::receive_handshake(Peer* p, FrameType type, const FrameHeader& header,
                                 std::span<const std::byte> payload, Time now) {
   Handshake body;
   if (payload.size() < sizeof(body)) return drop(Counter::drop_length);
@@ -91,8 +84,6 @@ void Link<D>::receive_handshake(FrameType type, const FrameHeader& header,
       return drop(Counter::drop_handshake);
     return receive_hello(from, body, now);
   }
-  Peer* p = authenticate(header);
-  if (!p) return;
   if (body.echo != config_.incarnation) return drop(Counter::drop_incarnation);
   if (type == FrameType::welcome) return receive_welcome(p, body, now);
   if (p->incarnation != body.incarnation) return drop(Counter::drop_incarnation);
@@ -102,8 +93,8 @@ void Link<D>::receive_handshake(FrameType type, const FrameHeader& header,
 template <PacketDevice D>
 void Link<D>::receive_hello(const Address& from, const Handshake& hello, Time now) {
   const auto same_life = [&hello](const Peer* p) {
-    return p->incarnation == hello.incarnation && p->header.connection == hello.connection &&
-           p->header.token == hello.token;
+    return p->incarnation == hello.incarnation && p->outgoing.connection == hello.connection &&
+           p->outgoing.token == hello.token;
   };
   const auto known = by_address_.find(address_key(from));
   Peer* p = known == by_address_.end() ? nullptr : peers_[known->second].get();
@@ -152,8 +143,9 @@ auto Link<D>::answer(const Address& from, const Handshake& hello) -> Peer* {
 template <PacketDevice D>
 void Link<D>::learn(Peer* p, const Handshake& theirs) {
   p->incarnation = theirs.incarnation;
-  p->header.connection = theirs.connection;
-  p->header.token = theirs.token;
+  p->outgoing.connection = theirs.connection;
+  p->outgoing.token = theirs.token;
+  p->outgoing_sum = route_checksum(p->outgoing);
   p->checksum = config_.checksum || (theirs.flags & kHandshakeNoChecksum) == 0;
   p->mtu = static_cast<std::uint16_t>(std::min<std::size_t>(device_.mtu(), theirs.mtu));
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
@@ -196,6 +188,12 @@ void Link<D>::bring_up(Peer* p, Time now) {
   by_address_[address_key(p->address)] = slot;
   p->state = PeerState::up;
   p->last_heard = p->asked_at = now;
+  // What has been waiting was summed before the route was known.
+  for (Send& flow : p->send)
+    flow.for_each_waiting([&](Frame* f) {
+      D::meta(f).tx.sum =
+          crc32c(D::bytes(f) + kFrameHeader, D::length(f) - kFrameHeader, p->outgoing_sum);
+    });
   timers_.set_no_later(p, next_deadline(p));
   pumping_.add(p);
   announce(p);

@@ -42,6 +42,7 @@ Link<D>::~Link() {
     if (p && p->up()) send_goodbye(p.get(), p->last_heard);
   flush();
   while (staged_count_ != 0) D::release(staged_[--staged_count_]);
+  while (delivered_count_ != 0) D::release(delivered_[--delivered_count_].frame);
   for (auto& p : peers_)
     if (p) destroy(p.get());
 }
@@ -93,12 +94,16 @@ auto Link<D>::create(const Address& address) -> Peer* {
   if (++generations_[slot] == 0) generations_[slot] = 1;
   p->id = PeerId{static_cast<std::uint32_t>(generations_[slot]) << 16 | slot};
   p->address = address;
-  p->local_token = static_cast<std::uint32_t>(random());
   const Address own = device_.address();
-  std::memcpy(p->header.to, address.bytes.data(), 6);
-  std::memcpy(p->header.from, own.bytes.data(), 6);
-  p->header.ether_type = kEtherType;
-  p->header.version_type = kVersion << 4 | static_cast<std::uint8_t>(FrameType::data);
+  std::memcpy(p->outgoing.to, address.bytes.data(), 6);
+  std::memcpy(p->outgoing.from, own.bytes.data(), 6);
+  std::memcpy(p->incoming.to, own.bytes.data(), 6);
+  std::memcpy(p->incoming.from, address.bytes.data(), 6);
+  p->outgoing.ether_type = p->incoming.ether_type = kEtherType;
+  p->incoming.connection = p->id.value;
+  p->incoming.token = static_cast<std::uint32_t>(random());
+  p->incoming_sum = route_checksum(p->incoming);
+  p->outgoing_sum = route_checksum(p->outgoing);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     p->send[lane].start(config_.first_sequence.value_or(static_cast<std::uint32_t>(random())));
     // Half of the credit may be given away for good; later peers start with none and must ask.
@@ -123,7 +128,8 @@ void Link<D>::destroy(Peer* p) {
   acking_.remove(p);
   stalled_.remove(p);
   wanting_.remove(p);
-  noted_.remove(p);
+  for (std::uint16_t i = 0; i < delivered_count_; ++i)
+    if (delivered_[i].peer == p) delivered_[i].peer = nullptr;
   timers_.remove(p);
   if (p->never_owned) --half_open_;
   const std::uint32_t slot = p->id.value & 0xffff;
@@ -228,7 +234,7 @@ std::size_t Link<D>::memory_per_peer() const {
 
 template <PacketDevice D>
 std::size_t Link<D>::frames_held() const {
-  std::size_t held = frames_sending_ + staged_count_;
+  std::size_t held = frames_sending_ + staged_count_ + delivered_count_;
   for (const auto& p : peers_)
     if (p)
       for (const Receive& r : p->receive) held += r.held().size();

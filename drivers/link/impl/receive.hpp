@@ -18,11 +18,73 @@ void Link<D>::receive(Time now) {
     if (i + 1 < count) __builtin_prefetch(D::bytes(burst[i + 1]));
     receive_frame(burst[i], now);
   }
+  delivered_at_ = now;
+  // A burst is a stream, whose sender waits for acknowledgements rather than for an answer.
+  if (delivered_count_ > kFewFrames) settle_delivered();
 }
 
-// Takes over the frame. Cheap tests first; nothing is believed before the token and the checksum.
+// Takes over the frame. Nothing is believed before the route (who it is from, which connection, its
+// token) and the checksum.
 template <PacketDevice D>
-void Link<D>::receive_frame(Frame* f, Time now) {
+inline void Link<D>::receive_frame(Frame* f, Time now) {
+  const std::size_t length = D::length(f);
+  const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
+  Peer* p = length >= kFrameHeader ? find(PeerId{header.connection}) : nullptr;
+  if (!p || !same_route(header, p->incoming)) [[unlikely]]
+    return receive_from_stranger(f, now);
+  const auto reject = [this, f](Counter reason) {
+    drop(reason);
+    D::release(f);
+  };
+  const auto type = static_cast<FrameType>(header.version_type & 15);
+  const std::span payload{D::bytes(f) + kFrameHeader, header.length};
+  if (header.length > length - kFrameHeader) [[unlikely]]
+    return reject(Counter::drop_length);
+  if (header.version_type >> 4 != kVersion) [[unlikely]]
+    return reject(Counter::drop_version);
+  if ((header.lane_flags & ~kFlagsKnown) != 0) [[unlikely]]
+    return reject(Counter::drop_type);
+  const bool handshake = type >= FrameType::hello && type <= FrameType::confirm;
+  if (p->checksum || handshake) {
+    const std::uint32_t sum = crc32c(payload.data(), payload.size(), p->incoming_sum);
+    if (frame_checksum(header, sum) != header.checksum) [[unlikely]]
+      return reject(Counter::drop_checksum);
+  }
+  if (handshake) [[unlikely]] {
+    receive_handshake(p, type, header, payload, now);
+    return D::release(f);
+  }
+  if (!p->up()) [[unlikely]] {
+    if (p->state != PeerState::answering) return reject(Counter::drop_state);
+    bring_up(p, now);  // proves as much as a confirm
+  }
+  p->last_heard = now;
+  p->unanswered = 0;
+  if (type == FrameType::data) [[likely]]
+    return receive_data(p, f, header, now);
+  receive_control(p, type, header, payload, now);
+  D::release(f);
+}
+
+template <PacketDevice D>
+void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header,
+                              std::span<const std::byte> payload, Time now) {
+  if (type == FrameType::ack) {
+    receive_ack(p, payload, now);
+    if ((header.lane_flags & kFlagAnswer) != 0) {
+      p->receive[0].ack_at_once = true;
+      ack_later(p, p->receive[0], now);
+    }
+  } else if (type == FrameType::goodbye) {
+    forget(p, DownReason::left);
+  } else {
+    drop(Counter::drop_type);
+  }
+}
+
+// A frame that does not start like those of any connection: a hello, or something to be counted.
+template <PacketDevice D>
+void Link<D>::receive_from_stranger(Frame* f, Time now) {
   const std::size_t length = D::length(f);
   const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
   const auto reject = [this, f](Counter reason) {
@@ -36,79 +98,53 @@ void Link<D>::receive_frame(Frame* f, Time now) {
   if (length < kFrameHeader || header.length > length - kFrameHeader)
     return reject(Counter::drop_length);
   if (header.version_type >> 4 != kVersion) return reject(Counter::drop_version);
-  if ((header.lane_flags & ~kFlagsKnown) != 0) return reject(Counter::drop_type);
-
-  const std::span payload{D::bytes(f) + kFrameHeader, header.length};
   const auto type = static_cast<FrameType>(header.version_type & 15);
-  switch (type) {
-    case FrameType::hello:
-    case FrameType::welcome:
-    case FrameType::confirm:
-      if (!intact(f, header, nullptr)) return reject(Counter::drop_checksum);
-      receive_handshake(type, header, payload, now);
-      break;
-    case FrameType::data:
-    case FrameType::ack:
-    case FrameType::goodbye: {
-      Peer* p = authenticate(header);
-      if (!p) break;
-      if (!intact(f, header, p)) return reject(Counter::drop_checksum);
-      if (p->state == PeerState::answering) bring_up(p, now);  // proves as much as a confirm
-      if (!p->up()) return reject(Counter::drop_state);
-      p->last_heard = now;
-      p->unanswered = 0;
-      if (type == FrameType::data) return receive_data(p, f, header, now);
-      if (type == FrameType::ack) {
-        receive_ack(p, payload, now);
-        if ((header.lane_flags & kFlagAnswer) != 0) {
-          p->receive[0].ack_at_once = true;
-          ack_later(p, p->receive[0], now);
-        }
-      } else {
-        forget(p, DownReason::left);
-      }
-      break;
-    }
-    default: return reject(Counter::drop_type);
-  }
+  if ((header.lane_flags & ~kFlagsKnown) != 0 || type < FrameType::data ||
+      type > FrameType::goodbye)
+    return reject(Counter::drop_type);
+  if (type != FrameType::hello)
+    return reject(find(PeerId{header.connection}) ? Counter::drop_token
+                                                  : Counter::drop_incarnation);
+  const std::span payload{D::bytes(f) + kFrameHeader, header.length};
+  const std::uint32_t sum = crc32c(payload.data(), payload.size(), route_checksum(header));
+  if (frame_checksum(header, sum) != header.checksum) return reject(Counter::drop_checksum);
+  receive_handshake(nullptr, type, header, payload, now);
   D::release(f);
 }
 
+// The usual case, without a gap and with nothing waiting in either direction, is short and leaves
+// all upkeep for later; receive_unusual has the others.
 template <PacketDevice D>
-auto Link<D>::authenticate(const FrameHeader& header) -> Peer* {
-  Peer* p = find(PeerId{header.connection});
-  if (!p) {
-    drop(Counter::drop_incarnation);
-    return nullptr;
-  }
-  if (header.token != p->local_token) {
-    drop(Counter::drop_token);
-    return nullptr;
-  }
-  return p;
-}
-
-template <PacketDevice D>
-bool Link<D>::intact(const Frame* f, const FrameHeader& header, const Peer* p) const {
-  if (p && !p->checksum) return true;
-  const std::byte* bytes = D::bytes(const_cast<Frame*>(f));
-  const std::uint32_t payload = crc32c(bytes + kFrameHeader, header.length);
-  return crc32c(bytes, kFrameHeader - sizeof(header.checksum), payload) == header.checksum;
-}
-
-template <PacketDevice D>
-void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time now) {
-  using Arrival = typename Receive::Arrival;
+inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time now) {
   const std::size_t index = header.lane_flags & kLaneMask;
-  if (index >= kLanes) {
+  if (index >= kLanes) [[unlikely]] {
     drop(Counter::drop_type);
     return D::release(f);
   }
   const auto lane = static_cast<Lane>(index);
-  note_acknowledgement(p, lane, {header.ack, header.limit, {}}, now);
-
-  Receive& flow = p->receive[index];
   const std::uint32_t sequence = header.sequence;
+  Receive& flow = p->receive[index];
+  if (!flow.next_in_line(sequence) || (header.lane_flags & kFlagWant) != 0 ||
+      p->send[index].backlog() != 0) [[unlikely]]
+    return receive_unusual(p, lane, f, header, now);
+  flow.arrived_in_line(now);
+  D::meta(f).rx.consumed = 0;
+  const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
+  if (!deliver(p, lane, order, f, now)) [[unlikely]] {
+    acknowledge(p, lane, {header.ack, header.limit, {}}, now);
+    return stall(p, lane, f, sequence, now);
+  }
+  consumed(p, lane, now);
+  delivered_[delivered_count_++] = {p, f, lane};
+}
+
+template <PacketDevice D>
+void Link<D>::receive_unusual(Peer* p, Lane lane, Frame* f, const FrameHeader& header, Time now) {
+  using Arrival = typename Receive::Arrival;
+  acknowledge(p, lane, {header.ack, header.limit, {}}, now);
+  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
+  const std::uint32_t sequence = header.sequence;
+  const bool wants = (header.lane_flags & kFlagWant) != 0;
   const Arrival arrival = flow.classify(sequence);
   if (arrival == Arrival::duplicate || arrival == Arrival::beyond_credit) {
     // The peer has not heard what we have, or means to have credit that we took back.
@@ -121,7 +157,7 @@ void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time no
   const bool had_gap = flow.has_gap();
   flow.arrived(sequence, now);
   if (had_gap || flow.has_gap()) flow.ack_at_once = true;
-  if ((header.lane_flags & kFlagWant) != 0) want_credit(p, lane, now);
+  if (wants) want_credit(p, lane, now);
 
   D::meta(f).rx.consumed = 0;
   const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
@@ -133,41 +169,61 @@ void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time no
     consumed(p, lane, now);
     if (!flow.held().empty()) deliver_held(p, lane, now);
   } else {
-    flow.hold(f, sequence);
-    flow.stalled = true;
-    stalled_.add(p);
+    return stall(p, lane, f, sequence, now);
   }
   ack_later(p, flow, now);
 }
 
+// Keeps a frame whose sink is busy.
+template <PacketDevice D>
+void Link<D>::stall(Peer* p, Lane lane, Frame* f, std::uint32_t sequence, Time now) {
+  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
+  flow.hold(f, sequence);
+  flow.stalled = true;
+  stalled_.add(p);
+  ack_later(p, flow, now);
+}
+
+template <PacketDevice D>
+void Link<D>::settle_delivered() {
+  for (std::uint16_t i = 0; i < delivered_count_; ++i) {
+    const auto& [p, f, lane] = delivered_[i];
+    if (p) [[likely]] {
+      const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
+      acknowledge(p, lane, {header.ack, header.limit, {}}, delivered_at_);
+      const Receive& flow = p->receive[static_cast<std::size_t>(lane)];
+      if (flow.ack_pending()) ack_later(p, flow, delivered_at_);
+    }
+    D::release(f);
+  }
+  delivered_count_ = 0;
+}
+
 // Offers the frame's messages from where the last offer stopped. False: a sink is busy.
 template <PacketDevice D>
-bool Link<D>::deliver(Peer* p, Lane lane, Order order, Frame* f, Time now) {
-  const std::byte* bytes = D::bytes(f);
-  const std::size_t end = kFrameHeader + reinterpret_cast<const FrameHeader*>(bytes)->length;
-  std::size_t at = kFrameHeader + D::meta(f).rx.consumed;
-  std::uint64_t delivered = 0;
-  for (; at + kMessageHeader <= end;) {
+inline bool Link<D>::deliver(Peer* p, Lane lane, Order order, Frame* f, Time now) {
+  const std::byte* const payload = D::bytes(f) + kFrameHeader;
+  const std::byte* const end = payload + reinterpret_cast<const FrameHeader*>(D::bytes(f))->length;
+  const std::byte* at = payload + D::meta(f).rx.consumed;
+  while (static_cast<std::size_t>(end - at) >= kMessageHeader) {
     MessageHeader header;
-    std::memcpy(&header, bytes + at, kMessageHeader);
-    if (at + kMessageHeader + header.length > end) break;
-    MessageSink* sink = header.protocol < kProtocols ? sinks_[header.protocol] : nullptr;
-    if (!sink) {
-      drop(Counter::drop_protocol);
-    } else {
-      const Incoming message{p->id,       lane, order,
-                             header.kind, now,  {bytes + at + kMessageHeader, header.length}};
-      if (sink->on_message(message) == Verdict::busy) {
-        D::meta(f).rx.consumed = static_cast<std::uint32_t>(at - kFrameHeader);
-        counters_.add(Counter::messages_delivered, delivered);
+    std::memcpy(&header, at, kMessageHeader);
+    const std::byte* const body = at + kMessageHeader;
+    if (header.length > static_cast<std::size_t>(end - body)) break;
+    MessageSink* const sink = header.protocol < kProtocols ? sinks_[header.protocol] : nullptr;
+    if (sink) [[likely]] {
+      const Incoming message{p->id, lane, order, header.kind, now, {body, header.length}};
+      if (sink->on_message(message) == Verdict::busy) [[unlikely]] {
+        D::meta(f).rx.consumed = static_cast<std::uint32_t>(at - payload);
         return false;
       }
-      ++delivered;
+      counters_.add(Counter::messages_delivered);
+    } else {
+      drop(Counter::drop_protocol);
     }
-    at += kMessageHeader + header.length;
+    at = body + header.length;
   }
   if (at != end) drop(Counter::drop_message);
-  counters_.add(Counter::messages_delivered, delivered);
   return true;
 }
 
@@ -216,7 +272,7 @@ void Link<D>::offer_stalled(Time now) {
 // --- credit: docs/link.md -----------------------------------------------------------------------
 
 template <PacketDevice D>
-void Link<D>::consumed(Peer* p, Lane lane, Time now) {
+inline void Link<D>::consumed(Peer* p, Lane lane, Time now) {
   CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
   const std::uint32_t share =

@@ -7,7 +7,7 @@ namespace viaduct::link {
 
 template <PacketDevice D>
 void Link<D>::poll(Time now) {
-  if (noted_.front()) settle_noted();
+  if (delivered_count_ != 0) settle_delivered();
   receive(now);
   if (stalled_.front()) offer_stalled(now);
   if (wanting_.front()) serve_wanting(now);
@@ -15,26 +15,6 @@ void Link<D>::poll(Time now) {
   if (timers_.due(now)) run_timers(now);
   if (pumping_.front()) pump(now);
   if (staged_count_ != 0) flush();
-}
-
-template <PacketDevice D>
-void Link<D>::note_acknowledgement(Peer* p, Lane lane, const Acknowledgement& ack, Time now) {
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
-  if (!flow.plausible(ack)) return drop(Counter::drop_ack);
-  if (flow.backlog() != 0) return acknowledge(p, lane, ack, now);  // it may be what they wait for
-  flow.note(ack.ack, ack.limit, now);
-  noted_.add(p);
-}
-
-template <PacketDevice D>
-void Link<D>::settle_noted() {
-  while (Peer* p = noted_.front()) {
-    noted_.remove(p);
-    for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) {
-      Send& flow = p->send[static_cast<std::size_t>(lane)];
-      if (flow.noted()) acknowledge(p, lane, flow.take_noted(), flow.noted_at());
-    }
-  }
 }
 
 template <PacketDevice D>
@@ -159,12 +139,9 @@ bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
   }
   const auto length = static_cast<std::size_t>(to - payload);
   D::set_length(f, kFrameHeader + length);
-  auto* header = reinterpret_cast<FrameHeader*>(D::bytes(f));
-  *header = p->header;
-  header->version_type = kVersion << 4 | static_cast<std::uint8_t>(FrameType::ack);
-  header->lane_flags = flags;
-  header->length = static_cast<std::uint16_t>(length);
-  seal(f, crc32c(payload, length));
+  write_header(D::bytes(f), p->outgoing,
+               {FrameType::ack, flags, static_cast<std::uint16_t>(length)},
+               crc32c(payload, length, p->outgoing_sum));
   const bool staged = stage(f);
   D::release(f);
   if (staged) counters_.add(Counter::acks_sent);

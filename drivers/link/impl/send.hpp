@@ -22,15 +22,20 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
     return SendStatus::try_again;
   }
   Send& flow = p->send[static_cast<std::size_t>(lane)];
-  Frame* f = flow.open_frame(order);
-  if (!f || D::length(f) + size > kFrameHeader + capacity) {
-    if (flow.backlog() >= config_.max_backlog) return SendStatus::try_again;
-    f = new_frame(lane);
-    if (!f) return SendStatus::try_again;
+  if (urgency == Urgency::now && flow.backlog() == 0 && may_depart(p, lane, now)) [[likely]] {
+    Frame* f = new_frame(lane);
+    if (!f) [[unlikely]]
+      return SendStatus::try_again;
+    const std::uint32_t sum =
+        write_message(D::bytes(f) + kFrameHeader, type, head, body, p->outgoing_sum);
+    D::set_length(f, kFrameHeader + size);
     D::meta(f).tx.order = static_cast<std::uint8_t>(order);
-    flow.wait(f);
+    depart(p, lane, f, sum, now);
+    counters_.add(Counter::messages_sent);
+    flush();
+    return SendStatus::sent;
   }
-  append(f, type, head, body);
+  if (!enqueue(p, lane, order, type, head, body, capacity)) return SendStatus::try_again;
   counters_.add(Counter::messages_sent);
   if (!p->up()) [[unlikely]] {
     connect(to, now);
@@ -43,14 +48,36 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
   return SendStatus::sent;
 }
 
+// Adds a message to the frame that waits last, or to a new one behind it. False: no room.
 template <PacketDevice D>
-auto Link<D>::new_frame(Lane lane) -> Frame* {
+bool Link<D>::enqueue(Peer* p, Lane lane, Order order, MessageType type,
+                      std::span<const std::byte> head, std::span<const std::byte> body,
+                      std::size_t capacity) {
+  const std::size_t size = kMessageHeader + head.size() + body.size();
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  Frame* f = flow.open_frame(order);
+  if (!f || D::length(f) + size > kFrameHeader + capacity) {
+    if (flow.backlog() >= config_.max_backlog) return false;
+    f = new_frame(lane);
+    if (!f) return false;
+    D::set_length(f, kFrameHeader);
+    D::meta(f).tx.order = static_cast<std::uint8_t>(order);
+    D::meta(f).tx.sum = p->outgoing_sum;
+    flow.wait(f);
+  }
+  const std::size_t length = D::length(f);
+  std::uint32_t& sum = D::meta(f).tx.sum;
+  sum = write_message(D::bytes(f) + length, type, head, body, sum);
+  D::set_length(f, length + size);
+  return true;
+}
+
+template <PacketDevice D>
+inline auto Link<D>::new_frame(Lane lane) -> Frame* {
   if (frames_sending_ >= sending_limit_[static_cast<std::size_t>(lane)]) return nullptr;
   Frame* f = device_.allocate();
-  if (!f) return nullptr;
-  ++frames_sending_;
-  D::set_length(f, kFrameHeader);
-  D::meta(f).tx.payload_crc = 0;
+  if (f) [[likely]]
+    ++frames_sending_;
   return f;
 }
 
@@ -61,42 +88,50 @@ auto Link<D>::new_control_frame() -> Frame* {
   return f;
 }
 
+// Whether credit and device allow one more frame to that lane now.
 template <PacketDevice D>
-void Link<D>::append(Frame* f, MessageType type, std::span<const std::byte> head,
-                     std::span<const std::byte> body) {
-  const std::size_t length = D::length(f);
-  std::byte* const start = D::bytes(f) + length;
-  const MessageHeader header{static_cast<std::uint16_t>(head.size() + body.size()),
-                             static_cast<std::uint8_t>(type.protocol), type.kind};
-  std::memcpy(start, &header, kMessageHeader);
-  std::byte* to = start + kMessageHeader;
-  if (!head.empty()) std::memcpy(to, head.data(), head.size());
-  to += head.size();
-  // The checksum is made while the bytes are in cache: in the same pass as the copy.
-  std::uint32_t& crc = D::meta(f).tx.payload_crc;
-  crc = crc32c(start, static_cast<std::size_t>(to - start), crc);
-  if (!body.empty()) crc = crc32c_copy(to, body.data(), body.size(), crc);
-  D::set_length(f, length + kMessageHeader + head.size() + body.size());
+inline bool Link<D>::may_depart(Peer* p, Lane lane, Time now) {
+  if (!p->up()) [[unlikely]]
+    return false;
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  if (flow.in_flight().empty()) {
+    flow.expire_credit(now);
+    timers_.set_no_later(p, now + timeout(p, flow));
+  }
+  if (staged_count_ == kBurst) flush();
+  return flow.has_credit() && staged_count_ != kBurst;
+}
+
+// Gives the frame its number and header and lines it up for the device. From here on it never
+// changes: it may be sent again while the device still has it, and whatever it says of
+// acknowledgement and credit only grows old.
+template <PacketDevice D>
+inline void Link<D>::depart(Peer* p, Lane lane, Frame* f, std::uint32_t sum, Time now) {
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  Receive& back = p->receive[static_cast<std::size_t>(lane)];
+  auto flags = static_cast<std::uint8_t>(lane);
+  if (D::meta(f).tx.order == static_cast<std::uint8_t>(Order::unordered)) flags |= kFlagUnordered;
+  if (flow.wants_credit()) flags |= kFlagWant;
+  const FrameFields fields{FrameType::data,
+                           flags,
+                           static_cast<std::uint16_t>(D::length(f) - kFrameHeader),
+                           flow.next_sequence(),
+                           back.expected(),
+                           back.limit()};
+  write_header(D::bytes(f), p->outgoing, fields, p->checksum ? std::optional(sum) : std::nullopt);
+  back.acknowledged();
+  flow.transmitted(f, now);
+  D::retain(f);
+  staged_[staged_count_++] = f;
 }
 
 // Hands the lane's waiting frames to the device as far as credit and device allow.
 template <PacketDevice D>
 void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
-  if (flow.in_flight().empty()) {
-    flow.expire_credit(now);
-    timers_.set_no_later(p, now + timeout(p, flow));
-  }
-  while (flow.ready()) {
-    if (staged_count_ == kBurst) {
-      flush();
-      if (staged_count_ == kBurst) break;
-    }
-    Frame* f = flow.oldest_waiting();
-    finish(p, lane, f);
-    flow.transmitted(now);
-    D::retain(f);
-    staged_[staged_count_++] = f;
+  while (flow.backlog() != 0 && may_depart(p, lane, now)) {
+    Frame* f = flow.take_waiting();
+    depart(p, lane, f, D::meta(f).tx.sum, now);
   }
   if (flow.blocked()) {
     counters_.add(Counter::credit_waits);
@@ -104,35 +139,6 @@ void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
   } else if (flow.ready()) {
     pumping_.add(p);  // the device is full
   }
-}
-
-// Fills in the header. From here on the frame never changes: it may be sent again while the device
-// still has it, and whatever it says of acknowledgement and credit only grows old.
-template <PacketDevice D>
-void Link<D>::finish(Peer* p, Lane lane, Frame* f) {
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
-  Receive& back = p->receive[static_cast<std::size_t>(lane)];
-  auto* header = reinterpret_cast<FrameHeader*>(D::bytes(f));
-  *header = p->header;
-  auto flags = static_cast<std::uint8_t>(lane);
-  if (D::meta(f).tx.order == static_cast<std::uint8_t>(Order::unordered)) flags |= kFlagUnordered;
-  if (flow.wants_credit()) flags |= kFlagWant;
-  header->lane_flags = flags;
-  header->length = static_cast<std::uint16_t>(D::length(f) - kFrameHeader);
-  header->sequence = flow.next_sequence();
-  header->ack = back.expected();
-  header->limit = back.limit();
-  back.acknowledged();
-  if (p->checksum)
-    seal(f, D::meta(f).tx.payload_crc);
-  else
-    header->checksum = 0;
-}
-
-template <PacketDevice D>
-void Link<D>::seal(Frame* f, std::uint32_t payload_crc) {
-  auto* header = reinterpret_cast<FrameHeader*>(D::bytes(f));
-  header->checksum = crc32c(D::bytes(f), kFrameHeader - sizeof(header->checksum), payload_crc);
 }
 
 template <PacketDevice D>
@@ -147,11 +153,12 @@ bool Link<D>::stage(Frame* f) {
 }
 
 template <PacketDevice D>
-void Link<D>::flush() {
+inline void Link<D>::flush() {
   const std::uint16_t taken = device_.transmit(staged_, staged_count_);
   counters_.add(Counter::frames_sent, taken);
   staged_count_ = static_cast<std::uint16_t>(staged_count_ - taken);
-  if (staged_count_ == 0) return;
+  if (staged_count_ == 0) [[likely]]
+    return;
   counters_.add(Counter::device_full);
   std::memmove(staged_, staged_ + taken, staged_count_ * sizeof(Frame*));
 }
