@@ -116,8 +116,20 @@ inline std::uint32_t write_message(std::byte* to, MessageType type, std::span<co
   std::memcpy(to, &header, kMessageHeader);
   to += kMessageHeader;
   sum = crc32c_word(std::bit_cast<std::uint32_t>(header), sum);
-  if (!head.empty()) sum = crc32c_copy(to, head.data(), head.size(), sum);
-  if (!body.empty()) sum = crc32c_copy(to + head.size(), body.data(), body.size(), sum);
+  // In the pieces that its fields were stored in: see write_header.
+  const std::byte* from = head.data();
+  std::size_t left = head.size();
+  for (; left >= sizeof(std::uint32_t); left -= sizeof(std::uint32_t)) {
+    std::uint32_t word;
+    std::memcpy(&word, from, sizeof word);
+    std::memcpy(to, &word, sizeof word);
+    sum = crc32c_word(word, sum);
+    from += sizeof word;
+    to += sizeof word;
+  }
+  if (left != 0) [[unlikely]]
+    sum = crc32c_copy(to, from, left, sum);
+  if (!body.empty()) sum = crc32c_copy(to + left, body.data(), body.size(), sum);
   return sum;
 }
 

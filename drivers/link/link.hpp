@@ -73,6 +73,7 @@ class Link {
   using Send = SendFlow<Device>;
   using Receive = ReceiveFlow<Device>;
   static constexpr std::uint16_t kBurst = 32;
+  static constexpr std::uint16_t kReceiveBurst = 8;
   static constexpr std::uint16_t kFewFrames = 2;   // in a poll: somebody may be about to answer
   static constexpr std::uint32_t kQuestions = 16;  // unanswered, before silence means death
   static constexpr Duration kLeastAckDelay = std::chrono::microseconds{1};

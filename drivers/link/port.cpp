@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -30,13 +29,7 @@ struct XdpQueueRefused : SetupError {
   explicit XdpQueueRefused(const SetupError& why) : SetupError(why) {}
 };
 
-// DPDK puts a frame's data right behind the private area.
-static_assert(std::is_trivially_copyable_v<Meta> && std::is_trivially_destructible_v<Meta>,
-              "frames are taken from and returned to the pool without constructors");
-static_assert(alignof(Meta) <= RTE_MBUF_PRIV_ALIGN && sizeof(rte_mbuf) % alignof(Meta) == 0,
-              "the private area follows the mbuf");
-
-constexpr unsigned kCache = 256;  // frames a thread keeps to itself
+constexpr std::size_t kLeastToSend = 512;  // frames beyond those that wait to receive
 constexpr std::uint16_t kSendDescriptors = 1024;
 constexpr std::uint32_t kPollsJoined = 8192;  // empty polls between looks at a memif's peer
 // A handshake has ten steps, and who waits may yield between polls.
@@ -126,6 +119,7 @@ void free_when_full(rte_mempool* pool) {
   static std::vector<rte_mempool*> waiting;
   waiting.push_back(pool);
   std::erase_if(waiting, [](rte_mempool* candidate) {
+    own_frame_pool(candidate);  // its port is closed
     if (rte_mempool_full(candidate) == 0) return false;
     rte_mempool_free(candidate);
     return true;
@@ -254,16 +248,16 @@ void Port::create_pool() {
     mtu_ = has;
   }
   const std::size_t held = p.plan.kind == PortKind::af_xdp ? kXdpRing : p.plan.descriptors;
-  if (p.plan.frames < held + 2 * kCache)
+  if (p.plan.frames < held + kLeastToSend)
     throw SetupError("cannot open port " + p.plan.asked + ": " + std::to_string(p.plan.frames) +
                      " frames are too few, its receive queue alone may hold " +
                      std::to_string(held) + "; set VIADUCT_FRAMES to " +
-                     std::to_string(held + 2 * kCache) + " or more");
+                     std::to_string(held + kLeastToSend) + " or more");
   const std::size_t room = room_for(p.plan, mtu_) + RTE_PKTMBUF_HEADROOM;
   const std::string name = "viaduct_" + std::to_string(serial++);
   const int socket = rte_eal_has_hugepages() != 0 ? rte_eth_dev_socket_id(port_) : SOCKET_ID_ANY;
-  pool_ = rte_pktmbuf_pool_create(name.c_str(), static_cast<unsigned>(p.plan.frames), kCache,
-                                  kPrivateArea, static_cast<std::uint16_t>(room), socket);
+  pool_ = create_frame_pool(name, p.plan.frames, static_cast<std::uint16_t>(room), socket,
+                            p.plan.kind == PortKind::af_xdp ? Spread::none : Spread::channels);
   if (pool_ == nullptr)
     throw SetupError(
         "cannot open port " + p.plan.asked + ": no memory for " + std::to_string(p.plan.frames) +

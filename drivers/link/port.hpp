@@ -8,6 +8,7 @@
 #include <string>
 
 #include "drivers/link/fault.hpp"
+#include "drivers/link/frame_pool.hpp"
 #include "drivers/link/packet_device.hpp"
 
 namespace viaduct::link {
@@ -49,6 +50,7 @@ class Port {
     return rte_eth_tx_burst(port_, 0, burst, count);
   }
   std::uint16_t receive(Frame** burst, std::uint16_t count) {
+    own_frame_pool(pool_);
     if (slow_path_) [[unlikely]]
       return receive_slowly(burst, count);
     const std::uint16_t received = rte_eth_rx_burst(port_, 0, burst, count);
@@ -64,16 +66,14 @@ class Port {
     f->data_len = static_cast<std::uint16_t>(n);
     f->pkt_len = static_cast<std::uint32_t>(n);
   }
-  static void retain(Frame* f) { rte_mbuf_refcnt_update(f, 1); }
+  static void retain(Frame* f) { ++frame_state(f).retained; }
   static void release(Frame* f) {
     if (f->nb_segs == 1) [[likely]]
       rte_pktmbuf_free_seg(f);
     else  // somebody else's giant
       rte_pktmbuf_free(f);
   }
-  static FrameMeta<Frame>& meta(Frame* f) {
-    return *static_cast<FrameMeta<Frame>*>(rte_mbuf_to_priv(f));
-  }
+  static FrameMeta<Frame>& meta(Frame* f) { return frame_state(f).meta; }
 
  private:
   struct Parts;  // what the fast path does not touch

@@ -21,10 +21,11 @@ constexpr std::size_t kOverhead = kEthernetHeader + 8 + 4;
 constexpr std::size_t kMaxMtu = 65535 - RTE_PKTMBUF_HEADROOM - 1024;
 // The kernel puts its own header before each frame of a packet ring.
 constexpr std::size_t kPacketRingHeader = 80;
-// AF_XDP needs a frame with all that goes before its data within one page, and a mempool pads its
-// objects to an odd number of cache lines.
+// AF_XDP needs a frame with all that goes before its data within one page. Its driver takes frames
+// to lie without gaps, but a mempool lets none cross a page: so a frame, with the mempool's own
+// header, fills one.
 constexpr std::size_t kXdpHeadroom = 256;
-constexpr std::size_t kXdpObject = 4096 - RTE_CACHE_LINE_SIZE;
+constexpr std::size_t kXdpObject = 4096;
 constexpr std::size_t kXdpRoom =
     kXdpObject - RTE_CACHE_LINE_SIZE - sizeof(rte_mbuf) - kPrivateArea - RTE_PKTMBUF_HEADROOM;
 constexpr std::size_t kMaxXdpMtu = kXdpRoom - kXdpHeadroom - kEthernetHeader - 4;
@@ -106,7 +107,7 @@ void plan_af_xdp(PortPlan& plan) {
                      plan.interface + " mtu " + std::to_string(kMaxXdpMtu) +
                      "` as root or use net_af_packet");
   plan.devargs = with_default(plan.devargs, "busy_budget", "0");
-  plan.data_room = std::min(kXdpRoom, kXdpHeadroom + frame_room(plan.mtu));
+  plan.data_room = kXdpRoom;
 }
 
 // A locally administered address. DPDK draws those it makes up from a seed that processes forked

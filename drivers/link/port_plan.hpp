@@ -37,10 +37,6 @@ std::string with_default(std::string devargs, std::string_view key, std::string_
 // `devargs` with key=value whatever it had.
 std::string with_devarg(std::string_view devargs, std::string_view key, std::string_view value);
 
-// The link's own bytes behind each mbuf. DPDK wants them in whole units.
-using Meta = FrameMeta<rte_mbuf>;
-inline constexpr std::uint16_t kPrivateArea = RTE_ALIGN(sizeof(Meta), RTE_MBUF_PRIV_ALIGN);
-
 // SetupError when the machine cannot do it.
 PortPlan plan_port(const PortConfig& config);
 

@@ -57,8 +57,14 @@ struct [[gnu::packed]] DataHead {
 };
 static_assert(sizeof(DataHead) == 20);
 
+// From a table: a pair of bytes put together on the spot and passed on as one word would wait until
+// both have left the store buffer, behind everything stored before.
+inline constexpr link::MessageType kMessageTypes[kKinds] = {
+    {link::Protocol::startx, 0}, {link::Protocol::startx, 1}, {link::Protocol::startx, 2},
+    {link::Protocol::startx, 3}, {link::Protocol::startx, 4}, {link::Protocol::startx, 5},
+    {link::Protocol::startx, 6}, {link::Protocol::startx, 7}};
 inline link::MessageType message_type(Kind kind) {
-  return {link::Protocol::startx, static_cast<std::uint8_t>(kind)};
+  return kMessageTypes[static_cast<std::size_t>(kind)];
 }
 
 // false when the message has another size than T.

@@ -8,19 +8,25 @@
 
 namespace viaduct::link {
 
+// In short bursts: what the driver has just copied is then still in the first-level cache when it
+// is summed and delivered.
 template <PacketDevice D>
 void Link<D>::receive(Time now) {
-  Frame* burst[kBurst];
-  const std::uint16_t count = device_.receive(burst, kBurst);
-  if (count == 0) return;
-  counters_.add(Counter::frames_received, count);
-  for (std::uint16_t i = 0; i < count; ++i) {
-    if (i + 1 < count) __builtin_prefetch(D::bytes(burst[i + 1]));
-    receive_frame(burst[i], now);
+  Frame* burst[kReceiveBurst];
+  for (std::uint16_t taken = 0; taken < kBurst;) {
+    const std::uint16_t count = device_.receive(burst, kReceiveBurst);
+    if (count == 0) break;
+    counters_.add(Counter::frames_received, count);
+    for (std::uint16_t i = 0; i < count; ++i) {
+      if (i + 1 < count) __builtin_prefetch(D::bytes(burst[i + 1]));
+      receive_frame(burst[i], now);
+    }
+    delivered_at_ = now;
+    // A burst is a stream, whose sender waits for acknowledgements rather than for an answer.
+    if (delivered_count_ > kFewFrames) settle_delivered();
+    taken = static_cast<std::uint16_t>(taken + count);
+    if (count < kReceiveBurst) break;
   }
-  delivered_at_ = now;
-  // A burst is a stream, whose sender waits for acknowledgements rather than for an answer.
-  if (delivered_count_ > kFewFrames) settle_delivered();
 }
 
 // Takes over the frame. Nothing is believed before the route (who it is from, which connection, its

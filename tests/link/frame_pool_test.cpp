@@ -1,0 +1,116 @@
+// The pool that counts a frame's owners by itself: on its own thread, and when others return
+// frames.
+#include "drivers/link/frame_pool.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rte_mempool.h>
+
+#include <thread>
+
+#include "drivers/link/eal.hpp"
+#include "drivers/link/port.hpp"
+#include "tests/link/isolated.hpp"
+
+namespace viaduct::link {
+namespace {
+
+constexpr unsigned kFrames = 1023;
+
+rte_mempool* make_pool(const char* name) {
+  ensure_eal({});
+  rte_mempool* const pool = create_frame_pool(name, kFrames, 2048, SOCKET_ID_ANY);
+  EXPECT_NE(pool, nullptr);
+  return pool;
+}
+
+std::vector<rte_mbuf*> take_all(rte_mempool* pool) {
+  std::vector<rte_mbuf*> frames;
+  while (rte_mbuf* const f = rte_pktmbuf_alloc(pool)) frames.push_back(f);
+  return frames;
+}
+
+TEST(FramePool, EveryFrameComesBack) {
+  EXPECT_TRUE(succeeds([] {
+    rte_mempool* const pool = make_pool("back");
+    EXPECT_EQ(rte_mempool_avail_count(pool), kFrames);
+    const auto frames = take_all(pool);
+    EXPECT_EQ(frames.size(), kFrames);
+    EXPECT_EQ(rte_mempool_avail_count(pool), 0u);
+    EXPECT_EQ(rte_pktmbuf_alloc(pool), nullptr);
+    for (rte_mbuf* f : frames) rte_pktmbuf_free(f);
+    EXPECT_NE(rte_mempool_full(pool), 0);
+    EXPECT_EQ(take_all(pool).size(), kFrames);
+    rte_mempool_free(pool);
+  }));
+}
+
+TEST(FramePool, ARetainedFrameWaitsForItsLastOwner) {
+  EXPECT_TRUE(succeeds([] {
+    rte_mempool* const pool = make_pool("retained");
+    rte_mbuf* const f = rte_pktmbuf_alloc(pool);
+    Port::retain(f);
+    Port::retain(f);
+    EXPECT_EQ(rte_mbuf_refcnt_read(f), 1) << "to a driver it is singly owned";
+    rte_pktmbuf_free(f);
+    rte_pktmbuf_free(f);
+    EXPECT_EQ(rte_mempool_in_use_count(pool), 1u);
+    rte_pktmbuf_free(f);
+    EXPECT_EQ(rte_mempool_in_use_count(pool), 0u);
+    rte_mempool_free(pool);
+  }));
+}
+
+TEST(FramePool, OtherThreadsReturnFramesWhileTheOwnerGoesOn) {
+  EXPECT_TRUE(succeeds([] {
+    rte_mempool* const pool = make_pool("threads");
+    // Each frame has three owners: this thread and two others, who let go at the same time.
+    for (int round = 0; round < 50; ++round) {
+      const auto frames = take_all(pool);
+      ASSERT_EQ(frames.size(), kFrames) << "round " << round;
+      for (rte_mbuf* f : frames) {
+        Port::retain(f);
+        Port::retain(f);
+      }
+      const auto let_go = [&frames] {
+        for (rte_mbuf* f : frames) Port::release(f);
+      };
+      std::thread first(let_go), second(let_go);
+      let_go();
+      first.join();
+      second.join();
+      ASSERT_NE(rte_mempool_full(pool), 0) << "round " << round;
+    }
+    rte_mempool_free(pool);
+  }));
+}
+
+TEST(FramePool, AnExhaustedPoolFindsWhatOthersReturned) {
+  EXPECT_TRUE(succeeds([] {
+    rte_mempool* const pool = make_pool("exhausted");
+    const auto frames = take_all(pool);
+    std::thread([&frames] { Port::release(frames[7]); }).join();
+    EXPECT_EQ(rte_pktmbuf_alloc(pool), frames[7]);
+    EXPECT_EQ(rte_pktmbuf_alloc(pool), nullptr);
+    rte_mempool_free(pool);
+  }));
+}
+
+TEST(FramePool, TheThreadThatReceivesOwnsIt) {
+  EXPECT_TRUE(succeeds([] {
+    rte_mempool* const pool = make_pool("owner");
+    std::thread([pool] {
+      own_frame_pool(pool);
+      const auto frames = take_all(pool);
+      EXPECT_EQ(frames.size(), kFrames);
+      for (rte_mbuf* f : frames) Port::release(f);
+      EXPECT_NE(rte_mempool_full(pool), 0);
+    }).join();
+    own_frame_pool(pool);
+    EXPECT_EQ(take_all(pool).size(), kFrames);
+    rte_mempool_free(pool);
+  }));
+}
+
+}  // namespace
+}  // namespace viaduct::link
