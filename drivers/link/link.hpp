@@ -77,6 +77,7 @@ class Link {
   static constexpr std::uint16_t kFewFrames = 2;   // in a poll: somebody may be about to answer
   static constexpr std::uint32_t kQuestions = 16;  // unanswered, before silence means death
   static constexpr Duration kLeastAckDelay = std::chrono::microseconds{1};
+  static constexpr Duration kTimerSlack = std::chrono::microseconds{20};
   static constexpr Duration kContention = std::chrono::milliseconds{10};
 
   // impl/peers.hpp: who is there

@@ -12,7 +12,11 @@ void Link<D>::poll(Time now) {
   if (stalled_.front()) offer_stalled(now);
   if (wanting_.front()) serve_wanting(now);
   if (acking_.front()) send_due_acks(now);
-  if (timers_.due(now)) run_timers(now);
+  // No timer may see frames in flight whose acknowledgement lies here unsettled.
+  if (timers_.due(delivered_count_ == 0 ? now : now - kTimerSlack)) {
+    settle_delivered();
+    run_timers(now);
+  }
   if (pumping_.front()) pump(now);
   if (staged_count_ != 0) flush();
 }
