@@ -231,6 +231,26 @@ TEST_F(LinkTest, AGoodbyeRightBehindAMessageLosesNothing) {
   EXPECT_EQ(b.port->frames_in_use(), 0u);
 }
 
+// A poll that comes late finds the answer and an overdue timer at once.
+TEST_F(LinkTest, WhatIsAcknowledgedAlreadyIsNotProbedFor) {
+  const PeerId peer = connected();
+  b.sink.message = [&](const Incoming& m) {
+    EXPECT_EQ(send_text(b, m.from, "answer", m.now), SendStatus::sent);
+    return Verdict::taken;
+  };
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(send_text(a, peer, "question", world.net.now()), SendStatus::sent);
+    const Time late = world.net.now() + milliseconds{5};
+    while (world.net.now() < late) {
+      world.net.step(late);
+      b.link->poll(world.net.now());
+    }
+    a.link->poll(world.net.now());
+    a.link->poll(world.net.now());
+  }
+  EXPECT_EQ(a.link->counters()[Counter::probes], 0u);
+}
+
 TEST_F(LinkTest, ADeliveredFrameIsFreedWithTheLink) {
   const PeerId peer = connected();
   world.run(milliseconds{1});
