@@ -45,6 +45,8 @@ struct World {
   std::vector<std::unique_ptr<Node>> nodes;
 
   explicit World(const SimConfig& config = {}) : net(config) {}
+  // Links still speak as they end; what a test's hook refers to ended before.
+  ~World() { net.hook = nullptr; }
 
   Node& add(const LinkConfig& config = {}, const SimPortConfig& port = {}) {
     nodes.push_back(std::make_unique<Node>());

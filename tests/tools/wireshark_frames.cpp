@@ -4,6 +4,7 @@
 // compares the two.
 //
 //   wireshark_frames FILE.pcap
+#include <cstddef>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -286,7 +287,8 @@ class Talk {
 
  private:
   bool on_wire(std::vector<std::byte>& frame) {
-    const auto type = static_cast<link::FrameType>(static_cast<unsigned>(frame[14]) & 15);
+    const auto type = static_cast<link::FrameType>(
+        static_cast<unsigned>(frame[offsetof(link::FrameHeader, version_type)]) & 15);
     const unsigned number = type == link::FrameType::data ? ++data_frames_ : 0;
     if (number == 9) frame.back() ^= std::byte{4};
     pcap_.write(frame);
