@@ -46,6 +46,9 @@ class Link {
   SendStatus try_send(PeerId to, Lane lane, Order order, MessageType type,
                       std::span<const std::byte> head, std::span<const std::byte> body,
                       Urgency urgency, Time now);
+  // Makes sure that the next message to that peer and lane will be taken, if it comes before any
+  // other call: for protocols whose answer must not fail once they have acted. False: not now.
+  bool secure(PeerId to, Lane lane);
   // Hands what is queued for all peers to the device now rather than at the next poll.
   void push(Time now);
 

@@ -44,13 +44,13 @@ std::size_t checked_depth(std::size_t depth) {
 template <link::PacketDevice D>
 Niu<D>::Niu(Link& link, const NiuConfig& config)
     : link_(link),
-      pio_{PacketQueue<Received>(checked_depth(config.queue_depth)),
-           PacketQueue<Received>(config.queue_depth)},
-      queue_{PacketQueue<Received>(config.queue_depth), PacketQueue<Received>(config.queue_depth)},
-      transmit_{PacketQueue<Outgoing>(config.queue_depth),
-                PacketQueue<Outgoing>(config.queue_depth)},
-      // Room for every peer to come and go once between two looks.
-      events_(std::bit_ceil(2 * link.config().max_peers)),
+      pio_{link::BoundedQueue<Received>(checked_depth(config.queue_depth)),
+           link::BoundedQueue<Received>(config.queue_depth)},
+      queue_{link::BoundedQueue<Received>(config.queue_depth),
+             link::BoundedQueue<Received>(config.queue_depth)},
+      transmit_{link::BoundedQueue<Outgoing>(config.queue_depth),
+                link::BoundedQueue<Outgoing>(config.queue_depth)},
+      events_(link.config().max_peers),
       rdma_(link, config.rdma, counters_) {
   link_.attach(link::Protocol::startx, this);
 }
@@ -84,7 +84,7 @@ SendStatus Niu<D>::try_send(link::PeerId to, Priority priority, const Packet& pa
 
 template <link::PacketDevice D>
 void Niu<D>::drain_queue(Priority priority, link::Time now) {
-  PacketQueue<Outgoing>& queue = transmit_[index(priority)];
+  link::BoundedQueue<Outgoing>& queue = transmit_[index(priority)];
   for (std::size_t n = 0; n < kDrainBurst; ++n) {
     const Outgoing* entry = queue.front();
     if (entry == nullptr) return;
@@ -116,7 +116,7 @@ Verdict Niu<D>::on_message(const Incoming& message) {
     return Verdict::taken;
   }
   const auto priority = static_cast<std::size_t>(message.lane);
-  PacketQueue<Received>& queue =
+  link::BoundedQueue<Received>& queue =
       message.kind == static_cast<std::uint8_t>(Kind::pio) ? pio_[priority] : queue_[priority];
   Received* entry = queue.back();
   if (entry == nullptr) [[unlikely]] {
@@ -139,22 +139,8 @@ Verdict Niu<D>::on_message(const Incoming& message) {
 }
 
 template <link::PacketDevice D>
-bool Niu<D>::next_event(Event& event) {
-  const Event* oldest = events_.front();
-  if (oldest == nullptr) return false;
-  event = *oldest;
-  events_.pop();
-  return true;
-}
-
-template <link::PacketDevice D>
 void Niu<D>::remember(const Event& event) {
-  if (events_.full()) {
-    events_.pop();
-    counters_.add(Counter::events_lost);
-  }
-  *events_.back() = event;
-  events_.push();
+  if (!events_.remember(event)) counters_.add(Counter::events_lost);
 }
 
 template <link::PacketDevice D>

@@ -15,9 +15,9 @@
 #include <array>
 #include <memory>
 
+#include "drivers/link/event_queue.hpp"
 #include "drivers/link/link.hpp"
 #include "drivers/startx_emul/packet.hpp"
-#include "drivers/startx_emul/packet_queue.hpp"
 #include "drivers/startx_emul/rdma.hpp"
 
 namespace viaduct::startx {
@@ -28,13 +28,7 @@ struct NiuConfig {
 };
 inline constexpr std::size_t kMostQueueDepth = 1u << 20;
 
-// A connection that came or went. Kept until taken by next_event().
-struct Event {
-  enum class Kind : std::uint8_t { peer_up, peer_down } kind;
-  link::PeerId peer;
-  link::Address address;
-  link::DownReason reason;  // peer_down only
-};
+using link::Event;
 
 template <link::PacketDevice Device>
 class Niu final : private link::MessageSink {
@@ -72,7 +66,7 @@ class Niu final : private link::MessageSink {
 
   // Connections that came or went, oldest first; false when there is none. A user who never asks
   // loses the oldest ones (counted), not memory.
-  bool next_event(Event& event);
+  bool next_event(Event& event) { return events_.next(event); }
 
   // Drains the transmit queues and RDMA, then polls the link.
   void poll(link::Time now) {
@@ -102,9 +96,9 @@ class Niu final : private link::MessageSink {
 
   Link& link_;
   Counters counters_;
-  std::array<PacketQueue<Received>, kPriorities> pio_, queue_;  // received, by priority
-  std::array<PacketQueue<Outgoing>, kPriorities> transmit_;
-  PacketQueue<Event> events_;
+  std::array<link::BoundedQueue<Received>, kPriorities> pio_, queue_;  // received, by priority
+  std::array<link::BoundedQueue<Outgoing>, kPriorities> transmit_;
+  link::EventQueue events_;
   Rdma<Device> rdma_;
 };
 

@@ -4,10 +4,14 @@
 
 #include <array>
 
+#include "drivers/link/slot_list.hpp"
 #include "drivers/startx_emul/rdma_types.hpp"
-#include "drivers/startx_emul/slot_list.hpp"
 
 namespace viaduct::startx {
+
+using link::kNoSlot;
+using link::Slot;
+using link::SlotLinks;
 
 enum class TransferState : std::uint8_t {
   free,
@@ -58,9 +62,9 @@ struct Request {
   std::uint64_t length = 0;
 };
 
-using TransferList = SlotList<Transfer, &Transfer::state_links>;
-using OwedList = SlotList<Transfer, &Transfer::owed_links>;
-using RequestList = SlotList<Request, &Request::links>;
+using TransferList = link::SlotList<Transfer, &Transfer::state_links>;
+using OwedList = link::SlotList<Transfer, &Transfer::owed_links>;
+using RequestList = link::SlotList<Request, &Request::links>;
 
 class TransferTable {
  public:

@@ -48,6 +48,18 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
   return SendStatus::sent;
 }
 
+template <PacketDevice D>
+bool Link<D>::secure(PeerId to, Lane lane) {
+  const Peer* p = find(to);
+  if (!p) return true;  // the message will be told so
+  if (p->send[static_cast<std::size_t>(lane)].backlog() >= config_.max_backlog ||
+      frames_sending_ >= sending_limit_[static_cast<std::size_t>(lane)])
+    return false;
+  Frame* f = device_.allocate();  // nobody takes one before the caller does
+  if (f) D::release(f);
+  return f != nullptr;
+}
+
 // Adds a message to the frame that waits last, or to a new one behind it. False: no room.
 template <PacketDevice D>
 bool Link<D>::enqueue(Peer* p, Lane lane, Order order, MessageType type,

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace viaduct::startx {
+namespace viaduct::link {
 
 using Slot = std::uint32_t;
 inline constexpr Slot kNoSlot = ~Slot{0};
@@ -48,4 +48,4 @@ class SlotList {
   std::size_t size_ = 0;
 };
 
-}  // namespace viaduct::startx
+}  // namespace viaduct::link

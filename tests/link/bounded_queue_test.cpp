@@ -1,14 +1,14 @@
-#include "drivers/startx_emul/packet_queue.hpp"
+#include "drivers/link/bounded_queue.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
-namespace viaduct::startx {
+namespace viaduct::link {
 namespace {
 
-TEST(PacketQueue, IsFirstInFirstOutAcrossManyWraps) {
-  PacketQueue<int> queue(8);
+TEST(BoundedQueue, IsFirstInFirstOutAcrossManyWraps) {
+  BoundedQueue<int> queue(8);
   int in = 0, out = 0;
   for (int round = 0; round < 1000; ++round) {
     for (int n = round % 9; n > 0 && queue.back(); --n) {
@@ -24,8 +24,8 @@ TEST(PacketQueue, IsFirstInFirstOutAcrossManyWraps) {
   EXPECT_GT(out, 2000);
 }
 
-TEST(PacketQueue, HoldsItsCapacityAndNoMore) {
-  PacketQueue<int> queue(4);
+TEST(BoundedQueue, HoldsItsCapacityAndNoMore) {
+  BoundedQueue<int> queue(4);
   for (int i = 0; i < 4; ++i) {
     ASSERT_NE(queue.back(), nullptr);
     *queue.back() = i;
@@ -38,8 +38,8 @@ TEST(PacketQueue, HoldsItsCapacityAndNoMore) {
   EXPECT_EQ(*queue.front(), 0);
 }
 
-TEST(PacketQueue, PoppingAnEmptyQueueDoesNothing) {
-  PacketQueue<int> queue(2);
+TEST(BoundedQueue, PoppingAnEmptyQueueDoesNothing) {
+  BoundedQueue<int> queue(2);
   queue.pop();
   EXPECT_TRUE(queue.empty());
   *queue.back() = 7;
@@ -48,8 +48,8 @@ TEST(PacketQueue, PoppingAnEmptyQueueDoesNothing) {
   EXPECT_EQ(*queue.front(), 7);
 }
 
-TEST(PacketQueue, SmallEntriesDoNotShareCacheLines) {
-  PacketQueue<std::uint32_t> queue(4);
+TEST(BoundedQueue, SmallEntriesDoNotShareCacheLines) {
+  BoundedQueue<std::uint32_t> queue(4);
   std::uint32_t* first = queue.back();
   queue.push();
   std::uint32_t* second = queue.back();
@@ -59,4 +59,4 @@ TEST(PacketQueue, SmallEntriesDoNotShareCacheLines) {
 }
 
 }  // namespace
-}  // namespace viaduct::startx
+}  // namespace viaduct::link

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <memory>
 
-namespace viaduct::startx {
+namespace viaduct::link {
 
 template <class T>
-class PacketQueue {
+class BoundedQueue {
  public:
   // `depth` must be a power of two (the owner has checked it).
-  explicit PacketQueue(std::size_t depth)
+  explicit BoundedQueue(std::size_t depth)
       : entries_(std::make_unique_for_overwrite<Entry[]>(depth)), mask_(depth - 1) {}
 
   // The oldest entry, or nullptr when the queue is empty.
@@ -38,4 +38,4 @@ class PacketQueue {
   std::size_t head_ = 0, tail_ = 0;  // count for ever; the mask makes indices of them
 };
 
-}  // namespace viaduct::startx
+}  // namespace viaduct::link

@@ -1,0 +1,138 @@
+#include "drivers/mbcf/engine.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "drivers/link/port.hpp"
+#include "drivers/link/sim_net.hpp"
+#include "drivers/mbcf/impl/answers.hpp"
+#include "drivers/mbcf/impl/issue.hpp"
+#include "drivers/mbcf/impl/serve.hpp"
+#include "drivers/mbcf/impl/streams.hpp"
+#include "drivers/mbcf/impl/writers.hpp"
+
+namespace viaduct::mbcf {
+
+const char* text(Status status) {
+  switch (status) {
+    case Status::ok: return "done";
+    case Status::no_room: return "no room now";
+    case Status::peer_down: return "the peer has ended";
+    case Status::no_key: return "no such key";
+    case Status::withdrawn: return "withdrawn by its owner";
+    case Status::no_right: return "the segment does not allow it";
+    case Status::out_of_range: return "outside the segment";
+    case Status::misaligned: return "a word that is not aligned";
+    case Status::wrong_kind: return "the key names something else";
+    case Status::no_credit: return "no credit for the entry";
+    case Status::too_long: return "too long";
+  }
+  return "unknown";
+}
+
+namespace {
+
+constexpr std::size_t kFailures = 256;
+
+const EngineConfig& checked(const EngineConfig& config) {
+  const auto demand = [](const char* name, std::size_t value, std::size_t most) {
+    if (value < 1 || value > most)
+      throw link::SetupError("MBCF cannot work with " + std::string(name) + " = " +
+                             std::to_string(value) + ": choose 1 to " + std::to_string(most));
+  };
+  demand("max_requests", config.max_requests, kMostRequests);
+  demand("max_writers", config.max_writers, kMostWriters);
+  return config;
+}
+
+}  // namespace
+
+template <link::PacketDevice D>
+Engine<D>::Engine(Link& link, const EngineConfig& config)
+    : link_(link),
+      keys_(checked(config).max_keys),
+      requests_(config.max_requests),
+      failures_(kFailures),
+      peers_(link.config().max_peers),
+      max_writers_(config.max_writers),
+      events_(link.config().max_peers) {
+  active_.reserve(link.config().max_peers);
+  raised_.reserve(config.max_keys);
+  link_.attach(link::Protocol::mbcf, this);
+}
+
+template <link::PacketDevice D>
+Engine<D>::~Engine() {
+  link_.attach(link::Protocol::mbcf, nullptr);
+}
+
+template <link::PacketDevice D>
+Fifo* Engine<D>::create_fifo(std::size_t bytes) {
+  if (keys_.full()) return nullptr;
+  auto fifo = std::make_unique<Fifo>(bytes, link_.config().max_peers);
+  fifos_.push_back(fifo.get());
+  keys_.add(std::move(fifo));
+  return fifos_.back();
+}
+
+template <link::PacketDevice D>
+Key Engine<D>::create_signal(SignalHandler handler) {
+  auto signal = std::make_unique<Signal>();
+  signal->handler = std::move(handler);
+  return keys_.add(std::move(signal));
+}
+
+template <link::PacketDevice D>
+Key Engine<D>::create_signal_fd(int& fd) {
+  auto signal = std::make_unique<Signal>();
+  signal->fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (signal->fd < 0)
+    throw link::SetupError(std::string("no file descriptor for a signal: ") + std::strerror(errno) +
+                           "; raise the limit (ulimit -n)");
+  fd = signal->fd;
+  return keys_.add(std::move(signal));
+}
+
+template <link::PacketDevice D>
+bool Engine<D>::withdraw(Key key) {
+  std::unique_ptr<Fifo> fifo;
+  std::unique_ptr<Signal> signal;
+  if (!keys_.remove(key, fifo, signal)) return false;
+  if (fifo) std::erase(fifos_, fifo.get());
+  if (signal && !raised_.empty()) {  // we may be inside its handler
+    signal->withdrawn = true;
+    retired_.push_back(std::move(signal));
+  }
+  return true;
+}
+
+template <link::PacketDevice D>
+void Engine<D>::raise(Signal& signal) {
+  if (signal.pending++ == 0) raised_.push_back(&signal);
+  counters_.add(Counter::signals_received);
+}
+
+template <link::PacketDevice D>
+void Engine<D>::tell_signals() {
+  for (Signal* signal : raised_) {
+    if (signal->withdrawn) continue;
+    const std::uint64_t count = std::exchange(signal->pending, 0);
+    if (signal->handler) {
+      signal->handler(count);
+    } else if (signal->fd >= 0) {
+      // Cannot block nor fail: a counter of 64 bits does not fill up.
+      [[maybe_unused]] const auto written = ::write(signal->fd, &count, sizeof count);
+    }
+  }
+  raised_.clear();
+  retired_.clear();
+}
+
+template class Engine<link::Port>;
+template class Engine<link::SimPort>;
+
+}  // namespace viaduct::mbcf

@@ -1,0 +1,150 @@
+#include "drivers/mbcf/fifo.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+namespace viaduct::mbcf {
+
+using link::PeerId;
+using link::Slot;
+
+namespace {
+
+// Powers of two, so that a position in the ring is a mask away; whole pages, so that it can be
+// mirrored.
+std::size_t ring_size(std::size_t bytes) {
+  if (bytes == 0 || bytes > kMostFifoBytes)
+    throw link::SetupError("a FIFO cannot have " + std::to_string(bytes) + " bytes: choose 1 to " +
+                           std::to_string(kMostFifoBytes));
+  return std::bit_ceil(std::max<std::size_t>(bytes, static_cast<std::size_t>(::getpagesize())));
+}
+
+}  // namespace
+
+Fifo::Fifo(std::size_t bytes, std::size_t max_peers)
+    : memory_(ring_size(bytes)), blocks_(memory_.size() / kBlock), writers_(max_peers) {}
+
+void Fifo::pop() {
+  if (ready_ == kNone) return;
+  Block& entry = blocks_[ready_];
+  ready_ = entry.next_ready;
+  if (ready_ == kNone) last_ready_ = kNone;
+  entry.state = State::over;
+  reclaim();
+  if (Writer* w = find(entry.from); w && wanting_.empty() && w->lent < (allotment() + 1) / 2)
+    start_renewing(static_cast<Slot>(w - writers_.data()));
+}
+
+// Entries end in the order in which they became complete; space comes back in the order in which
+// they began.
+void Fifo::reclaim() {
+  const auto mask = static_cast<std::uint32_t>(blocks_.size() - 1);
+  while (used_ != 0 && blocks_[head_].state == State::over) {
+    Block& entry = blocks_[head_];
+    entry.state = State::free;
+    used_ -= entry.blocks;
+    head_ = (head_ + entry.blocks) & mask;
+  }
+}
+
+Status Fifo::begin(PeerId from, std::uint64_t length, std::uint32_t& at) {
+  if (length > capacity()) return Status::too_long;
+  const auto blocks = static_cast<std::uint32_t>(blocks_of(length));
+  Writer* w = find(from);
+  if (!w || blocks > w->lent) return Status::no_credit;
+  unlend(*w, blocks);
+  at = static_cast<std::uint32_t>((head_ + used_) & (blocks_.size() - 1));
+  used_ += blocks;
+  blocks_[at] = {from, kNone, length, blocks, State::filling};
+  return Status::ok;
+}
+
+void Fifo::finish(std::uint32_t at) {
+  blocks_[at].state = State::ready;
+  (last_ready_ == kNone ? ready_ : blocks_[last_ready_].next_ready) = at;
+  last_ready_ = at;
+}
+
+void Fifo::abandon(std::uint32_t at) {
+  blocks_[at].state = State::over;
+  reclaim();
+}
+
+Fifo::Writer* Fifo::find(PeerId peer) {
+  const std::size_t slot = slot_of(peer);
+  return slot < writers_.size() && writers_[slot].peer == peer ? &writers_[slot] : nullptr;
+}
+
+// What a writer is lent without asking for more; half of the FIFO stays for those who do.
+std::uint32_t Fifo::allotment() const {
+  const std::size_t share = blocks_.size() / (2 * std::max<std::size_t>(active_, 1));
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(share, 1, ~0u));
+}
+
+std::uint32_t Fifo::top_up(const Writer& w) const {
+  const std::uint32_t target = allotment();
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(target > w.lent ? target - w.lent : 0, free_blocks()));
+}
+
+bool Fifo::want(PeerId from, std::uint32_t name, std::uint32_t blocks) {
+  const std::size_t slot = slot_of(from);
+  if (slot >= writers_.size() || blocks > blocks_.size()) return false;
+  Writer& w = writers_[slot];
+  if (w.peer != from) {
+    forget(w.peer);
+    w.peer = from;
+    ++active_;
+    known_ = std::max(known_, slot + 1);
+  }
+  w.name = name;
+  stop_renewing(static_cast<Slot>(slot));
+  if (!w.wanting) start_wanting(static_cast<Slot>(slot), blocks);
+  w.need = blocks;
+  return true;
+}
+
+bool Fifo::give_back(PeerId from, std::uint32_t blocks) {
+  Writer* w = find(from);
+  if (!w || blocks > w->lent) return false;
+  unlend(*w, blocks);
+  w->recalled = false;
+  return true;
+}
+
+void Fifo::forget(PeerId peer) {
+  Writer* w = peer ? find(peer) : nullptr;
+  if (!w) return;
+  const auto slot = static_cast<Slot>(w - writers_.data());
+  stop_wanting(slot);
+  stop_renewing(slot);
+  unlend(*w, w->lent);
+  *w = {};
+  --active_;
+}
+
+void Fifo::start_wanting(Slot slot, std::uint32_t need) {
+  writers_[slot].need = need;
+  writers_[slot].wanting = true;
+  wanting_.push_back(writers_.data(), slot);
+}
+
+// Whoever is first in line next asks for itself.
+void Fifo::stop_wanting(Slot slot) {
+  if (!std::exchange(writers_[slot].wanting, false)) return;
+  if (wanting_.first() == slot) recalling_ = false;
+  wanting_.remove(writers_.data(), slot);
+}
+
+void Fifo::start_renewing(Slot slot) {
+  if (!std::exchange(writers_[slot].renewing, true)) renewing_.push_back(writers_.data(), slot);
+}
+
+void Fifo::stop_renewing(Slot slot) {
+  if (std::exchange(writers_[slot].renewing, false)) renewing_.remove(writers_.data(), slot);
+}
+
+}  // namespace viaduct::mbcf

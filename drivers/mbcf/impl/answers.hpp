@@ -1,0 +1,121 @@
+// Engine: what peers say to requests of ours, and their coming and going.
+#pragma once
+
+#include "drivers/mbcf/engine.hpp"
+
+namespace viaduct::mbcf {
+
+template <link::PacketDevice D>
+void Engine<D>::on_answer(const link::Incoming& m) {
+  Bytes rest = m.bytes;
+  Answer answer;
+  if (!take(rest, answer) || !rest.empty()) return counters_.add(Counter::drop_length);
+  if (answer.status >= kStatuses) return counters_.add(Counter::drop_field);
+  const auto status = static_cast<Status>(answer.status);
+  if (answer.id >= kSilent) {
+    if (status == Status::ok) return counters_.add(Counter::drop_answer);
+    counters_.add(Counter::requests_refused);
+    if (Completion* room = failures_.back()) {
+      *room = {{answer.id}, status, m.from, 0, 0};
+      failures_.push();
+    } else {
+      counters_.add(Counter::failures_lost);
+    }
+    return;
+  }
+  const Slot slot = requests_.find(answer.id, m.from);
+  if (slot == kNoSlot) return counters_.add(Counter::drop_answer);
+  Request& r = requests_[slot];
+  Peer* peer = find_peer(m.from);
+  if (status == Status::ok) {
+    // Only what has been sent wholly can have been executed, and reads are answered with data.
+    if (r.state != RequestState::sent || r.kind == Kind::read || r.kind == Kind::atomic)
+      return counters_.add(Counter::drop_answer);
+    if (r.kind == Kind::fence) {
+      r.answered = true;
+      if (r.behind != 0) return;
+      peer->fences.remove(requests_.data(), slot);
+    }
+    return complete(slot, status);
+  }
+  if (r.kind == Kind::fence) return counters_.add(Counter::drop_answer);
+  if (r.kind == Kind::read && r.lasting) {
+    if (r.state != RequestState::sent) return counters_.add(Counter::drop_answer);
+    --peer->reading;
+    activate(*peer);
+  } else if (r.state == RequestState::waiting) {  // the rest of it need not be sent
+    if (r.kind == Kind::append)
+      end_append(*peer);
+    else
+      peer->writes.remove(requests_.data(), slot);
+  }
+  complete(slot, status);
+}
+
+template <link::PacketDevice D>
+void Engine<D>::on_value(const link::Incoming& m) {
+  Bytes rest = m.bytes;
+  ValueAnswer answer;
+  if (!take(rest, answer) || !rest.empty()) return counters_.add(Counter::drop_length);
+  const Slot slot = requests_.find(answer.id, m.from);
+  if (slot == kNoSlot || requests_[slot].kind != Kind::atomic)
+    return counters_.add(Counter::drop_answer);
+  requests_[slot].value = answer.value;
+  complete(slot, Status::ok);
+}
+
+template <link::PacketDevice D>
+void Engine<D>::on_data(const link::Incoming& m) {
+  Bytes data = m.bytes;
+  StreamHead head;
+  if (!take(data, head)) return counters_.add(Counter::drop_length);
+  const Slot slot = requests_.find(head.id, m.from);
+  if (slot == kNoSlot) return counters_.add(Counter::drop_answer);
+  Request& r = requests_[slot];
+  if (r.kind != Kind::read || r.state != RequestState::sent || data.size() > r.length - r.moved)
+    return counters_.add(Counter::drop_answer);
+  if (!data.empty()) std::memcpy(r.local + r.moved, data.data(), data.size());
+  r.moved += data.size();
+  if (r.moved != r.length) return;
+  if (r.lasting) {
+    Peer* peer = find_peer(m.from);
+    --peer->reading;
+    activate(*peer);
+  }
+  complete(slot, Status::ok);
+}
+
+template <link::PacketDevice D>
+void Engine<D>::on_peer_up(link::PeerId peer, const link::Address& address) {
+  peer_of(peer);
+  if (!events_.remember({link::Event::Kind::peer_up, peer, address, {}}))
+    counters_.add(Counter::events_lost);
+}
+
+template <link::PacketDevice D>
+void Engine<D>::on_peer_down(link::PeerId id, const link::Address& address,
+                             link::DownReason reason) {
+  if (Peer* peer = find_peer(id)) {
+    Fifo* fifo = nullptr;
+    if (peer->append_in.open && keys_.fifo({peer->append_in.key}, fifo) == Status::ok) {
+      fifo->abandon(peer->append_in.at);
+      counters_.add(Counter::entries_abandoned);
+    }
+    std::erase(active_, peer);
+    peers_[id.value & 0xffff].reset();
+  }
+  for (Fifo* fifo : fifos_) fifo->forget(id);
+  for (Writer& w : writers_)
+    if (w.peer == id && (w.state == Writer::State::open || w.state == Writer::State::closing))
+      drop_writer(w, Status::peer_down);
+  // The lists that they were in have gone with the peer.
+  for (Slot slot = 0; slot < requests_.size(); ++slot) {
+    const Request& r = requests_[slot];
+    if (r.peer == id && (r.state == RequestState::waiting || r.state == RequestState::sent))
+      complete(slot, Status::peer_down);
+  }
+  if (!events_.remember({link::Event::Kind::peer_down, id, address, reason}))
+    counters_.add(Counter::events_lost);
+}
+
+}  // namespace viaduct::mbcf

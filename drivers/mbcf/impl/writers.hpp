@@ -1,0 +1,237 @@
+// Engine: credit for FIFOs. Our ends of other tasks' FIFOs, and what we say to those who write to
+// ours (fifo.hpp decides what that is).
+#pragma once
+
+#include <algorithm>
+
+#include "drivers/mbcf/engine.hpp"
+
+namespace viaduct::mbcf {
+
+// How long a writer keeps credit that its owner has recalled and its user has waited for. Without
+// it, two users who each need most of a FIFO could take it from each other for ever.
+inline constexpr link::Duration kKeepRecalled = std::chrono::milliseconds{1};
+
+template <link::PacketDevice D>
+auto Engine<D>::find_writer(WriterId id) -> Writer* {
+  const std::size_t index = (id.value & 0xffff) - std::size_t{1};  // wraps for 0: not found
+  if (index >= writers_.size()) return nullptr;
+  Writer& w = writers_[index];
+  const bool there = w.state == Writer::State::open || w.state == Writer::State::gone;
+  return there && w.generation == id.value >> 16 ? &w : nullptr;
+}
+
+template <link::PacketDevice D>
+WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
+  std::size_t index = writers_.size();
+  for (std::size_t i = 0; i < writers_.size(); ++i) {
+    Writer& w = writers_[i];
+    if (w.state == Writer::State::open && w.peer == peer && w.key == fifo) return id_of(w);
+    if (w.state == Writer::State::free) index = std::min(index, i);
+  }
+  if (index == writers_.size()) {
+    if (index == max_writers_) return {};
+    writers_.emplace_back();
+  }
+  Writer& w = writers_[index];
+  const auto generation = static_cast<std::uint16_t>(w.generation + 1);
+  w = {};
+  w.state = Writer::State::open;
+  w.generation = generation;
+  w.peer = peer;
+  w.key = fifo;
+  w.need = 1;
+  talk(w);
+  pump(now);
+  return id_of(w);
+}
+
+template <link::PacketDevice D>
+void Engine<D>::close_writer(WriterId id) {
+  Writer* w = find_writer(id);
+  if (w == nullptr) return;
+  if (w->state == Writer::State::gone) {
+    w->state = Writer::State::free;
+    return;
+  }
+  w->state = Writer::State::closing;
+  talk(*w);
+}
+
+template <link::PacketDevice D>
+std::size_t Engine<D>::capacity(WriterId id) const {
+  const Writer* w = const_cast<Engine*>(this)->find_writer(id);
+  return w ? std::size_t{w->capacity} * kBlock : 0;
+}
+
+// ok if an entry of so many blocks may be sent now.
+template <link::PacketDevice D>
+Status Engine<D>::afford(Writer& w, std::uint64_t blocks, Time now) {
+  if (w.state == Writer::State::gone) return w.why;
+  if (w.sending) return Status::no_room;
+  if (blocks <= w.credit) [[likely]]
+    return Status::ok;
+  if (blocks > (w.capacity != 0 ? w.capacity : kMostFifoBytes / kBlock)) return Status::too_long;
+  counters_.add(Counter::fifo_waits);
+  w.blocked = true;
+  if (!w.asked || blocks > w.need) {
+    w.need = static_cast<std::uint32_t>(blocks);
+    w.asked = false;
+    talk(w);
+    speak(w, now);
+  }
+  return Status::no_room;
+}
+
+template <link::PacketDevice D>
+void Engine<D>::spend(Writer& w, std::uint64_t blocks, Time) {
+  w.credit -= static_cast<std::uint32_t>(blocks);
+  w.blocked = false;
+  w.keep_until = {};
+}
+
+template <link::PacketDevice D>
+void Engine<D>::talk(Writer& w) {
+  if (!std::exchange(w.talking, true)) ++talking_;
+}
+
+// Says what the owner should hear: credit given back, credit wanted. False: not all of it yet.
+template <link::PacketDevice D>
+bool Engine<D>::speak(Writer& w, Time now) {
+  const auto send = [&](Kind kind, Bytes bytes) {
+    return link_.try_send(w.peer, link::Lane::low, link::Order::ordered, message_type(kind), bytes,
+                          {}, link::Urgency::now, now);
+  };
+  const bool closing = w.state == Writer::State::closing;
+  if (closing && w.sending) return false;
+  if (closing || (w.recalled && w.keep_until <= now)) {
+    const auto status = send(Kind::give_back, bytes_of(GiveBack{w.key.value, w.credit}));
+    if (status == link::SendStatus::try_again) return false;
+    w.credit = 0;
+    w.recalled = false;
+    w.asked = false;
+  }
+  const bool wants = !closing && w.need > w.credit && !w.asked;
+  if (wants) {
+    const Want want{w.key.value, id_of(w).value, w.need - w.credit};
+    const auto status = send(Kind::want, bytes_of(want));
+    if (status == link::SendStatus::try_again) return false;
+    if (status == link::SendStatus::peer_down) {
+      drop_writer(w, Status::peer_down);
+      return true;
+    }
+    w.asked = true;
+  }
+  if (w.recalled) return false;
+  w.talking = false;
+  --talking_;
+  if (closing) w.state = Writer::State::free;
+  return true;
+}
+
+// Its FIFO or its peer is gone: the user hears why from the next append.
+template <link::PacketDevice D>
+void Engine<D>::drop_writer(Writer& w, Status why) {
+  w.why = why;
+  w.state = w.state == Writer::State::closing ? Writer::State::free : Writer::State::gone;
+  w.credit = w.need = 0;
+  w.recalled = w.sending = false;
+  if (std::exchange(w.talking, false)) --talking_;
+}
+
+template <link::PacketDevice D>
+void Engine<D>::on_grant(const link::Incoming& m) {
+  Bytes rest = m.bytes;
+  Grant grant;
+  if (!take(rest, grant) || !rest.empty()) return counters_.add(Counter::drop_length);
+  Writer* w = find_writer({grant.writer});
+  if (w == nullptr || w->peer != m.from || w->state != Writer::State::open ||
+      grant.blocks > grant.capacity)
+    return counters_.add(Counter::drop_credit);
+  w->capacity = grant.capacity;
+  w->credit = std::min(w->credit + grant.blocks, grant.capacity);
+  if (w->asked) {
+    w->asked = false;
+    if (w->credit < w->need)
+      talk(*w);  // with what is still missing
+    else if (w->blocked)
+      w->keep_until = m.now + kKeepRecalled;
+  }
+}
+
+template <link::PacketDevice D>
+void Engine<D>::on_recall(const link::Incoming& m) {
+  Bytes rest = m.bytes;
+  StreamHead head;
+  if (!take(rest, head) || !rest.empty()) return counters_.add(Counter::drop_length);
+  Writer* w = find_writer({head.id});
+  if (w == nullptr || w->peer != m.from || w->state != Writer::State::open)
+    return counters_.add(Counter::drop_credit);
+  w->recalled = true;
+  talk(*w);
+}
+
+template <link::PacketDevice D>
+void Engine<D>::on_gone(const link::Incoming& m) {
+  Bytes rest = m.bytes;
+  Answer gone;
+  if (!take(rest, gone) || !rest.empty()) return counters_.add(Counter::drop_length);
+  if (gone.status == 0 || gone.status >= kStatuses) return counters_.add(Counter::drop_field);
+  Writer* w = find_writer({gone.id});
+  if (w == nullptr || w->peer != m.from) return counters_.add(Counter::drop_credit);
+  drop_writer(*w, static_cast<Status>(gone.status));
+}
+
+// ---- at the owner
+// --------------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::on_want(const link::Incoming& m) {
+  Bytes rest = m.bytes;
+  Want want;
+  if (!take(rest, want) || !rest.empty()) return bad(Counter::drop_length);
+  Fifo* fifo = nullptr;
+  const Status status = keys_.fifo({want.key}, fifo);
+  if (status == Status::ok) {
+    if (fifo->want(m.from, want.writer, want.blocks)) return link::Verdict::taken;
+    return bad(Counter::drop_credit);
+  }
+  if (!may_answer(m.from)) return link::Verdict::busy;
+  count_refusal(status);
+  const Answer gone{want.writer, static_cast<std::uint32_t>(status)};
+  link_.try_send(m.from, link::Lane::high, link::Order::ordered, message_type(Kind::gone),
+                 bytes_of(gone), {}, link::Urgency::batch, m.now);
+  return link::Verdict::taken;
+}
+
+template <link::PacketDevice D>
+void Engine<D>::on_give_back(const link::Incoming& m) {
+  Bytes rest = m.bytes;
+  GiveBack back;
+  if (!take(rest, back) || !rest.empty()) return counters_.add(Counter::drop_length);
+  Fifo* fifo = nullptr;
+  if (keys_.fifo({back.key}, fifo) != Status::ok || !fifo->give_back(m.from, back.blocks))
+    counters_.add(Counter::drop_credit);
+}
+
+template <link::PacketDevice D>
+void Engine<D>::tell_writers(Fifo& fifo, Time now) {
+  const auto send = [&](link::PeerId to, Kind kind, Bytes bytes) {
+    return link_.try_send(to, link::Lane::high, link::Order::ordered, message_type(kind), bytes, {},
+                          link::Urgency::batch, now) == link::SendStatus::sent;
+  };
+  fifo.tell(
+      [&](link::PeerId to, std::uint32_t name, std::uint32_t blocks) {
+        const Grant grant{name, blocks, static_cast<std::uint32_t>(fifo.capacity() / kBlock)};
+        const bool sent = send(to, Kind::grant, bytes_of(grant));
+        counters_.add(Counter::fifo_grants, sent);
+        return sent;
+      },
+      [&](link::PeerId to, std::uint32_t name) {
+        const bool sent = send(to, Kind::recall, bytes_of(StreamHead{name}));
+        counters_.add(Counter::fifo_recalls, sent);
+        return sent;
+      });
+}
+
+}  // namespace viaduct::mbcf

@@ -1,0 +1,101 @@
+#include "drivers/mbcf/keys.hpp"
+
+#include <unistd.h>
+
+#include <bit>
+#include <cstdlib>
+#include <string>
+
+namespace viaduct::mbcf {
+
+namespace {
+
+// Unpredictable bits: whoever knows some keys must not be able to tell others.
+std::uint64_t random_bits() {
+  std::uint64_t bits = 0;
+  if (::getentropy(&bits, sizeof bits) != 0)
+    throw link::SetupError("the system has no random numbers for MBCF keys: mount /dev/urandom");
+  return bits;
+}
+
+std::size_t checked(std::size_t most) {
+  if (most == 0 || most > kMostKeys)
+    throw link::SetupError("MBCF cannot work with max_keys = " + std::to_string(most) +
+                           ": choose 1 to " + std::to_string(kMostKeys));
+  return most;
+}
+
+}  // namespace
+
+Signal::~Signal() {
+  if (fd >= 0) ::close(fd);
+}
+
+KeyTable::KeyTable(std::size_t most)
+    : storage_(checked(most) + 1), objects_{storage_.data(), most}, free_(std::bit_ceil(most)) {
+  for (std::size_t i = 0; i < most; ++i) {
+    *free_.back() = static_cast<std::uint16_t>(i);
+    free_.push();
+  }
+}
+
+KeyTable::Object* KeyTable::place(Kind kind) {
+  const std::uint16_t* slot = free_.front();
+  if (slot == nullptr) return nullptr;
+  Object& o = storage_[*slot];
+  do {
+    o.key = {(random_bits() & ~std::uint64_t{0xffff}) | *slot};
+  } while (o.key.value >> 16 == 0 || o.key == o.withdrawn);
+  o.kind = kind;
+  free_.pop();
+  return &o;
+}
+
+Key KeyTable::add_segment(std::span<std::byte> memory, Rights rights) {
+  Object* o = place(Kind::segment);
+  if (o == nullptr) return {};
+  o->base = memory.data();
+  o->size = memory.size();
+  o->rights = rights;
+  return o->key;
+}
+
+Key KeyTable::add(std::unique_ptr<Fifo> fifo) {
+  Object* o = place(Kind::fifo);
+  if (o == nullptr) return {};
+  fifo->name(o->key);
+  o->fifo = std::move(fifo);
+  return o->key;
+}
+
+Key KeyTable::add(std::unique_ptr<Signal> signal) {
+  Object* o = place(Kind::signal);
+  if (o == nullptr) return {};
+  o->signal = std::move(signal);
+  return o->key;
+}
+
+bool KeyTable::remove(Key key, std::unique_ptr<Fifo>& fifo, std::unique_ptr<Signal>& signal) {
+  const std::size_t slot = key.value & 0xffff;
+  if (slot + 1 >= storage_.size() || !key || storage_[slot].key != key) return false;
+  Object& o = storage_[slot];
+  fifo = std::move(o.fifo);
+  signal = std::move(o.signal);
+  o.withdrawn = o.key;
+  o.key = {};
+  o.kind = Kind::none;
+  o.base = nullptr;
+  o.size = 0;
+  *free_.back() = static_cast<std::uint16_t>(slot);
+  free_.push();
+  return true;
+}
+
+Status KeyTable::missing(Key key) const {
+  const Object& o = objects_[key.value & 0xffff];
+  if (!key) return Status::no_key;
+  if (o.key == key) return Status::wrong_kind;
+  return o.withdrawn == key ? Status::withdrawn : Status::no_key;
+}
+
+}  // namespace viaduct::mbcf

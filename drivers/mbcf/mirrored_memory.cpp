@@ -1,0 +1,40 @@
+#include "drivers/mbcf/mirrored_memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "drivers/link/types.hpp"
+
+namespace viaduct::mbcf {
+
+MirroredMemory::MirroredMemory(std::size_t size) : size_(size) {
+  const int file = ::memfd_create("viaduct-fifo", MFD_CLOEXEC);
+  void* base = MAP_FAILED;
+  bool mapped = file >= 0 && ::ftruncate(file, static_cast<off_t>(size)) == 0;
+  if (mapped) {
+    base = ::mmap(nullptr, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mapped = base != MAP_FAILED;
+  }
+  for (std::size_t half = 0; mapped && half < 2; ++half) {
+    void* at = static_cast<std::byte*>(base) + half * size;
+    mapped = ::mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == at;
+  }
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (!mapped) {
+    if (base != MAP_FAILED) ::munmap(base, 2 * size);
+    throw link::SetupError("a FIFO of " + std::to_string(size) +
+                           " bytes cannot be mapped: " + std::strerror(error) +
+                           "; ask for a smaller one or raise the limits (ulimit -v, -n)");
+  }
+  base_ = static_cast<std::byte*>(base);
+}
+
+MirroredMemory::~MirroredMemory() {
+  ::munmap(base_, 2 * size_);
+}
+
+}  // namespace viaduct::mbcf
