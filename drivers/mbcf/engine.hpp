@@ -86,7 +86,8 @@ class Engine final : private link::MessageSink {
   // Completes when everything issued to that peer before has been executed. Never silent.
   Issued fence(link::PeerId peer, const Options& options, Time now);
 
-  // The writing end of a peer's FIFO; the same one if it is open. WriterId{}: max_writers are open.
+  // The writing end of a peer's FIFO; the same one if it is open. WriterId{}: max_writers are open,
+  // or this one is being closed with an entry half sent: poll, try again.
   // May allocate.
   WriterId open_writer(link::PeerId peer, Key fifo, Time now);
   // Gives the credit back. Entries that were issued still arrive.
@@ -157,13 +158,15 @@ class Engine final : private link::MessageSink {
   static constexpr std::uint32_t kMostReading = 2;
 
   struct Writer {
-    enum class State : std::uint8_t { free, open, closing, gone } state = State::free;
+    // closing: to be told; closed: the owner knows, and has the last word
+    enum class State : std::uint8_t { free, open, closing, closed, gone } state = State::free;
     std::uint16_t generation = 0;
     link::PeerId peer;
     Key key;
     Status why = Status::ok;     // gone
     bool talking = false;        // has to ask or to give back
     bool recalled = false;       // the owner wants unspent credit back
+    bool told_last = false;      // closed: that was the owner's last word
     bool asked = false;          // for `need`, and not answered
     bool blocked = false;        // the user was told no_room for want of credit
     std::uint32_t credit = 0;    // blocks
@@ -195,7 +198,8 @@ class Engine final : private link::MessageSink {
   void complete(Slot slot, Status status);
 
   // impl/writers.hpp: our ends of other tasks' FIFOs, and their ends of ours
-  Writer* find_writer(WriterId id);
+  Writer* find_writer(WriterId id);                       // as the user may name it
+  Writer* find_waiting(WriterId id, link::PeerId owner);  // as its FIFO's owner may
   WriterId id_of(const Writer& w) const {
     return {static_cast<std::uint32_t>(w.generation) << 16 |
             static_cast<std::uint32_t>(&w - writers_.data() + 1)};
@@ -203,13 +207,14 @@ class Engine final : private link::MessageSink {
   Status afford(Writer& writer, std::uint64_t blocks, Time now);
   void spend(Writer& writer, std::uint64_t blocks, Time now);
   void talk(Writer& writer);
-  bool speak(Writer& writer, Time now);
+  void speak(Writer& writer, Time now);
   void drop_writer(Writer& writer, Status why);
   void on_grant(const link::Incoming& message);
   void on_recall(const link::Incoming& message);
   void on_gone(const link::Incoming& message);
   link::Verdict on_want(const link::Incoming& message);
-  void on_give_back(const link::Incoming& message);
+  link::Verdict on_give_back(const link::Incoming& message);
+  link::Verdict say_gone(const link::Incoming& message, std::uint32_t writer, Status why);
   void tell_writers(Fifo& fifo, Time now);
 
   // impl/serve.hpp: requests of others

@@ -34,7 +34,7 @@ void Fifo::pop() {
   if (ready_ == kNone) last_ready_ = kNone;
   entry.state = State::over;
   reclaim();
-  if (Writer* w = find(entry.from); w && wanting_.empty() && w->lent < (allotment() + 1) / 2)
+  if (Writer* w = find(entry.from); w && !w->closed && w->lent < (allotment() + 1) / 2)
     start_renewing(static_cast<Slot>(w - writers_.data()));
 }
 
@@ -97,9 +97,10 @@ bool Fifo::want(PeerId from, std::uint32_t name, std::uint32_t blocks) {
   if (w.peer != from) {
     forget(w.peer);
     w.peer = from;
-    ++active_;
+    w.closed = true;
     known_ = std::max(known_, slot + 1);
   }
+  if (std::exchange(w.closed, false)) ++active_;
   w.name = name;
   stop_renewing(static_cast<Slot>(slot));
   if (!w.wanting) start_wanting(static_cast<Slot>(slot), blocks);
@@ -107,11 +108,19 @@ bool Fifo::want(PeerId from, std::uint32_t name, std::uint32_t blocks) {
   return true;
 }
 
-bool Fifo::give_back(PeerId from, std::uint32_t blocks) {
+bool Fifo::give_back(PeerId from, std::uint32_t blocks, bool closing) {
   Writer* w = find(from);
   if (!w || blocks > w->lent) return false;
   unlend(*w, blocks);
   w->recalled = false;
+  if (closing && !std::exchange(w->closed, true)) {
+    const auto slot = static_cast<Slot>(w - writers_.data());
+    --active_;
+    stop_wanting(slot);
+    stop_renewing(slot);
+    leaving_.push_back(writers_.data(), slot);
+    w->leaving = true;
+  }
   return true;
 }
 
@@ -121,9 +130,10 @@ void Fifo::forget(PeerId peer) {
   const auto slot = static_cast<Slot>(w - writers_.data());
   stop_wanting(slot);
   stop_renewing(slot);
+  if (w->leaving) leaving_.remove(writers_.data(), slot);
   unlend(*w, w->lent);
+  active_ -= !w->closed;
   *w = {};
-  --active_;
 }
 
 void Fifo::start_wanting(Slot slot, std::uint32_t need) {

@@ -64,15 +64,22 @@ class Fifo {
   // A writer needs that many blocks more than it has; what it said before no longer counts. `name`
   // is its name for this FIFO. False: impossible.
   bool want(link::PeerId from, std::uint32_t name, std::uint32_t blocks);
-  bool give_back(link::PeerId from, std::uint32_t blocks);
+  // `closing`: it wants no more, and hears one last recall, behind all it was sent before.
+  bool give_back(link::PeerId from, std::uint32_t blocks, bool closing);
   // The writer has ended; what it was lent is free again.
   void forget(link::PeerId peer);
 
   // What writers are to be told. Calls send_grant(peer, name, blocks) and send_recall(peer, name),
   // which say whether the message could be sent.
-  bool has_news() const { return !wanting_.empty() || !renewing_.empty(); }
+  bool has_news() const { return !wanting_.empty() || !renewing_.empty() || !leaving_.empty(); }
   template <class SendGrant, class SendRecall>
   void tell(SendGrant send_grant, SendRecall send_recall) {
+    for (std::size_t left = leaving_.size(); left != 0; --left) {
+      const link::Slot slot = leaving_.take_first(writers_.data());
+      Writer& w = writers_[slot];
+      w.leaving = !send_recall(w.peer, w.name);
+      if (w.leaving) leaving_.push_back(writers_.data(), slot);
+    }
     serve_wanting(send_grant);
     if (wanting_.empty())
       renew(send_grant);
@@ -96,12 +103,13 @@ class Fifo {
     State state = State::free;
   };
   struct Writer {
-    link::SlotLinks wanting_links, renewing_links;
+    link::SlotLinks wanting_links, renewing_links, leaving_links;
     link::PeerId peer;
     std::uint32_t name = 0;
     std::uint32_t lent = 0;  // credit that it has or that is under way in either direction
     std::uint32_t need = 0;  // while wanting: more than it has
     bool wanting = false, renewing = false, recalled = false;
+    bool closed = false, leaving = false;
   };
 
   std::size_t slot_of(link::PeerId peer) const { return peer.value & 0xffff; }
@@ -159,7 +167,7 @@ class Fifo {
     bool all = true;
     for (link::Slot slot = 0; slot < known_; ++slot) {
       Writer& w = writers_[slot];
-      if (slot == wanting_.first() || w.lent == 0 || w.recalled) continue;
+      if (slot == wanting_.first() || w.lent == 0 || w.recalled || w.closed) continue;
       w.recalled = send(w.peer, w.name);
       all = all && w.recalled;
     }
@@ -180,6 +188,7 @@ class Fifo {
   bool recalling_ = false;  // the others have been asked on behalf of the first in line
   link::SlotList<Writer, &Writer::wanting_links> wanting_;
   link::SlotList<Writer, &Writer::renewing_links> renewing_;
+  link::SlotList<Writer, &Writer::leaving_links> leaving_;
 };
 
 }  // namespace viaduct::mbcf

@@ -103,8 +103,10 @@ static_assert(sizeof(Want) == 16);
 struct [[gnu::packed]] GiveBack {
   std::uint64_t key;
   std::uint32_t blocks;
+  std::uint32_t closing;  // the writer's name for the FIFO if it wants no more: recalled once more
+                          // behind everything it was sent. 0: it goes on
 };
-static_assert(sizeof(GiveBack) == 12);
+static_assert(sizeof(GiveBack) == 16);
 
 struct [[gnu::packed]] Grant {
   std::uint32_t writer;

@@ -3,21 +3,24 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <memory>
 #include <vector>
 
-#include "drivers/link/sim_net.hpp"
 #include "drivers/startx_emul/niu.hpp"
+#include "tests/link/driver_bed.hpp"
 
 namespace viaduct::startx {
 
+struct SimNodeConfig {
+  NiuConfig niu;
+  std::size_t memory = 1 << 20;
+};
+
 struct SimNode {
-  SimNode(link::SimPort& p, const link::LinkConfig& link_config, const NiuConfig& config,
-          std::size_t memory_size)
-      : port(p), link(p, link_config), niu(link, config), memory(memory_size) {
+  SimNode(link::SimPort& p, const link::LinkConfig& link_config, const SimNodeConfig& config)
+      : port(p), link(p, link_config), niu(link, config.niu), memory(config.memory) {
     region = niu.rdma().register_memory(memory);
   }
+  void poll(link::Time now) { niu.poll(now); }
   std::uint64_t count(Counter c) const { return niu.counters()[c]; }
   Rdma<link::SimPort>& rdma() { return niu.rdma(); }
   RegionBytes bytes(std::uint64_t offset, std::uint64_t length) const {
@@ -48,60 +51,8 @@ struct SimNode {
   RegionId region;
 };
 
-struct BedConfig {
-  std::size_t nodes = 2;
-  link::SimConfig net;
-  link::SimPortConfig port;
-  link::LinkConfig link;
-  NiuConfig niu;
-  std::size_t memory = 1 << 20;
-};
-
-class Bed {
- public:
-  explicit Bed(const BedConfig& config = {}) : net(config.net) {
-    for (std::size_t i = 0; i < config.nodes; ++i) {
-      link::LinkConfig link = config.link;
-      link.seed = 1000 * (config.net.faults.seed + 1) + i;
-      nodes_.push_back(
-          std::make_unique<SimNode>(net.add_port(config.port), link, config.niu, config.memory));
-    }
-  }
-  SimNode& operator[](std::size_t i) { return *nodes_[i]; }
-  std::size_t size() const { return nodes_.size(); }
-  link::PeerId peer(std::size_t at, std::size_t of) {
-    return nodes_[at]->link.peer(nodes_[of]->port.address());
-  }
-  link::Time now() const { return net.now(); }
-
-  // Polls everybody and lets time pass until `done` says so; false when `limit` came first.
-  bool run(const std::function<bool()>& done, link::Duration limit = std::chrono::seconds{2}) {
-    const link::Time end = net.now() + limit;
-    while (!done()) {
-      if (net.now() >= end) return false;
-      poll();
-      net.step(net.now() + std::chrono::microseconds{5});
-    }
-    return true;
-  }
-  void run_for(link::Duration time) {
-    run([] { return false; }, time);
-  }
-  void poll() {
-    for (auto& node : nodes_)
-      if (node) node->niu.poll(net.now());
-  }
-  // The node is gone without a word: nothing of it reaches anybody any more.
-  void vanish(std::size_t i) {
-    for (auto& other : nodes_)
-      if (other && other != nodes_[i]) net.partition(nodes_[i]->port, other->port);
-  }
-
-  link::SimNet net;
-
- private:
-  std::vector<std::unique_ptr<SimNode>> nodes_;
-};
+using BedConfig = link::test::BedConfigOf<SimNodeConfig>;
+using Bed = link::test::BedOf<SimNode, SimNodeConfig>;
 
 inline Packet packet(std::uint32_t tag, std::uint8_t words = 2,
                      link::Order order = link::Order::ordered) {

@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(All, NiuFaults,
 
 TEST(Niu, AFullReceiveQueuePushesBackAndLosesNothing) {
   BedConfig config;
-  config.niu.queue_depth = 16;
+  config.driver.niu.queue_depth = 16;
   config.link.max_window = 8;
   Bed bed(config);
   const auto to = bed.peer(0, 1);
@@ -155,7 +155,7 @@ TEST(Niu, AFullReceiveQueuePushesBackAndLosesNothing) {
 TEST(Niu, AStalledLowPriorityNeverStopsHigh) {
   for (const bool faults : {false, true}) {
     BedConfig config;
-    config.niu.queue_depth = 16;
+    config.driver.niu.queue_depth = 16;
     if (faults) config.net.faults = {.loss = 0.05, .reorder = 0.05, .seed = 3};
     Bed bed(config);
     const auto to = bed.peer(0, 1);
@@ -194,7 +194,7 @@ TEST(Niu, AStalledLowPriorityNeverStopsHigh) {
 
 TEST(Niu, CommittedHighPacketsLeaveWhileTheLowQueueIsFull) {
   BedConfig config;
-  config.niu.queue_depth = 16;
+  config.driver.niu.queue_depth = 16;
   Bed bed(config);
   const auto to = bed.peer(0, 1);
   bed.run(

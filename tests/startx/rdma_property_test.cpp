@@ -75,7 +75,7 @@ class Scenario {
   BedConfig config(std::size_t max_open) {
     BedConfig c;
     c.nodes = 2 + pick(4);
-    c.memory = 1 << 19;
+    c.driver.memory = 1 << 19;
     c.net.faults = {.loss = 0.01 * static_cast<double>(pick(15)),
                     .duplicate = 0.01 * static_cast<double>(pick(6)),
                     .reorder = 0.01 * static_cast<double>(pick(20)),
@@ -85,12 +85,12 @@ class Scenario {
     c.port.mtu = std::array{576, 1500, 9000}[pick(3)];
     c.port.pool = 3000;
     c.port.receive_ring = 512;
-    c.niu.queue_depth = 16;
-    c.niu.rdma.max_open = max_open;
+    c.driver.niu.queue_depth = 16;
+    c.driver.niu.rdma.max_open = max_open;
     // Either tables so small that everybody is told no_room and busy all the time, and then all use
     // them in one order (or they would wait for each other's entries), or room for any order.
     in_order_ = pick(2) == 0;
-    c.niu.rdma.max_posted = in_order_ ? max_open + pick(4) : 32;
+    c.driver.niu.rdma.max_posted = in_order_ ? max_open + pick(4) : 32;
     // Sequence numbers start just before they wrap in half of the runs.
     if (pick(2) == 0) c.link.first_sequence = 0xfffffff0u;
     return c;
@@ -155,7 +155,7 @@ TEST(RdmaPatterns, RingsAndAllToAllComeToAnEnd) {
       SCOPED_TRACE((ring ? "ring of " : "all to all of ") + std::to_string(nodes));
       BedConfig config;
       config.nodes = nodes;
-      config.niu.rdma.max_open = 1;
+      config.driver.niu.rdma.max_open = 1;
       Bed bed(config);
       std::size_t expected = 0, completed = 0;
       for (std::size_t from = 0; from < nodes; ++from)
@@ -186,7 +186,7 @@ TEST(RdmaPatterns, ADeathHurtsNobodyElse) {
     config.nodes = 4;
     config.link.dead_after = std::chrono::milliseconds{50};
     config.net.faults = {.loss = 0.02, .reorder = 0.05, .seed = seed};
-    config.niu.rdma.max_open = 1 + seed % 4;
+    config.driver.niu.rdma.max_open = 1 + seed % 4;
     Bed bed(config);
     for (std::size_t i = 0; i < 4; ++i)
       for (std::size_t j = 0; j < 4; ++j) {

@@ -28,7 +28,7 @@ class RdmaSizes : public ::testing::TestWithParam<std::uint64_t> {};
 TEST_P(RdmaSizes, ATransferArrivesWholeAndBothSidesKnow) {
   const std::uint64_t size = GetParam();
   BedConfig config;
-  config.memory = 2 << 20;
+  config.driver.memory = 2 << 20;
   Bed bed(config);
   bed[0].fill(64, size, 1);
   const Started post = bed[1].rdma().post(bed.peer(1, 0), 5, bed[1].bytes(128, size));
@@ -164,7 +164,7 @@ TEST(Rdma, ARegionInUseStaysAndItsNameIsNeverReused) {
 
 TEST(Rdma, RegionsAreLimited) {
   BedConfig config;
-  config.niu.rdma.max_regions = 3;
+  config.driver.niu.rdma.max_regions = 3;
   Bed bed(config);
   EXPECT_TRUE(bed[0].rdma().register_memory(bed[0].memory).value);
   const RegionId last = bed[0].rdma().register_memory(bed[0].memory);
@@ -187,8 +187,8 @@ TEST(Rdma, APostThatNobodyMetCanBeCancelled) {
 
 TEST(Rdma, TablesAreBoundedAndPushBack) {
   BedConfig config;
-  config.niu.rdma.max_posted = 4;
-  config.niu.rdma.max_open = 4;
+  config.driver.niu.rdma.max_posted = 4;
+  config.driver.niu.rdma.max_open = 4;
   config.nodes = 3;
   Bed bed(config);
   for (int i = 0; i < 4; ++i)
@@ -248,7 +248,7 @@ TEST(Rdma, RightsMayTravelInMessagesOfTheUsersOwn) {
 
 TEST(Rdma, GrantsAreLimitedByMaxOpen) {
   BedConfig config;
-  config.niu.rdma.max_open = 2;
+  config.driver.niu.rdma.max_open = 2;
   Bed bed(config);
   Right right;
   EXPECT_EQ(bed[1].rdma().grant(bed.peer(1, 0), bed[1].bytes(0, 1), right).status, RdmaStatus::ok);
@@ -260,7 +260,7 @@ TEST(Rdma, GrantsAreLimitedByMaxOpen) {
 TEST(Rdma, ManyTransfersFromSeveralPeersAtOnceShareFairly) {
   BedConfig config;
   config.nodes = 5;
-  config.memory = 2 << 20;
+  config.driver.memory = 2 << 20;
   Bed bed(config);
   constexpr std::size_t kEach = 4, kSize = 60000;
   for (std::size_t from = 1; from < 5; ++from)
@@ -283,7 +283,7 @@ TEST(Rdma, ManyTransfersFromSeveralPeersAtOnceShareFairly) {
 TEST(Rdma, MaxOpenIsKeptAndTheOthersGetTheirTurn) {
   BedConfig config;
   config.nodes = 6;
-  config.niu.rdma.max_open = 2;
+  config.driver.niu.rdma.max_open = 2;
   Bed bed(config);
   for (std::size_t from = 1; from < 6; ++from) {
     bed[0].rdma().post({}, 1, bed[0].bytes(from * 30000, 30000));
@@ -304,7 +304,7 @@ TEST(Rdma, MaxOpenIsKeptAndTheOthersGetTheirTurn) {
 TEST(Rdma, HeadToHeadTheLowerAddressSendsFirst) {
   for (const bool lower_asks_first : {true, false}) {
     BedConfig config;
-    config.niu.rdma.max_open = 1;
+    config.driver.niu.rdma.max_open = 1;
     Bed bed(config);
     ASSERT_LT(bed[0].port.address(), bed[1].port.address());
     const std::uint64_t size = 300000;
@@ -340,7 +340,7 @@ TEST(Rdma, HeadToHeadTheLowerAddressSendsFirst) {
 
 TEST(Rdma, TakingTurnsStarvesNobody) {
   BedConfig config;
-  config.niu.rdma.max_open = 1;
+  config.driver.niu.rdma.max_open = 1;
   Bed bed(config);
   constexpr int kEach = 20;
   int done[2] = {}, most_ahead = 0;
@@ -363,7 +363,7 @@ TEST(Rdma, TakingTurnsStarvesNobody) {
 TEST(Rdma, NobodyWaitsForAPostThatComesLater) {
   for (const std::size_t late : {0u, 1u}) {
     BedConfig config;
-    config.niu.rdma.max_open = 1;
+    config.driver.niu.rdma.max_open = 1;
     Bed bed(config);
     const std::size_t other = 1 - late;
     bed[other].rdma().post({}, 1, bed[other].bytes(0, 1000));
@@ -389,7 +389,7 @@ TEST(Rdma, PeerDeathCompletesEverythingOfThatPeerOnBothSides) {
   BedConfig config;
   config.nodes = 3;
   config.link.dead_after = milliseconds{20};
-  config.niu.rdma.max_open = 2;
+  config.driver.niu.rdma.max_open = 2;
   Bed bed(config);
   const std::uint64_t size = 400000;
   // Node 0 and node 1 are in the middle of transfers both ways; more are asked for and posted.
@@ -445,8 +445,8 @@ TEST(Rdma, NothingStartsWithADeadPeer) {
 // The tables are used over and over without a leak: more transfers than max_posted, many times.
 TEST(Rdma, TransfersAreReusedAndNamesAreNot) {
   BedConfig config;
-  config.niu.rdma.max_posted = 2;
-  config.niu.rdma.max_open = 2;
+  config.driver.niu.rdma.max_posted = 2;
+  config.driver.niu.rdma.max_open = 2;
   Bed bed(config);
   TransferId last;
   for (int i = 0; i < 500; ++i) {
@@ -465,7 +465,7 @@ TEST(Rdma, TransfersAreReusedAndNamesAreNot) {
 
 TEST(Rdma, LongTransfersDoNotDelayHighPriorityPackets) {
   BedConfig config;
-  config.memory = 8 << 20;
+  config.driver.memory = 8 << 20;
   Bed bed(config);
   bed[1].rdma().post({}, 1, bed[1].bytes(0, 8 << 20));
   bed[0].rdma().request(bed.peer(0, 1), 1, bed[0].bytes(0, 8 << 20), bed.now());

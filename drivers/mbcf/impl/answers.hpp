@@ -106,7 +106,7 @@ void Engine<D>::on_peer_down(link::PeerId id, const link::Address& address,
   }
   for (Fifo* fifo : fifos_) fifo->forget(id);
   for (Writer& w : writers_)
-    if (w.peer == id && (w.state == Writer::State::open || w.state == Writer::State::closing))
+    if (w.peer == id && w.state != Writer::State::free && w.state != Writer::State::gone)
       drop_writer(w, Status::peer_down);
   // The lists that they were in have gone with the peer.
   for (Slot slot = 0; slot < requests_.size(); ++slot) {

@@ -94,10 +94,10 @@ link::Verdict Engine<D>::on_message(const link::Incoming& m) {
     case Kind::signal: return serve_signal(m);
     case Kind::fence: return serve_fence(m);
     case Kind::want: return on_want(m);
+    case Kind::give_back: return on_give_back(m);
     case Kind::answer: on_answer(m); break;
     case Kind::value: on_value(m); break;
     case Kind::data: on_data(m); break;
-    case Kind::give_back: on_give_back(m); break;
     case Kind::grant: on_grant(m); break;
     case Kind::recall: on_recall(m); break;
     case Kind::gone: on_gone(m); break;

@@ -22,11 +22,28 @@ auto Engine<D>::find_writer(WriterId id) -> Writer* {
 }
 
 template <link::PacketDevice D>
+auto Engine<D>::find_waiting(WriterId id, link::PeerId owner) -> Writer* {
+  const std::size_t index = (id.value & 0xffff) - std::size_t{1};
+  if (index >= writers_.size()) return nullptr;
+  Writer& w = writers_[index];
+  const bool there = w.state != Writer::State::free && w.state != Writer::State::gone;
+  return there && w.generation == id.value >> 16 && w.peer == owner ? &w : nullptr;
+}
+
+template <link::PacketDevice D>
 WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   std::size_t index = writers_.size();
+  std::uint32_t credit = 0;
   for (std::size_t i = 0; i < writers_.size(); ++i) {
     Writer& w = writers_[i];
-    if (w.state == Writer::State::open && w.peer == peer && w.key == fifo) return id_of(w);
+    if (w.peer == peer && w.key == fifo && w.state != Writer::State::free &&
+        w.state != Writer::State::gone) {
+      if (w.state == Writer::State::open) return id_of(w);
+      if (w.sending) return {};  // until its last entry has been sent
+      index = i;                 // on its way out: it stays
+      credit = w.credit;
+      break;
+    }
     if (w.state == Writer::State::free) index = std::min(index, i);
   }
   if (index == writers_.size()) {
@@ -35,7 +52,9 @@ WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   }
   Writer& w = writers_[index];
   const auto generation = static_cast<std::uint16_t>(w.generation + 1);
+  if (w.talking) --talking_;
   w = {};
+  w.credit = credit;
   w.state = Writer::State::open;
   w.generation = generation;
   w.peer = peer;
@@ -95,45 +114,40 @@ void Engine<D>::talk(Writer& w) {
   if (!std::exchange(w.talking, true)) ++talking_;
 }
 
-// Says what the owner should hear: credit given back, credit wanted. False: not all of it yet.
+// Says what the owner should hear: credit given back, credit wanted.
 template <link::PacketDevice D>
-bool Engine<D>::speak(Writer& w, Time now) {
+void Engine<D>::speak(Writer& w, Time now) {
   const auto send = [&](Kind kind, Bytes bytes) {
-    return link_.try_send(w.peer, link::Lane::low, link::Order::ordered, message_type(kind), bytes,
-                          {}, link::Urgency::now, now);
+    const auto status = link_.try_send(w.peer, link::Lane::low, link::Order::ordered,
+                                       message_type(kind), bytes, {}, link::Urgency::now, now);
+    if (status == link::SendStatus::peer_down) drop_writer(w, Status::peer_down);
+    return status == link::SendStatus::sent;
   };
   const bool closing = w.state == Writer::State::closing;
-  if (closing && w.sending) return false;
+  if (closing && w.sending) return;
   if (closing || (w.recalled && w.keep_until <= now)) {
-    const auto status = send(Kind::give_back, bytes_of(GiveBack{w.key.value, w.credit}));
-    if (status == link::SendStatus::try_again) return false;
+    if (!send(Kind::give_back,
+              bytes_of(GiveBack{w.key.value, w.credit, closing ? id_of(w).value : 0})))
+      return;
     w.credit = 0;
-    w.recalled = false;
-    w.asked = false;
+    w.recalled = w.asked = false;
+    if (closing) w.state = Writer::State::closed;
   }
-  const bool wants = !closing && w.need > w.credit && !w.asked;
-  if (wants) {
-    const Want want{w.key.value, id_of(w).value, w.need - w.credit};
-    const auto status = send(Kind::want, bytes_of(want));
-    if (status == link::SendStatus::try_again) return false;
-    if (status == link::SendStatus::peer_down) {
-      drop_writer(w, Status::peer_down);
-      return true;
-    }
+  if (w.state == Writer::State::open && w.need > w.credit && !w.asked) {
+    if (!send(Kind::want, bytes_of(Want{w.key.value, id_of(w).value, w.need - w.credit}))) return;
     w.asked = true;
   }
-  if (w.recalled) return false;
+  if (w.recalled) return;
+  if (w.state == Writer::State::closed && w.told_last) w.state = Writer::State::free;
   w.talking = false;
   --talking_;
-  if (closing) w.state = Writer::State::free;
-  return true;
 }
 
 // Its FIFO or its peer is gone: the user hears why from the next append.
 template <link::PacketDevice D>
 void Engine<D>::drop_writer(Writer& w, Status why) {
   w.why = why;
-  w.state = w.state == Writer::State::closing ? Writer::State::free : Writer::State::gone;
+  w.state = w.state == Writer::State::open ? Writer::State::gone : Writer::State::free;
   w.credit = w.need = 0;
   w.recalled = w.sending = false;
   if (std::exchange(w.talking, false)) --talking_;
@@ -144,10 +158,8 @@ void Engine<D>::on_grant(const link::Incoming& m) {
   Bytes rest = m.bytes;
   Grant grant;
   if (!take(rest, grant) || !rest.empty()) return counters_.add(Counter::drop_length);
-  Writer* w = find_writer({grant.writer});
-  if (w == nullptr || w->peer != m.from || w->state != Writer::State::open ||
-      grant.blocks > grant.capacity)
-    return counters_.add(Counter::drop_credit);
+  Writer* w = find_waiting({grant.writer}, m.from);
+  if (w == nullptr || grant.blocks > grant.capacity) return counters_.add(Counter::drop_credit);
   w->capacity = grant.capacity;
   w->credit = std::min(w->credit + grant.blocks, grant.capacity);
   if (w->asked) {
@@ -164,10 +176,10 @@ void Engine<D>::on_recall(const link::Incoming& m) {
   Bytes rest = m.bytes;
   StreamHead head;
   if (!take(rest, head) || !rest.empty()) return counters_.add(Counter::drop_length);
-  Writer* w = find_writer({head.id});
-  if (w == nullptr || w->peer != m.from || w->state != Writer::State::open)
-    return counters_.add(Counter::drop_credit);
+  Writer* w = find_waiting({head.id}, m.from);
+  if (w == nullptr) return counters_.add(Counter::drop_credit);
   w->recalled = true;
+  w->told_last = w->state == Writer::State::closed;
   talk(*w);
 }
 
@@ -177,8 +189,8 @@ void Engine<D>::on_gone(const link::Incoming& m) {
   Answer gone;
   if (!take(rest, gone) || !rest.empty()) return counters_.add(Counter::drop_length);
   if (gone.status == 0 || gone.status >= kStatuses) return counters_.add(Counter::drop_field);
-  Writer* w = find_writer({gone.id});
-  if (w == nullptr || w->peer != m.from) return counters_.add(Counter::drop_credit);
+  Writer* w = find_waiting({gone.id}, m.from);
+  if (w == nullptr) return counters_.add(Counter::drop_credit);
   drop_writer(*w, static_cast<Status>(gone.status));
 }
 
@@ -196,22 +208,30 @@ link::Verdict Engine<D>::on_want(const link::Incoming& m) {
     if (fifo->want(m.from, want.writer, want.blocks)) return link::Verdict::taken;
     return bad(Counter::drop_credit);
   }
+  return say_gone(m, want.writer, status);
+}
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::say_gone(const link::Incoming& m, std::uint32_t writer, Status why) {
   if (!may_answer(m.from)) return link::Verdict::busy;
-  count_refusal(status);
-  const Answer gone{want.writer, static_cast<std::uint32_t>(status)};
+  count_refusal(why);
+  const Answer gone{writer, static_cast<std::uint32_t>(why)};
   link_.try_send(m.from, link::Lane::high, link::Order::ordered, message_type(Kind::gone),
                  bytes_of(gone), {}, link::Urgency::batch, m.now);
   return link::Verdict::taken;
 }
 
 template <link::PacketDevice D>
-void Engine<D>::on_give_back(const link::Incoming& m) {
+link::Verdict Engine<D>::on_give_back(const link::Incoming& m) {
   Bytes rest = m.bytes;
   GiveBack back;
-  if (!take(rest, back) || !rest.empty()) return counters_.add(Counter::drop_length);
+  if (!take(rest, back) || !rest.empty()) return bad(Counter::drop_length);
   Fifo* fifo = nullptr;
-  if (keys_.fifo({back.key}, fifo) != Status::ok || !fifo->give_back(m.from, back.blocks))
-    counters_.add(Counter::drop_credit);
+  const Status status = keys_.fifo({back.key}, fifo);
+  if (status != Status::ok)
+    return back.closing != 0 ? say_gone(m, back.closing, status) : link::Verdict::taken;
+  if (!fifo->give_back(m.from, back.blocks, back.closing != 0)) return bad(Counter::drop_credit);
+  return link::Verdict::taken;
 }
 
 template <link::PacketDevice D>

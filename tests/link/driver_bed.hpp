@@ -1,0 +1,84 @@
+// Nodes with a driver each on the simulated network, for the tests of the drivers. Node is the
+// room's own: constructible from (port, link config, driver config), with `port`, `link` and
+// poll(now).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "drivers/link/link.hpp"
+#include "drivers/link/sim_net.hpp"
+
+namespace viaduct::link::test {
+
+template <class DriverConfig>
+struct BedConfigOf {
+  std::size_t nodes = 2;
+  SimConfig net{};
+  SimPortConfig port{};
+  LinkConfig link{};
+  DriverConfig driver{};
+};
+
+template <class Node, class DriverConfig>
+class BedOf {
+ public:
+  explicit BedOf(const BedConfigOf<DriverConfig>& config = {}) : net(config.net), config_(config) {
+    for (std::size_t i = 0; i < config.nodes; ++i)
+      nodes_.push_back(make(net.add_port(config.port)));
+  }
+  ~BedOf() { net.hook = nullptr; }
+  Node& operator[](std::size_t i) { return *nodes_[i]; }
+  std::size_t size() const { return nodes_.size(); }
+  PeerId peer(std::size_t at, std::size_t of) {
+    return nodes_[at]->link.peer(nodes_[of]->port.address());
+  }
+  Time now() const { return net.now(); }
+
+  // Polls everybody and lets time pass until `done` says so; false when `limit` came first.
+  bool run(const std::function<bool()>& done, Duration limit = std::chrono::seconds{2}) {
+    const Time end = net.now() + limit;
+    while (!done()) {
+      if (net.now() >= end) return false;
+      poll();
+      net.step(net.now() + std::chrono::microseconds{5});
+    }
+    return true;
+  }
+  void run_for(Duration time) {
+    run([] { return false; }, time);
+  }
+  void poll() {
+    for (auto& node : nodes_) node->poll(net.now());
+  }
+  // The node is gone without a word: nothing of it reaches anybody any more.
+  void vanish(std::size_t i) {
+    for (auto& other : nodes_)
+      if (other != nodes_[i]) net.partition(nodes_[i]->port, other->port);
+  }
+  // It dies without a word and starts anew at the same port.
+  void restart(std::size_t i) {
+    SimPort& port = nodes_[i]->port;
+    vanish(i);
+    nodes_[i].reset();
+    for (auto& other : nodes_)
+      if (other) net.heal(port, other->port);
+    nodes_[i] = make(port);
+  }
+
+  SimNet net;
+
+ private:
+  std::unique_ptr<Node> make(SimPort& port) {
+    LinkConfig link = config_.link;
+    link.seed = 1000 * (config_.net.faults.seed + 1) + lives_++;
+    return std::make_unique<Node>(port, link, config_.driver);
+  }
+
+  const BedConfigOf<DriverConfig> config_;
+  std::uint64_t lives_ = 0;
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+}  // namespace viaduct::link::test
