@@ -243,6 +243,35 @@ TEST(Fifo, OpeningTwiceGivesTheSameEndAndEndsRunOut) {
   EXPECT_EQ(bed[0].engine.append({}, {}, {}, {}, bed.now()).status, Status::no_key);
 }
 
+TEST(Fifo, AClosedEndCanBeOpenedAgainAtAnyMoment) {
+  BedConfig config;
+  config.driver.engine.max_writers = 1;
+  Bed bed(config);
+  Fifo* fifo = bed[1].engine.create_fifo(4096);
+  for (int pause = 0; pause < 60; ++pause) {
+    const WriterId writer = bed.writer(0, 1, *fifo);
+    ASSERT_TRUE(writer) << pause;
+    ASSERT_TRUE(bed.run([&] {
+      return bed[0].engine.append(writer, {}, bytes_of_text("x"), kSilent, bed.now()).status ==
+             Status::ok;
+    }));
+    bed[0].engine.close_writer(writer);
+    for (int i = 0; i < pause / 4; ++i) bed.run_for(std::chrono::microseconds{1});
+    while (fifo->front()) fifo->pop();
+  }
+  bed.run_for(milliseconds{1});
+  while (fifo->front()) fifo->pop();
+  EXPECT_EQ(bed[1].count(Counter::entries_received), 60u);
+  EXPECT_EQ(fifo->free_blocks(), 64u);
+  // Also one whose FIFO goes away while it is being closed.
+  const WriterId writer = bed.writer(0, 1, *fifo);
+  bed[0].engine.close_writer(writer);
+  bed[1].engine.withdraw(fifo->key());
+  bed.run_for(milliseconds{1});
+  Fifo* next = bed[1].engine.create_fifo(4096);
+  EXPECT_TRUE(bed.writer(0, 1, *next));
+}
+
 TEST(Fifo, AnEntryOnAWriteNeedsCreditToo) {
   Bed bed;
   Fifo* fifo = bed[1].engine.create_fifo(4096);

@@ -409,6 +409,39 @@ TEST_F(RequestTest, RequestsToAnEarlierLifeNeverActOnTheNext) {
   EXPECT_EQ(bed[1].word<std::uint64_t>(0), 1u);
 }
 
+TEST_F(RequestTest, AnEngineMayComeAfterTheConnection) {
+  link::SimNet net;
+  link::SimPort& here = net.add_port();
+  link::SimPort& there = net.add_port();
+  link::LinkConfig one, two;
+  one.seed = 1;
+  two.seed = 2;
+  link::Link<link::SimPort> mine(here, one), theirs(there, two);
+  const link::PeerId to = mine.peer(there.address());
+  mine.connect(to, net.now());
+  const auto poll = [&](auto& a, auto& b) {
+    a.poll(net.now());
+    b.poll(net.now());
+    net.step(net.now() + std::chrono::microseconds{5});
+  };
+  while (!mine.connected(to)) poll(mine, theirs);
+  Engine<link::SimPort> client(mine, {}), server(theirs, {});
+  std::vector<std::byte> memory(20'000), data(20'000, std::byte{3}), back(20'000);
+  const Key key = server.export_segment(memory, Rights::all);
+  Fifo* fifo = server.create_fifo(1 << 15);
+  const WriterId writer = client.open_writer(to, fifo->key(), net.now());
+  EXPECT_EQ(client.write({to, key, 0}, data, {}, net.now()).status, Status::ok);
+  for (int i = 0; i < 2000; ++i) poll(client, server);
+  EXPECT_EQ(memory, data);
+  EXPECT_EQ(client.read({to, key, 0}, back, {}, net.now()).status, Status::ok);
+  EXPECT_EQ(client.append(writer, {}, std::span(data).first(10'000), {}, net.now()).status,
+            Status::ok);
+  for (int i = 0; i < 2000; ++i) poll(client, server);
+  EXPECT_EQ(back, data);
+  ASSERT_TRUE(fifo->front());
+  EXPECT_EQ(fifo->front()->bytes.size(), 10'000u);
+}
+
 TEST_F(RequestTest, ImpossibleConfigurationsAreRefusedWithOneSentence) {
   for (const EngineConfig& config :
        {EngineConfig{.max_keys = 0}, EngineConfig{.max_keys = 65536},

@@ -16,6 +16,7 @@
 #include "drivers/link/link.hpp"
 #include "drivers/link/pcap_writer.hpp"
 #include "drivers/link/sim_net.hpp"
+#include "drivers/mbcf/engine.hpp"
 #include "drivers/startx_emul/wire.hpp"
 
 namespace {
@@ -24,6 +25,7 @@ using namespace viaduct;
 using link::Lane;
 using link::Order;
 using link::Protocol;
+using link::Time;
 using startx::Kind;
 
 using Bytes = std::span<const std::byte>;
@@ -99,7 +101,25 @@ const std::vector<const char*> kColumns{"viaduct.version",
                                         "startx.slot",
                                         "startx.key",
                                         "startx.length",
-                                        "startx.offset"};
+                                        "startx.offset",
+                                        "mbcf.kind",
+                                        "mbcf.key",
+                                        "mbcf.offset",
+                                        "mbcf.id",
+                                        "mbcf.length",
+                                        "mbcf.has_then",
+                                        "mbcf.flag",
+                                        "mbcf.then",
+                                        "mbcf.width",
+                                        "mbcf.entry",
+                                        "mbcf.operand",
+                                        "mbcf.compare",
+                                        "mbcf.op",
+                                        "mbcf.status",
+                                        "mbcf.value",
+                                        "mbcf.writer",
+                                        "mbcf.blocks",
+                                        "mbcf.capacity"};
 
 void describe_startx(Line& line, std::uint8_t kind, Bytes body) {
   line.dec("startx.kind", kind);
@@ -139,6 +159,77 @@ void describe_startx(Line& line, std::uint8_t kind, Bytes body) {
   }
 }
 
+void describe_target(Line& line, Bytes& body) {
+  const auto m = read<mbcf::TargetHead>(body);
+  line.hex64("mbcf.key", m.key);
+  line.dec("mbcf.offset", m.offset);
+  line.hex("mbcf.id", m.id);
+}
+void describe_long(Line& line, Bytes& body) {
+  const auto m = read<mbcf::LongHead>(body);
+  line.dec("mbcf.length", m.length);
+  line.dec("mbcf.has_then", m.then);
+}
+void describe_then(Line& line, Bytes& body) {
+  const auto m = read<mbcf::ThenHead>(body);
+  line.hex64("mbcf.key", m.key);
+  line.dec("mbcf.offset", m.offset);
+  line.dec("mbcf.flag", m.value);
+  line.dec("mbcf.then", m.kind);
+  line.dec("mbcf.width", m.width);
+  line.dec("mbcf.entry", m.length);
+}
+void describe_atomic(Line& line, Bytes& body) {
+  const auto m = read<mbcf::AtomicHead>(body);
+  line.dec("mbcf.operand", m.operand);
+  line.dec("mbcf.compare", m.compare);
+  line.dec("mbcf.op", m.op);
+  line.dec("mbcf.width", m.width);
+}
+
+void describe_credit(Line& line, mbcf::Kind kind, Bytes& body) {
+  if (kind == mbcf::Kind::want) {
+    const auto m = read<mbcf::Want>(body);
+    line.hex64("mbcf.key", m.key);
+    line.hex("mbcf.writer", m.writer);
+    line.dec("mbcf.blocks", m.blocks);
+  } else if (kind == mbcf::Kind::give_back) {
+    const auto m = read<mbcf::GiveBack>(body);
+    line.hex64("mbcf.key", m.key);
+    line.dec("mbcf.blocks", m.blocks);
+    line.hex("mbcf.writer", m.closing);
+  } else if (kind == mbcf::Kind::grant) {
+    const auto m = read<mbcf::Grant>(body);
+    line.hex("mbcf.writer", m.writer);
+    line.dec("mbcf.blocks", m.blocks);
+    line.dec("mbcf.capacity", m.capacity);
+  } else {
+    line.hex("mbcf.writer", read<std::uint32_t>(body));
+  }
+}
+
+void describe_mbcf(Line& line, std::uint8_t number, Bytes body) {
+  using mbcf::Kind;
+  const Kind kind{number};
+  line.dec("mbcf.kind", number);
+  if (kind >= Kind::want) {
+    describe_credit(line, kind, body);
+    if (kind == Kind::gone) line.dec("mbcf.status", read<std::uint32_t>(body));
+    return;
+  }
+  const bool target = kind <= Kind::long_write || kind == Kind::append || kind == Kind::read ||
+                      kind == Kind::atomic || kind == Kind::signal;
+  if (target)
+    describe_target(line, body);
+  else
+    line.hex("mbcf.id", read<std::uint32_t>(body));
+  if (kind == Kind::long_write || kind == Kind::read) describe_long(line, body);
+  if (kind == Kind::write_then || kind == Kind::long_then) describe_then(line, body);
+  if (kind == Kind::atomic) describe_atomic(line, body);
+  if (kind == Kind::answer) line.dec("mbcf.status", read<std::uint32_t>(body));
+  if (kind == Kind::value) line.dec("mbcf.value", read<std::uint64_t>(body));
+}
+
 void describe_messages(Line& line, Bytes payload) {
   while (!payload.empty()) {
     const auto m = read<link::MessageHeader>(payload);
@@ -147,6 +238,8 @@ void describe_messages(Line& line, Bytes payload) {
     line.dec("viaduct.message.kind", m.kind);
     if (m.protocol == static_cast<std::uint8_t>(Protocol::startx))
       describe_startx(line, m.kind, payload.first(m.length));
+    if (m.protocol == static_cast<std::uint8_t>(Protocol::mbcf))
+      describe_mbcf(line, m.kind, payload.first(m.length));
     payload = payload.subspan(m.length);
   }
 }
@@ -274,6 +367,7 @@ class Talk {
     right_->attach(Protocol::test, &sink_);
     peer_ = left_->peer(b_.address());
     talk();
+    requests();
     unexpected();
     left_.reset();
     right_.reset();
@@ -338,6 +432,48 @@ class Talk {
          startx::RightMessage{3, 5, 0xabcdef01}, {}, now);
     send(Lane::low, Order::ordered, {Protocol::test, 9}, tag, some(1), now);
     poll(std::chrono::milliseconds{20});
+  }
+
+  // Each kind of MBCF message.
+  void requests() {
+    using namespace mbcf;
+    Engine<link::SimPort> here(*left_, {}), there(*right_, {});
+    const auto poll_both = [&] {
+      for (int i = 0; i < 4000; ++i) {
+        here.poll(net_.now());
+        there.poll(net_.now());
+        net_.step(net_.now() + std::chrono::microseconds{5});
+      }
+    };
+    std::vector<std::byte> memory(8192), local(8192, std::byte{0x5a});
+    const Bytes data = local;
+    const Remote at{peer_, there.export_segment(memory, Rights::all), 64};
+    const Key signal = there.create_signal([](std::uint64_t) {});
+    Fifo* fifo = there.create_fifo(16384);
+    const WriterId writer = here.open_writer(peer_, fifo->key(), net_.now());
+    const Key gone{0x1234'5678'9abc'0005};
+    poll_both();
+    const Time now = net_.now();
+    here.write(at, data.first(8), {.silent = true}, now);
+    here.write(at, data.first(16), Then::append(writer, data.first(24)), {}, now);
+    here.write(at, data.first(5000), Then::set(at.key, 8, 77, Width::four), {}, now);
+    here.write({peer_, gone, 0}, data.first(8), {.silent = true}, now);
+    here.append(writer, data.first(16), data.first(600), {}, now);
+    here.read(at, std::span(local).first(100), {}, now);
+    here.read(at, local, {}, now);  // more than there is
+    here.read({peer_, at.key, 0}, local, {}, now);
+    here.compare_swap(at, Width::four, 1, 2, {}, now);
+    here.fetch_add(at, Width::eight, 1ull << 40, {}, now);
+    here.signal(peer_, signal, {}, now);
+    here.fence(peer_, {}, now);
+    poll_both();
+    here.append(writer, {}, data.first(2000), {}, net_.now());
+    here.append(writer, {}, data, {}, net_.now());  // wants more credit
+    const WriterId lost = here.open_writer(peer_, gone, net_.now());
+    poll_both();
+    here.close_writer(writer);
+    here.close_writer(lost);
+    poll_both();
   }
 
   // Frames that a link drops but a reader of the wire wants explained.

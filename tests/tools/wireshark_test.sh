@@ -38,6 +38,10 @@ frames_with() { shark -Y "$1" | wc -l; }
 explains() { (($(frames_with "$1") == $2)); }
 summary() { shark | grep -E -- "$1"; }
 
+every_kind() {
+  diff <(shark -T fields -e mbcf.kind | tr ',' '\n' | grep . | sort -nu) <(seq 0 18)
+}
+
 echo "TAP version 13"
 check "frames of two links" record
 check "every field as the link has it" fields_agree
@@ -47,6 +51,9 @@ check "an unknown version is marked" explains viaduct.bad_version 1
 check "the altered frame is marked" explains viaduct.bad_checksum 1
 check "summary of a message" summary 'Viaduct [0-9]+ data high seq=[0-9]+ .* startx rdma done$'
 check "summary of several messages" summary 'data low seq=[0-9]+ .* startx queue and [0-9] more$'
+check "summary of a request" summary 'Viaduct [0-9]+ data low seq=[0-9]+ .* mbcf write( |$)'
+check "no request is malformed" explains mbcf.bad_message 0
+check "every kind of MBCF message was seen" every_kind
 check "summary of an acknowledgement" summary ' ack .*bulk<[0-9]+'
 check "summary of a handshake" summary ' hello mtu=1500$'
 echo "1..$count"

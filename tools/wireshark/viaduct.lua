@@ -1,9 +1,9 @@
--- Wireshark dissector for Viaduct's frames (docs/wire.md): the link and StarT-X above it.
+-- Wireshark dissector for Viaduct's frames (docs/wire.md): the link, StarT-X and MBCF above it.
 --
 --   tshark -X lua_script:tools/wireshark/viaduct.lua -r FILE.pcap
 --   Wireshark: copy this file to ~/.local/lib/wireshark/plugins
 --
--- Filters: viaduct.type, viaduct.lane, viaduct.sequence, viaduct.checksum.bad, startx.tag ...
+-- Filters: viaduct.type, viaduct.lane, viaduct.sequence, viaduct.checksum.bad, startx.tag, mbcf.key ...
 
 local bit = bit or bit32
 local band, rshift, bxor = bit.band, bit.rshift, bit.bxor
@@ -91,6 +91,44 @@ local bad_message = ProtoExpert.new("startx.bad_message", "Malformed message",
                                     expert.group.MALFORMED, expert.severity.ERROR)
 startx.experts = { bad_message }
 
+local MBCF_KINDS = { [0] = "write", [1] = "write+then", [2] = "long write", [3] = "long more",
+                     [4] = "long then", [5] = "append", [6] = "append more", [7] = "read",
+                     [8] = "atomic", [9] = "signal", [10] = "fence", [11] = "answer",
+                     [12] = "value", [13] = "data", [14] = "want", [15] = "give back",
+                     [16] = "grant", [17] = "recall", [18] = "gone" }
+local MBCF_STATUS = { [0] = "done", [2] = "peer ended", [3] = "no such key", [4] = "withdrawn",
+                      [5] = "no right", [6] = "out of range", [7] = "misaligned",
+                      [8] = "the key names something else", [9] = "no credit", [10] = "too long" }
+local mbcf = Proto("mbcf", "MBCF")
+local m = {
+  kind = ProtoField.uint8("mbcf.kind", "Kind", base.DEC, MBCF_KINDS),
+  key = ProtoField.uint64("mbcf.key", "Key", base.HEX),
+  offset = ProtoField.uint64("mbcf.offset", "Offset"),
+  id = ProtoField.uint32("mbcf.id", "Request", base.HEX),
+  length = ProtoField.uint64("mbcf.length", "Length"),
+  has_then = ProtoField.uint32("mbcf.has_then", "A second part follows"),
+  then_kind = ProtoField.uint8("mbcf.then", "Second part", base.DEC,
+                               { [1] = "entry", [2] = "signal", [3] = "flag" }),
+  flag = ProtoField.uint64("mbcf.flag", "Value of the flag"),
+  width = ProtoField.uint8("mbcf.width", "Width"),
+  entry = ProtoField.uint16("mbcf.entry", "Bytes of the entry"),
+  operand = ProtoField.uint64("mbcf.operand", "Operand"),
+  compare = ProtoField.uint64("mbcf.compare", "Expected"),
+  op = ProtoField.uint8("mbcf.op", "Operation", base.DEC,
+                        { [0] = "swap", [1] = "fetch-and-add", [2] = "compare-and-swap" }),
+  reserved = ProtoField.uint16("mbcf.reserved", "Reserved"),
+  status = ProtoField.uint32("mbcf.status", "Status", base.DEC, MBCF_STATUS),
+  value = ProtoField.uint64("mbcf.value", "Former value"),
+  writer = ProtoField.uint32("mbcf.writer", "Writer", base.HEX),
+  blocks = ProtoField.uint32("mbcf.blocks", "Blocks"),
+  capacity = ProtoField.uint32("mbcf.capacity", "Blocks of the FIFO"),
+  data = ProtoField.bytes("mbcf.data", "Data"),
+}
+mbcf.fields = m
+local bad_request = ProtoExpert.new("mbcf.bad_message", "Malformed message",
+                                    expert.group.MALFORMED, expert.severity.ERROR)
+mbcf.experts = { bad_request }
+
 -- Of the Ethernet header, which the checksum covers and which our tvb begins behind.
 local eth_dst, eth_src = Field.new("eth.dst"), Field.new("eth.src")
 
@@ -140,14 +178,55 @@ local function add_checksum(tvb, tree, length)
   if bad then item:add_proto_expert_info(bad_checksum) end
 end
 
+-- What the messages of a kind begin with: rows of fields and their sizes.
+local function row(...)
+  local all = {}
+  for _, part in ipairs({...}) do
+    for _, field in ipairs(part) do all[#all + 1] = field end
+  end
+  return all
+end
+local right = { { s.transfer, 4 }, { s.slot, 4 }, { s.key, 4 } }
 local startx_shapes = {
-  [2] = { { s.transfer, 4 }, { s.tag, 4 }, { s.length, 8 } },
-  [3] = { { s.transfer, 4 }, { s.slot, 4 }, { s.key, 4 } },
-  [4] = { { s.transfer, 4 } },
-  [5] = { { s.transfer, 4 }, { s.slot, 4 }, { s.key, 4 }, { s.offset, 8 } },
+  [2] = { { s.transfer, 4 }, { s.tag, 4 }, { s.length, 8 } }, [3] = right,
+  [4] = { { s.transfer, 4 } }, [5] = row(right, { { s.offset, 8 } }),
+  [6] = row(right, { { s.offset, 8 } }), [7] = right,
 }
-startx_shapes[6] = startx_shapes[5]
-startx_shapes[7] = startx_shapes[3]
+local startx_data = { [5] = true, [6] = true }
+
+local target = { { m.key, 8 }, { m.offset, 8 }, { m.id, 4 } }
+local long = { { m.length, 8 }, { m.has_then, 4 } }
+local second = { { m.key, 8 }, { m.offset, 8 }, { m.flag, 8 }, { m.then_kind, 1 }, { m.width, 1 },
+                 { m.entry, 2 } }
+local atomic = { { m.operand, 8 }, { m.compare, 8 }, { m.op, 1 }, { m.width, 1 },
+                 { m.reserved, 2 } }
+local id, writer, blocks = { { m.id, 4 } }, { { m.writer, 4 } }, { { m.blocks, 4 } }
+local status, key = { { m.status, 4 } }, { { m.key, 8 } }
+local mbcf_shapes = {
+  [0] = target, [1] = row(target, second), [2] = row(target, long), [3] = id,
+  [4] = row(id, second), [5] = target, [6] = id, [7] = row(target, long),
+  [8] = row(target, atomic), [9] = target, [10] = id, [11] = row(id, status),
+  [12] = row(id, { { m.value, 8 } }), [13] = id, [14] = row(key, writer, blocks),
+  [15] = row(key, blocks, writer), [16] = row(writer, blocks, { { m.capacity, 4 } }),
+  [17] = writer, [18] = row(writer, status),
+}
+local mbcf_data = { [0] = true, [1] = true, [2] = true, [3] = true, [4] = true, [5] = true,
+                    [6] = true, [13] = true }
+
+-- Adds the fields of a shape and the bytes behind them. False: too short, or too long.
+local function add_shape(range, shape, data, sub)
+  local at = 0
+  for _, field in ipairs(shape) do
+    if at + field[2] > range:len() then return false end
+    sub:add_le(field[1], range(at, field[2]))
+    at = at + field[2]
+  end
+  if range:len() > at then
+    if not data then return false end
+    sub:add(data, range(at))
+  end
+  return true
+end
 
 local function add_words(range, sub)
   if range:len() < 12 or range:len() > 92 or range:len() % 4 ~= 0 then
@@ -168,21 +247,23 @@ local function add_startx(range, kind, kind_range, tree)
   elseif not name then
     sub:add_proto_expert_info(bad_message)
   else
-    local at = 0
-    for _, field in ipairs(startx_shapes[kind]) do
-      if at + field[2] > range:len() then
-        sub:add_proto_expert_info(bad_message)
-        return "startx malformed"
-      end
-      sub:add_le(field[1], range(at, field[2]))
-      at = at + field[2]
-    end
-    if range:len() > at then
-      sub:add(s.data, range(at))
-      if kind ~= 5 and kind ~= 6 then sub:add_proto_expert_info(bad_message) end
+    if not add_shape(range, startx_shapes[kind], startx_data[kind] and s.data, sub) then
+      sub:add_proto_expert_info(bad_message)
+      return "startx malformed"
     end
   end
   return "startx " .. (name or "?")
+end
+
+local function add_mbcf(range, kind, kind_range, tree)
+  local name = MBCF_KINDS[kind]
+  local sub = tree:add(mbcf, range, "MBCF " .. (name or "unknown kind"))
+  sub:add(m.kind, kind_range)
+  if name and add_shape(range, mbcf_shapes[kind], mbcf_data[kind] and m.data, sub) then
+    return "mbcf " .. name
+  end
+  sub:add_proto_expert_info(bad_request)
+  return "mbcf malformed"
 end
 
 local function add_messages(tvb, tree, finish)
@@ -203,6 +284,8 @@ local function add_messages(tvb, tree, finish)
       local range = tvb(at + MESSAGE_HEADER, length)
       if protocol == 1 then
         what = add_startx(range, kind, tvb(at + 3, 1), sub)
+      elseif protocol == 2 then
+        what = add_mbcf(range, kind, tvb(at + 3, 1), sub)
       else
         sub:add(l.message_bytes, range)
       end

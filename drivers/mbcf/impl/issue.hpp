@@ -286,7 +286,8 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
 // ---- the book-keeping of requests
 // ----------------------------------------------------------------
 
-// Made when the peer connects or is first asked something long; nullptr when it has ended.
+// Made when the peer connects, or at the first long request if it was connected before this engine
+// was there; nullptr when it has ended.
 template <link::PacketDevice D>
 auto Engine<D>::peer_of(link::PeerId id) -> Peer* {
   if (Peer* peer = find_peer(id)) return peer;

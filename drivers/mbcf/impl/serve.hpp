@@ -218,7 +218,7 @@ link::Verdict Engine<D>::serve_long_write(const link::Incoming& m) {
   Bytes data = m.bytes;
   TargetHead head;
   LongHead size;
-  Peer* peer = find_peer(m.from);
+  Peer* peer = peer_of(m.from);
   if (!take(data, head) || !take(data, size) || data.size() > size.length)
     return bad(Counter::drop_length);
   if (size.then > 1 || head.id >= kSilent) return bad(Counter::drop_field);
@@ -301,7 +301,7 @@ link::Verdict Engine<D>::serve_append(const link::Incoming& m) {
   if (data.size() > length) return bad(Counter::drop_length);
   const bool whole = data.size() == length;
   if (!whole && head.id >= kSilent) return bad(Counter::drop_field);
-  Peer* peer = find_peer(m.from);
+  Peer* peer = peer_of(m.from);
   if (peer == nullptr) return bad(Counter::drop_stream);
   Fifo* fifo = nullptr;
   Status status = keys_.fifo({head.key}, fifo);
@@ -369,7 +369,7 @@ link::Verdict Engine<D>::serve_read(const link::Incoming& m) {
     return link::Verdict::taken;
   }
   if (size.length + sizeof(StreamHead) > link_.max_message(m.from)) {
-    Peer* peer = find_peer(m.from);
+    Peer* peer = peer_of(m.from);
     if (peer == nullptr) return bad(Counter::drop_stream);
     if (peer->serving_count == kMostReading) return link::Verdict::busy;
     peer->serving[peer->serving_count++] = {head.id, head.key, head.offset, size.length};

@@ -33,7 +33,7 @@ auto Engine<D>::find_waiting(WriterId id, link::PeerId owner) -> Writer* {
 template <link::PacketDevice D>
 WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   std::size_t index = writers_.size();
-  std::uint32_t credit = 0;
+  std::uint32_t credit = 0, capacity = 0;
   for (std::size_t i = 0; i < writers_.size(); ++i) {
     Writer& w = writers_[i];
     if (w.peer == peer && w.key == fifo && w.state != Writer::State::free &&
@@ -42,6 +42,7 @@ WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
       if (w.sending) return {};  // until its last entry has been sent
       index = i;                 // on its way out: it stays
       credit = w.credit;
+      capacity = w.capacity;
       break;
     }
     if (w.state == Writer::State::free) index = std::min(index, i);
@@ -55,6 +56,7 @@ WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   if (w.talking) --talking_;
   w = {};
   w.credit = credit;
+  w.capacity = capacity;
   w.state = Writer::State::open;
   w.generation = generation;
   w.peer = peer;
