@@ -160,20 +160,22 @@ class Engine final : private link::MessageSink {
   struct Writer {
     // closing: to be told; closed: the owner knows, and has the last word
     enum class State : std::uint8_t { free, open, closing, closed, gone } state = State::free;
-    std::uint16_t generation = 0;
+    std::uint16_t generation = 0;  // of the user's name for it
+    std::uint32_t name = 0;        // what the owner calls it, until the owner has had the last word
     link::PeerId peer;
     Key key;
-    Status why = Status::ok;     // gone
-    bool talking = false;        // has to ask or to give back
-    bool recalled = false;       // the owner wants unspent credit back
-    bool told_last = false;      // closed: that was the owner's last word
-    bool asked = false;          // for `need`, and not answered
-    bool blocked = false;        // the user was told no_room for want of credit
-    std::uint32_t credit = 0;    // blocks
-    std::uint32_t need = 0;      // blocks, of the entry that blocked
-    std::uint32_t capacity = 0;  // blocks; 0: not known
-    bool sending = false;        // a long entry: those behind it wait
-    Time keep_until{};           // recalled credit that the user has waited for
+    Status why = Status::ok;      // gone
+    bool talking = false;         // has to ask or to give back
+    bool recalled = false;        // the owner wants unspent credit back
+    std::uint32_t farewells = 0;  // that the owner owes us
+    bool asked = false;           // for `need`, and not answered
+    bool blocked = false;         // the user was told no_room for want of credit
+    std::uint32_t credit = 0;     // blocks
+    std::uint32_t need = 0;       // blocks, of the entry that blocked
+    std::uint32_t capacity = 0;   // blocks; 0: not known
+    bool sending = false;         // a long entry: those behind it wait
+    std::uint32_t carried = 0;    // entries that wait for the data of their long writes
+    Time keep_until{};            // recalled credit that the user has waited for
   };
 
   // impl/issue.hpp: requests of ours
@@ -198,14 +200,15 @@ class Engine final : private link::MessageSink {
   void complete(Slot slot, Status status);
 
   // impl/writers.hpp: our ends of other tasks' FIFOs, and their ends of ours
-  Writer* find_writer(WriterId id);                       // as the user may name it
-  Writer* find_waiting(WriterId id, link::PeerId owner);  // as its FIFO's owner may
+  Writer* find_writer(WriterId id);                              // as the user may name it
+  Writer* find_waiting(std::uint32_t name, link::PeerId owner);  // as its FIFO's owner may
   WriterId id_of(const Writer& w) const {
     return {static_cast<std::uint32_t>(w.generation) << 16 |
             static_cast<std::uint32_t>(&w - writers_.data() + 1)};
   }
   Status afford(Writer& writer, std::uint64_t blocks, Time now);
-  void spend(Writer& writer, std::uint64_t blocks, Time now);
+  void spend(Writer& writer, std::uint64_t blocks);
+  void refund(const Request& request);
   void talk(Writer& writer);
   void speak(Writer& writer, Time now);
   void drop_writer(Writer& writer, Status why);
@@ -240,6 +243,7 @@ class Engine final : private link::MessageSink {
   void end_long_write(Peer& peer, Status status, Time now);
   struct Second;  // a checked second part
   Status prepare(link::PeerId from, const ThenHead& head, Second& second);
+  void forgo(link::PeerId from, const ThenHead& head);
   void carry_out(const Second& second, Bytes entry);
   void raise(Signal& signal);
   void tell_signals();
@@ -277,6 +281,7 @@ class Engine final : private link::MessageSink {
   std::size_t next_active_ = 0;
   const std::size_t max_writers_;
   std::vector<Writer> writers_;
+  std::uint32_t names_ = 0;
   std::size_t talking_ = 0;  // writers that have to ask or to give back
 
   std::vector<Fifo*> fifos_;

@@ -62,6 +62,11 @@ Status Fifo::begin(PeerId from, std::uint64_t length, std::uint32_t& at) {
   return Status::ok;
 }
 
+void Fifo::forgo(PeerId from, std::uint64_t length) {
+  Writer* w = find(from);
+  if (w && blocks_of(length) <= w->lent) unlend(*w, static_cast<std::uint32_t>(blocks_of(length)));
+}
+
 void Fifo::finish(std::uint32_t at) {
   blocks_[at].state = State::ready;
   (last_ready_ == kNone ? ready_ : blocks_[last_ready_].next_ready) = at;
@@ -118,8 +123,7 @@ bool Fifo::give_back(PeerId from, std::uint32_t blocks, bool closing) {
     --active_;
     stop_wanting(slot);
     stop_renewing(slot);
-    leaving_.push_back(writers_.data(), slot);
-    w->leaving = true;
+    if (w->farewells++ == 0) leaving_.push_back(writers_.data(), slot);
   }
   return true;
 }
@@ -130,7 +134,7 @@ void Fifo::forget(PeerId peer) {
   const auto slot = static_cast<Slot>(w - writers_.data());
   stop_wanting(slot);
   stop_renewing(slot);
-  if (w->leaving) leaving_.remove(writers_.data(), slot);
+  if (w->farewells != 0) leaving_.remove(writers_.data(), slot);
   unlend(*w, w->lent);
   active_ -= !w->closed;
   *w = {};

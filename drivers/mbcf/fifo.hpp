@@ -56,6 +56,8 @@ class Fifo {
   // An entry of `length` bytes from `from` begins, at `at`; paid for with its credit.
   Status begin(link::PeerId from, std::uint64_t length, std::uint32_t& at);
   std::byte* bytes(std::uint32_t at) const { return memory_.data() + std::size_t{at} * kBlock; }
+  // An entry that was paid for will not come, as what it was to follow was refused.
+  void forgo(link::PeerId from, std::uint64_t length);
   // It is all there: the reader may have it...
   void finish(std::uint32_t at);
   // ... or never will be.
@@ -64,21 +66,21 @@ class Fifo {
   // A writer needs that many blocks more than it has; what it said before no longer counts. `name`
   // is its name for this FIFO. False: impossible.
   bool want(link::PeerId from, std::uint32_t name, std::uint32_t blocks);
-  // `closing`: it wants no more, and hears one last recall, behind all it was sent before.
+  // `closing`: it wants no more, and hears a farewell behind all it was sent before.
   bool give_back(link::PeerId from, std::uint32_t blocks, bool closing);
   // The writer has ended; what it was lent is free again.
   void forget(link::PeerId peer);
 
-  // What writers are to be told. Calls send_grant(peer, name, blocks) and send_recall(peer, name),
-  // which say whether the message could be sent.
+  // What writers are to be told. Calls send_grant(peer, name, blocks), send_recall(peer, name) and
+  // send_farewell(peer, name), which say whether the message could be sent.
   bool has_news() const { return !wanting_.empty() || !renewing_.empty() || !leaving_.empty(); }
-  template <class SendGrant, class SendRecall>
-  void tell(SendGrant send_grant, SendRecall send_recall) {
+  template <class SendGrant, class SendRecall, class SendFarewell>
+  void tell(SendGrant send_grant, SendRecall send_recall, SendFarewell send_farewell) {
     for (std::size_t left = leaving_.size(); left != 0; --left) {
       const link::Slot slot = leaving_.take_first(writers_.data());
       Writer& w = writers_[slot];
-      w.leaving = !send_recall(w.peer, w.name);
-      if (w.leaving) leaving_.push_back(writers_.data(), slot);
+      w.farewells -= send_farewell(w.peer, w.name);
+      if (w.farewells != 0) leaving_.push_back(writers_.data(), slot);
     }
     serve_wanting(send_grant);
     if (wanting_.empty())
@@ -109,7 +111,8 @@ class Fifo {
     std::uint32_t lent = 0;  // credit that it has or that is under way in either direction
     std::uint32_t need = 0;  // while wanting: more than it has
     bool wanting = false, renewing = false, recalled = false;
-    bool closed = false, leaving = false;
+    bool closed = false;
+    std::uint32_t farewells = 0;  // due: in leaving_
   };
 
   std::size_t slot_of(link::PeerId peer) const { return peer.value & 0xffff; }

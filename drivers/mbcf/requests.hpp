@@ -38,7 +38,8 @@ struct Request {
   std::uint64_t offset = 0;
   std::byte* local = nullptr;
   std::uint64_t length = 0, moved = 0;
-  bool carries = false;  // `then` and `entry` follow the data
+  bool carries = false;      // `then` and `entry` follow the data
+  std::uint32_t writer = 0;  // the name of the one that paid for the entry
   ThenHead then{};
   std::array<std::byte, kMostCarried> entry;
 

@@ -71,7 +71,8 @@ struct Options {
   link::Urgency urgency = link::Urgency::now;
   // No completion on success, only one on failure. For requests whose effect the user sees anyway.
   bool silent = false;
-  std::uint64_t context = 0;  // given back in the completion; a silent request's is not kept
+  std::uint64_t context =
+      0;  // given back in the completion; of silent short requests it is not kept
 };
 
 struct Completion {

@@ -36,7 +36,7 @@ enum class Kind : std::uint8_t {
   give_back = 15,   // low: GiveBack
   grant = 16,       // high: Grant
   recall = 17,      // high: StreamHead (the writer's name for the FIFO)
-  gone = 18,        // high: Answer (the writer's name for the FIFO, why)
+  gone = 18,        // high: Answer (the writer's name for the FIFO, why; done: a farewell)
 };
 inline constexpr std::uint8_t kKinds = 19;
 
@@ -103,8 +103,8 @@ static_assert(sizeof(Want) == 16);
 struct [[gnu::packed]] GiveBack {
   std::uint64_t key;
   std::uint32_t blocks;
-  std::uint32_t closing;  // the writer's name for the FIFO if it wants no more: recalled once more
-                          // behind everything it was sent. 0: it goes on
+  std::uint32_t closing;  // 0, or the writer's name for the FIFO if it wants no more: then it hears
+                          // a farewell behind everything that it was sent
 };
 static_assert(sizeof(GiveBack) == 16);
 

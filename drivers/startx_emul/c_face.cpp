@@ -1,18 +1,10 @@
 // rte_pmd_startx.h: each function checks what a C caller may get wrong and calls the C++ class.
 #include "drivers/startx_emul/c_face.hpp"
 
-#include <rte_errno.h>
-
-#include <cerrno>
-#include <cstring>
-#include <new>
-
-#include "drivers/link/knobs.hpp"
+#include "drivers/rawdev/c_face.hpp"
 
 namespace viaduct::startx {
 namespace {
-
-thread_local std::string last_error;
 
 // The packets of the C header are the driver's own entries.
 static_assert(sizeof(rte_pmd_startx_packet) == sizeof(Packet) &&
@@ -84,26 +76,8 @@ NiuConfig niu_config(const rte_pmd_startx_conf& conf) {
 
 std::unique_ptr<rte_pmd_startx> open_handle(const std::string& port,
                                             const rte_pmd_startx_conf& conf) {
-  const auto failed = [](int error, const char* text) {
-    last_error = text;
-    rte_errno = error;
-    return nullptr;
-  };
-  try {
-    link::PortConfig port_config;
-    port_config.devargs = port;
-    link::LinkConfig link_config = link::link_config_from_environment();
-    if (conf.job_key != 0) link_config.job_key = conf.job_key;
-    auto handle = std::make_unique<rte_pmd_startx>();
-    handle->node = Node::open(port_config, link_config, niu_config(conf));
-    return handle;
-  } catch (const link::SetupError& error) {
-    return failed(EIO, error.what());
-  } catch (const std::bad_alloc&) {
-    return failed(ENOMEM, "out of memory; lower queue_depth or max_posted");
-  } catch (const std::exception& error) {
-    return failed(EIO, error.what());
-  }
+  return rawdev::open_handle<rte_pmd_startx>(port, conf.job_key, niu_config(conf),
+                                             "out of memory; lower queue_depth or max_posted");
 }
 
 }  // namespace viaduct::startx
@@ -114,12 +88,7 @@ using namespace viaduct::startx;
 extern "C" {
 
 rte_pmd_startx* rte_pmd_startx_open(const char* port, const rte_pmd_startx_conf* conf) {
-  if (port == nullptr) {
-    last_error = "no port was named; pass a PCI address or a vdev";
-    rte_errno = EINVAL;
-    return nullptr;
-  }
-  return open_handle(port, conf != nullptr ? *conf : rte_pmd_startx_conf{}).release();
+  return rawdev::open_for_c<rte_pmd_startx>(port, conf, open_handle);
 }
 
 void rte_pmd_startx_close(rte_pmd_startx* startx) {
@@ -127,32 +96,19 @@ void rte_pmd_startx_close(rte_pmd_startx* startx) {
 }
 
 const char* rte_pmd_startx_error(void) {
-  return last_error.c_str();
+  return rawdev::last_error<rte_pmd_startx>.c_str();
 }
 
 int rte_pmd_startx_poll(rte_pmd_startx* startx) {
-  if (startx == nullptr) return -EINVAL;
-  startx->node->poll();
-  return 0;
+  return rawdev::poll(startx);
 }
 
 int rte_pmd_startx_address(const rte_pmd_startx* startx, std::uint8_t mac[6]) {
-  if (startx == nullptr || mac == nullptr) return -EINVAL;
-  std::memcpy(mac, startx->node->address().bytes.data(), 6);
-  return 0;
+  return rawdev::address(startx, mac);
 }
 
 int rte_pmd_startx_peer(rte_pmd_startx* startx, const std::uint8_t mac[6], std::uint32_t* peer) {
-  if (startx == nullptr || mac == nullptr || peer == nullptr) return -EINVAL;
-  link::Address address;
-  std::memcpy(address.bytes.data(), mac, 6);
-  if (address == startx->node->address() || (mac[0] & 1) != 0) return -EINVAL;
-  try {
-    *peer = startx->node->link().peer(address).value;
-  } catch (const std::bad_alloc&) {
-    return -ENOMEM;
-  }
-  return *peer != 0 ? 0 : -ENOSPC;
+  return rawdev::peer(startx, mac, peer);
 }
 
 int rte_pmd_startx_send(rte_pmd_startx* startx, std::uint32_t to, rte_pmd_startx_priority p,
@@ -251,15 +207,7 @@ int rte_pmd_startx_completion(rte_pmd_startx* startx, struct rte_pmd_startx_comp
 }
 
 int rte_pmd_startx_event(rte_pmd_startx* startx, struct rte_pmd_startx_event* out) {
-  if (startx == nullptr || out == nullptr) return -EINVAL;
-  Event event;
-  if (!startx->node->niu().next_event(event)) return -ENOENT;
-  const bool up = event.kind == Event::Kind::peer_up;
-  out->peer = event.peer.value;
-  std::memcpy(out->mac, event.address.bytes.data(), 6);
-  out->up = up ? 1 : 0;
-  out->reason = up ? nullptr : link::text(event.reason);
-  return 0;
+  return rawdev::event(startx, out);
 }
 
 }  // extern "C"

@@ -243,6 +243,58 @@ TEST(Fifo, OpeningTwiceGivesTheSameEndAndEndsRunOut) {
   EXPECT_EQ(bed[0].engine.append({}, {}, {}, {}, bed.now()).status, Status::no_key);
 }
 
+TEST(Fifo, CreditOfRefusedCombinationsComesBack) {
+  Bed bed;
+  Fifo* fifo = bed[1].engine.create_fifo(4096);
+  WriterId writer = bed.writer(0, 1, *fifo);
+  const auto write = [&](std::uint64_t offset, std::size_t size) {
+    return bed
+        .complete(0,
+                  [&] {
+                    return bed[0].engine.write(bed.remote(0, 1, offset), bed[0].bytes(0, size),
+                                               Then::append(writer, bytes_of_text("e")), {},
+                                               bed.now());
+                  })
+        .status;
+  };
+  for (const std::size_t size : {8, 1600, 30'000, 300'000})
+    for (int i = 0; i < 100; ++i)
+      ASSERT_EQ(write(bed[1].memory.size(), size), Status::out_of_range) << size << ' ' << i;
+  // Refused in the middle.
+  for (int i = 0; i < 100; ++i) {
+    const Key key = bed[1].engine.export_segment(bed[1].bytes(0, 400'000), Rights::all);
+    ASSERT_TRUE(bed.run([&] {
+      return bed[0]
+                 .engine
+                 .write({bed.peer(0, 1), key, 0}, bed[0].bytes(0, 400'000),
+                        Then::append(writer, bytes_of_text("e")), {}, bed.now())
+                 .status == Status::ok;
+    })) << i;
+    bed.run_for(std::chrono::microseconds{10 * i});
+    if (i % 2 != 0) bed[0].engine.close_writer(writer);
+    bed[1].engine.withdraw(key);
+    Completion c;
+    ASSERT_TRUE(bed.run([&] { return bed[0].engine.next_completion(c); }));
+    while (fifo->front()) fifo->pop();
+    if (i % 2 != 0) writer = bed.writer(0, 1, *fifo);
+  }
+  bed[0].engine.close_writer(writer);
+  EXPECT_TRUE(bed.run([&] { return fifo->free_blocks() == 64; })) << fifo->lent_blocks();
+}
+
+TEST(Fifo, AnEntryThatIsTooLongBeforeThatIsKnownHarmsNothing) {
+  Bed bed;
+  Fifo* fifo = bed[1].engine.create_fifo(4096);
+  const WriterId writer = bed[0].engine.open_writer(bed.peer(0, 1), fifo->key(), bed.now());
+  const auto append = [&](std::size_t size) {
+    return bed[0].engine.append(writer, {}, bed[0].bytes(0, size), kSilent, bed.now()).status;
+  };
+  EXPECT_EQ(append(5000), Status::no_room);
+  ASSERT_TRUE(bed.run([&] { return append(5000) == Status::too_long; }));
+  EXPECT_TRUE(bed.run([&] { return append(4096) == Status::ok; }));
+  EXPECT_EQ(bed[1].count(Counter::drop_credit), 0u);
+}
+
 TEST(Fifo, AClosedEndCanBeOpenedAgainAtAnyMoment) {
   BedConfig config;
   config.driver.engine.max_writers = 1;

@@ -2,27 +2,10 @@
  * this process talk to each other through every call. */
 #include <errno.h>
 #include <inttypes.h>
-#include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_eth_ring.h>
-#include <rte_rawdev.h>
-#include <rte_ring.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "rte_pmd_startx.h"
-
-#define CHECK(condition)                                                      \
-  do {                                                                        \
-    if (!(condition)) {                                                       \
-      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                                \
-    }                                                                         \
-  } while (0)
+#include "tests/rawdev/ring_pair.h"
 
 enum { TRANSFER = 200000 };
 
@@ -30,21 +13,8 @@ static struct rte_pmd_startx* node[2];
 static uint32_t peer[2]; /* peer[i]: the other one as node i knows it */
 static uint8_t memory[2][TRANSFER];
 
-static time_t deadline;
-static bool waiting(void) {
+static void poll_both(void) {
   for (int i = 0; i < 2; ++i) CHECK(rte_pmd_startx_poll(node[i]) == 0);
-  CHECK(time(NULL) < deadline);
-  return true;
-}
-#define WAIT_FOR(condition) \
-  for (deadline = time(NULL) + 30; !(condition) && waiting();) continue
-
-static void make_ports(void) {
-  struct rte_ring* ab = rte_ring_create("ab", 1024, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
-  struct rte_ring* ba = rte_ring_create("ba", 1024, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
-  CHECK(ab != NULL && ba != NULL);
-  CHECK(rte_eth_from_rings("a", &ba, 1, &ab, 1, 0) >= 0);
-  CHECK(rte_eth_from_rings("b", &ab, 1, &ba, 1, 0) >= 0);
 }
 
 static void start(void) {
@@ -188,24 +158,6 @@ static void test_rawdev_queues(void) {
   CHECK(rte_rawdev_enqueue_buffers(0, none, 1, (rte_rawdev_obj_t)(uintptr_t)0) == -EINVAL);
 }
 
-static void test_xstats(void) {
-  static struct rte_rawdev_xstats_name names[256];
-  const int count = rte_rawdev_xstats_names_get(0, names, 256);
-  CHECK(count > 50 && count <= 256);
-  unsigned id = 0;
-  CHECK(rte_rawdev_xstats_by_name_get(0, "startx_pio_high_sent", &id) > 0);
-  CHECK(strcmp(names[id].name, "startx_pio_high_sent") == 0);
-  CHECK(rte_rawdev_xstats_by_name_get(0, "link_frames_sent", NULL) > 0);
-  CHECK(rte_rawdev_xstats_by_name_get(0, "nonsense", NULL) == UINT64_MAX);
-  uint64_t value = 0;
-  CHECK(rte_rawdev_xstats_get(0, &id, &value, 1) == 1 && value > 0);
-  CHECK(rte_rawdev_xstats_reset(0, &id, 1) == 0);
-  CHECK(rte_rawdev_xstats_by_name_get(0, "startx_pio_high_sent", NULL) == 0);
-  CHECK(rte_rawdev_xstats_by_name_get(0, "link_frames_sent", NULL) > 0);
-  CHECK(rte_rawdev_xstats_reset(0, NULL, 0) == 0);
-  CHECK(rte_rawdev_xstats_by_name_get(0, "link_frames_sent", NULL) == 0);
-}
-
 static void test_handles_of_its_own(void) {
   const struct rte_pmd_startx_conf conf = {.queue_depth = 1000};
   CHECK(rte_pmd_startx_open(NULL, NULL) == NULL && rte_errno == EINVAL);
@@ -229,18 +181,8 @@ static void test_restart(void) {
 }
 
 int main(void) {
-  char* arguments[] = {"rawdev_c_test",
-                       "--no-pci",
-                       "--no-huge",
-                       "-m",
-                       "256",
-                       "--no-shconf",
-                       "--no-telemetry",
-                       "--file-prefix=viaduct_rawdev_c_test",
-                       "--vdev=rawdev_startx0,port=net_ring_a,queue_depth=64",
-                       "--vdev=rawdev_startx1,port=net_ring_b"};
-  CHECK(rte_eal_init(sizeof arguments / sizeof *arguments, arguments) >= 0);
-  CHECK(rte_rawdev_count() == 2);
+  start_eal("rawdev_c_test", "rawdev_startx0,port=net_ring_a,queue_depth=64",
+            "rawdev_startx1,port=net_ring_b");
   struct rte_pmd_startx_conf conf;
   struct rte_rawdev_info info = {.dev_private = &conf};
   CHECK(rte_rawdev_info_get(0, &info, sizeof conf) == 0);
@@ -256,14 +198,11 @@ int main(void) {
   test_rdma();
   test_events();
   test_rawdev_queues();
-  test_xstats();
+  check_xstats("startx_pio_high_sent");
   CHECK(rte_rawdev_dump(0, stdout) == 0);
   test_handles_of_its_own();
   test_restart();
-  static char runtime_directory[4096];
-  snprintf(runtime_directory, sizeof runtime_directory, "%s", rte_eal_get_runtime_dir());
-  rte_eal_cleanup();
-  rmdir(runtime_directory); /* EAL leaves it, empty */
+  end_eal();
   puts("ok");
   return 0;
 }

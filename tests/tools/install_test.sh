@@ -42,6 +42,21 @@ compile() {
   # shellcheck disable=SC2086  # flags are words
   "$compiler" -std=c++20 -O1 "$here/installed_user.cpp" -o "$scratch/user" $flags $libs
 }
+# Each alone: what it needs is installed, too.
+headers() {
+  local flags header
+  flags=$(pkg-config --cflags viaduct-startx viaduct-mbcf) || return 1
+  for header in drivers/startx_emul/node.hpp drivers/mbcf/node.hpp rte_pmd_startx.h rte_pmd_mbcf.h; do
+    # shellcheck disable=SC2086  # flags are words
+    "$compiler" -std=c++20 -fsyntax-only $flags -include "$header" -x c++ /dev/null || return 1
+  done
+}
+plugins() {
+  local name
+  for name in startx mbcf; do
+    find "$scratch/root" -name "librte_raw_$name.so" | grep . || return 1
+  done
+}
 documented() { "$bin/$1" --help | grep -x SYNOPSIS; }
 
 echo "TAP version 13"
@@ -49,6 +64,8 @@ check "meson install" install_all
 check "pkg-config files" relocate
 check "a program builds with pkg-config alone" compile
 check "it runs" "$scratch/user"
+check "the drivers' headers are complete" headers
+check "the drivers' plugins are installed" plugins
 for program in viaduct-info viaduct-testbed viaduct-pingpong; do
   check "$program is installed" documented "$program"
 done

@@ -49,6 +49,7 @@ void Engine<D>::on_answer(const link::Incoming& m) {
     else
       peer->writes.remove(requests_.data(), slot);
   }
+  refund(r);
   complete(slot, status);
 }
 

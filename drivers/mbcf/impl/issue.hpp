@@ -85,10 +85,12 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
       Request& r = requests_[issued.id.value & 0xffff];
       r.carries = true;
       r.then = head.then;
+      r.writer = writer ? writer->name : 0;
+      if (writer) ++writer->carried;
       std::copy(then.entry.begin(), then.entry.end(), r.entry.begin());
     }
   }
-  if (writer && issued.status == Status::ok) spend(*writer, blocks_of(then.entry.size()), now);
+  if (writer && issued.status == Status::ok) spend(*writer, blocks_of(then.entry.size()));
   return issued;
 }
 
@@ -236,7 +238,7 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
         bytes_of(all).first(sizeof(TargetHead) + head.size()), body, options.urgency, now);
   });
   if (issued.status == Status::ok) [[likely]]
-    spend(*writer, blocks_of(size), now);
+    spend(*writer, blocks_of(size));
   return issued;
 }
 
@@ -278,7 +280,7 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
     peer->append = slot;
     activate(*peer);
   }
-  spend(writer, blocks_of(size), now);
+  spend(writer, blocks_of(size));
   counters_.add(Counter::requests_issued);
   return {Status::ok, requests_.id(slot)};
 }

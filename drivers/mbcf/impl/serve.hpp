@@ -158,6 +158,15 @@ Status Engine<D>::prepare(link::PeerId from, const ThenHead& head, Second& secon
   return aligned ? Status::ok : Status::misaligned;
 }
 
+// The data has been refused: the credit that the requester paid for the entry is free again.
+template <link::PacketDevice D>
+void Engine<D>::forgo(link::PeerId from, const ThenHead& then) {
+  Fifo* fifo = nullptr;
+  if (static_cast<Then::Kind>(then.kind) == Then::Kind::entry &&
+      keys_.fifo({then.key}, fifo) == Status::ok)
+    fifo->forgo(from, then.length);
+}
+
 template <link::PacketDevice D>
 void Engine<D>::carry_out(const Second& second, Bytes entry) {
   switch (second.kind) {
@@ -195,7 +204,10 @@ link::Verdict Engine<D>::serve_write_then(const link::Incoming& m) {
   std::byte* at = nullptr;
   Second second;
   Status status = keys_.segment({head.key}, head.offset, data.size(), Rights::write, at);
-  if (status == Status::ok) status = prepare(m.from, then, second);
+  if (status == Status::ok)
+    status = prepare(m.from, then, second);
+  else
+    forgo(m.from, then);
   if (status == Status::ok) {
     store(at, data);
     counters_.add(Counter::writes_served);
@@ -279,8 +291,10 @@ link::Verdict Engine<D>::serve_long_then(const link::Incoming& m) {
   if (then.length != entry.size()) return bad(Counter::drop_length);
   Peer* peer = find_peer(m.from);
   if (peer == nullptr || !peer->write.open || peer->write.id != head.id || !peer->write.then ||
-      peer->write.remaining != 0)
+      peer->write.remaining != 0) {
+    forgo(m.from, then);
     return bad(Counter::drop_stream);
+  }
   if (!may_answer(m.from)) return link::Verdict::busy;
   Second second;
   const Status status = prepare(m.from, then, second);

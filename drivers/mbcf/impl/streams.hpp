@@ -108,6 +108,7 @@ bool Engine<D>::send_write(Peer& peer, std::size_t& budget, Time now) {
                        now) != link::SendStatus::sent)
       return false;
     r.carries = false;
+    if (Writer* writer = find_waiting(r.writer, r.peer)) --writer->carried;
     sent = 0;
   }
   if (!sent) return false;

@@ -22,27 +22,26 @@ auto Engine<D>::find_writer(WriterId id) -> Writer* {
 }
 
 template <link::PacketDevice D>
-auto Engine<D>::find_waiting(WriterId id, link::PeerId owner) -> Writer* {
-  const std::size_t index = (id.value & 0xffff) - std::size_t{1};
+auto Engine<D>::find_waiting(std::uint32_t name, link::PeerId owner) -> Writer* {
+  const std::size_t index = (name & 0xffff) - std::size_t{1};
   if (index >= writers_.size()) return nullptr;
   Writer& w = writers_[index];
   const bool there = w.state != Writer::State::free && w.state != Writer::State::gone;
-  return there && w.generation == id.value >> 16 && w.peer == owner ? &w : nullptr;
+  return there && w.name == name && w.peer == owner ? &w : nullptr;
 }
 
 template <link::PacketDevice D>
 WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   std::size_t index = writers_.size();
-  std::uint32_t credit = 0, capacity = 0;
+  Writer before;  // if it is still on its way out
   for (std::size_t i = 0; i < writers_.size(); ++i) {
     Writer& w = writers_[i];
     if (w.peer == peer && w.key == fifo && w.state != Writer::State::free &&
         w.state != Writer::State::gone) {
       if (w.state == Writer::State::open) return id_of(w);
-      if (w.sending) return {};  // until its last entry has been sent
-      index = i;                 // on its way out: it stays
-      credit = w.credit;
-      capacity = w.capacity;
+      if (w.sending || w.carried != 0) return {};  // until its last entry has been sent
+      index = i;                                   // on its way out: it stays
+      before = w;
       break;
     }
     if (w.state == Writer::State::free) index = std::min(index, i);
@@ -55,8 +54,11 @@ WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   const auto generation = static_cast<std::uint16_t>(w.generation + 1);
   if (w.talking) --talking_;
   w = {};
-  w.credit = credit;
-  w.capacity = capacity;
+  w.credit = before.credit;
+  w.capacity = before.capacity;
+  w.farewells = before.farewells;
+  // Grants may be on their way to the old name.
+  w.name = before.name != 0 ? before.name : ++names_ << 16 | static_cast<std::uint32_t>(index + 1);
   w.state = Writer::State::open;
   w.generation = generation;
   w.peer = peer;
@@ -92,7 +94,10 @@ Status Engine<D>::afford(Writer& w, std::uint64_t blocks, Time now) {
   if (w.sending) return Status::no_room;
   if (blocks <= w.credit) [[likely]]
     return Status::ok;
-  if (blocks > (w.capacity != 0 ? w.capacity : kMostFifoBytes / kBlock)) return Status::too_long;
+  if (w.capacity == 0)
+    blocks = 1;  // until it is known, whatever is longer could be too long
+  else if (blocks > w.capacity)
+    return Status::too_long;
   counters_.add(Counter::fifo_waits);
   w.blocked = true;
   if (!w.asked || blocks > w.need) {
@@ -105,10 +110,19 @@ Status Engine<D>::afford(Writer& w, std::uint64_t blocks, Time now) {
 }
 
 template <link::PacketDevice D>
-void Engine<D>::spend(Writer& w, std::uint64_t blocks, Time) {
+void Engine<D>::spend(Writer& w, std::uint64_t blocks) {
   w.credit -= static_cast<std::uint32_t>(blocks);
   w.blocked = false;
   w.keep_until = {};
+}
+
+// A long write was refused before its entry was sent.
+template <link::PacketDevice D>
+void Engine<D>::refund(const Request& r) {
+  Writer* w = r.carries ? find_waiting(r.writer, r.peer) : nullptr;
+  if (w == nullptr) return;
+  --w->carried;
+  w->credit += static_cast<std::uint32_t>(blocks_of(r.then.length));
 }
 
 template <link::PacketDevice D>
@@ -126,21 +140,23 @@ void Engine<D>::speak(Writer& w, Time now) {
     return status == link::SendStatus::sent;
   };
   const bool closing = w.state == Writer::State::closing;
-  if (closing && w.sending) return;
+  if (closing && (w.sending || w.carried != 0)) return;
   if (closing || (w.recalled && w.keep_until <= now)) {
-    if (!send(Kind::give_back,
-              bytes_of(GiveBack{w.key.value, w.credit, closing ? id_of(w).value : 0})))
+    if (!send(Kind::give_back, bytes_of(GiveBack{w.key.value, w.credit, closing ? w.name : 0})))
       return;
     w.credit = 0;
     w.recalled = w.asked = false;
-    if (closing) w.state = Writer::State::closed;
+    if (closing) {
+      w.state = Writer::State::closed;
+      ++w.farewells;
+    }
   }
   if (w.state == Writer::State::open && w.need > w.credit && !w.asked) {
-    if (!send(Kind::want, bytes_of(Want{w.key.value, id_of(w).value, w.need - w.credit}))) return;
+    if (!send(Kind::want, bytes_of(Want{w.key.value, w.name, w.need - w.credit}))) return;
     w.asked = true;
   }
   if (w.recalled) return;
-  if (w.state == Writer::State::closed && w.told_last) w.state = Writer::State::free;
+  if (w.state == Writer::State::closed && w.farewells == 0) w.state = Writer::State::free;
   w.talking = false;
   --talking_;
 }
@@ -152,6 +168,7 @@ void Engine<D>::drop_writer(Writer& w, Status why) {
   w.state = w.state == Writer::State::open ? Writer::State::gone : Writer::State::free;
   w.credit = w.need = 0;
   w.recalled = w.sending = false;
+  w.farewells = w.carried = 0;
   if (std::exchange(w.talking, false)) --talking_;
 }
 
@@ -160,7 +177,7 @@ void Engine<D>::on_grant(const link::Incoming& m) {
   Bytes rest = m.bytes;
   Grant grant;
   if (!take(rest, grant) || !rest.empty()) return counters_.add(Counter::drop_length);
-  Writer* w = find_waiting({grant.writer}, m.from);
+  Writer* w = find_waiting(grant.writer, m.from);
   if (w == nullptr || grant.blocks > grant.capacity) return counters_.add(Counter::drop_credit);
   w->capacity = grant.capacity;
   w->credit = std::min(w->credit + grant.blocks, grant.capacity);
@@ -178,10 +195,9 @@ void Engine<D>::on_recall(const link::Incoming& m) {
   Bytes rest = m.bytes;
   StreamHead head;
   if (!take(rest, head) || !rest.empty()) return counters_.add(Counter::drop_length);
-  Writer* w = find_waiting({head.id}, m.from);
+  Writer* w = find_waiting(head.id, m.from);
   if (w == nullptr) return counters_.add(Counter::drop_credit);
   w->recalled = true;
-  w->told_last = w->state == Writer::State::closed;
   talk(*w);
 }
 
@@ -190,10 +206,15 @@ void Engine<D>::on_gone(const link::Incoming& m) {
   Bytes rest = m.bytes;
   Answer gone;
   if (!take(rest, gone) || !rest.empty()) return counters_.add(Counter::drop_length);
-  if (gone.status == 0 || gone.status >= kStatuses) return counters_.add(Counter::drop_field);
-  Writer* w = find_waiting({gone.id}, m.from);
+  if (gone.status >= kStatuses) return counters_.add(Counter::drop_field);
+  Writer* w = find_waiting(gone.id, m.from);
   if (w == nullptr) return counters_.add(Counter::drop_credit);
-  drop_writer(*w, static_cast<Status>(gone.status));
+  if (gone.status != 0) return drop_writer(*w, static_cast<Status>(gone.status));
+  if (w->farewells == 0) return counters_.add(Counter::drop_credit);
+  --w->farewells;
+  if (w->state != Writer::State::closed) return;  // opened again since
+  w->recalled = true;                             // what has come behind our back
+  talk(*w);
 }
 
 // ---- at the owner
@@ -253,6 +274,9 @@ void Engine<D>::tell_writers(Fifo& fifo, Time now) {
         const bool sent = send(to, Kind::recall, bytes_of(StreamHead{name}));
         counters_.add(Counter::fifo_recalls, sent);
         return sent;
+      },
+      [&](link::PeerId to, std::uint32_t name) {
+        return send(to, Kind::gone, bytes_of(Answer{name, 0}));
       });
 }
 

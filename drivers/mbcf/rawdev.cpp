@@ -1,0 +1,86 @@
+// The DPDK face: `--vdev rawdev_mbcf0,port=net_memif0`, librte_raw_mbcf.so.
+#include "drivers/rawdev/rawdev.hpp"
+
+#include <cstring>
+
+#include "drivers/mbcf/c_face.hpp"
+#include "drivers/mbcf/selftest.hpp"
+#include "drivers/mbcf/vdev_args.hpp"
+
+namespace {
+
+using namespace viaduct;
+
+RTE_LOG_REGISTER(mbcf_log, pmd.raw.mbcf, INFO)
+
+struct Mbcf {
+  using Handle = rte_pmd_mbcf;
+  using Conf = rte_pmd_mbcf_conf;
+  using Counter = mbcf::Counter;
+  static constexpr char kDriver[] = "rawdev_mbcf";
+  static constexpr char kName[] = "mbcf";
+  static constexpr char kLogName[] = "MBCF";
+  static constexpr std::uint16_t kQueues = RTE_PMD_MBCF_QUEUES;
+  static constexpr const auto& kCounterInfo = mbcf::kCounterInfo;
+
+  static int log_type() { return mbcf_log; }
+  static mbcf::VdevArgs parse(const char* text) { return mbcf::parse_vdev_args(text); }
+  static std::unique_ptr<Handle> open(const std::string& port, const Conf& conf) {
+    return mbcf::open_handle(port, conf);
+  }
+  static const char* error() { return rte_pmd_mbcf_error(); }
+  static std::string selftest() { return mbcf::selftest(); }
+
+  static Conf effective(const Conf& conf) {
+    const mbcf::EngineConfig engine = mbcf::engine_config(conf);
+    return {static_cast<std::uint32_t>(engine.max_keys),
+            static_cast<std::uint32_t>(engine.max_requests),
+            static_cast<std::uint32_t>(engine.max_writers), conf.job_key};
+  }
+  static std::uint32_t depth(const Conf& conf) { return conf.max_requests; }
+
+  static int enqueue(Handle* handle, std::uintptr_t queue, void* buffer) {
+    if (queue != RTE_PMD_MBCF_REQUESTS) return -EINVAL;
+    return rte_pmd_mbcf_issue(handle, static_cast<rte_pmd_mbcf_request*>(buffer));
+  }
+
+  static int dequeue(Handle* handle, std::uintptr_t queue, void* buffer) {
+    const int error = take(handle, queue, buffer);
+    return error == 0 ? 1 : error == -ENOENT ? 0 : error;
+  }
+  static int take(Handle* handle, std::uintptr_t queue, void* buffer) {
+    switch (queue) {
+      case RTE_PMD_MBCF_REQUESTS:
+        return rte_pmd_mbcf_completion(handle,
+                                       static_cast<struct rte_pmd_mbcf_completion*>(buffer));
+      case RTE_PMD_MBCF_EVENTS:
+        return rte_pmd_mbcf_event(handle, static_cast<struct rte_pmd_mbcf_event*>(buffer));
+      default: return take_entry(static_cast<rte_pmd_mbcf_taken_entry*>(buffer));
+    }
+  }
+  static int take_entry(rte_pmd_mbcf_taken_entry* taken) {
+    if (taken->into == nullptr && taken->size != 0) return -EINVAL;
+    rte_pmd_mbcf_entry entry;
+    const int error = rte_pmd_mbcf_fifo_front(taken->fifo, &entry);
+    if (error != 0) return error;
+    taken->from = entry.from;
+    taken->length = entry.length;
+    if (entry.length > taken->size) return -EMSGSIZE;
+    if (entry.length != 0) std::memcpy(taken->into, entry.bytes, entry.length);
+    rte_pmd_mbcf_fifo_pop(taken->fifo);
+    return 0;
+  }
+};
+
+constinit rte_vdev_driver mbcf_driver = rawdev::Rawdev<Mbcf>::make_driver();
+
+}  // namespace
+
+RTE_PMD_REGISTER_VDEV(rawdev_mbcf, mbcf_driver);
+RTE_PMD_REGISTER_PARAM_STRING(rawdev_mbcf,
+                              "port=<name or id of an ethdev> max_keys=<int> max_requests=<int> "
+                              "max_writers=<int> job=<int>");
+
+extern "C" rte_pmd_mbcf* rte_pmd_mbcf_get(std::uint16_t dev_id) {
+  return rawdev::Rawdev<Mbcf>::handle_of(dev_id);
+}

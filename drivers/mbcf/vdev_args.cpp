@@ -1,0 +1,14 @@
+#include "drivers/mbcf/vdev_args.hpp"
+
+namespace viaduct::mbcf {
+
+VdevArgs parse_vdev_args(std::string_view text) {
+  VdevArgs args;
+  args.port = rawdev::parse_vdev_args(text, {{"max_keys", &args.conf.max_keys},
+                                             {"max_requests", &args.conf.max_requests},
+                                             {"max_writers", &args.conf.max_writers},
+                                             {"job", &args.conf.job_key}});
+  return args;
+}
+
+}  // namespace viaduct::mbcf

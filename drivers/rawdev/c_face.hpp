@@ -1,0 +1,116 @@
+// What the C faces of the drivers share. A handle (struct rte_pmd_...) has one member: `node`, a
+// unique_ptr to the driver's node.
+#pragma once
+
+#include <rte_errno.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "drivers/link/event_queue.hpp"
+#include "drivers/link/knobs.hpp"
+#include "drivers/link/node.hpp"
+
+namespace viaduct::rawdev {
+
+// Why the last call that sets something up failed in this thread, as a sentence; each driver has
+// its own.
+template <class Handle>
+inline thread_local std::string last_error;
+
+template <class Handle>
+std::nullptr_t failed(int error, const char* text) {
+  last_error<Handle> = text;
+  rte_errno = error;
+  return nullptr;
+}
+
+// What `work` returns, or the negative errno of what it throws.
+template <class Handle, class Work>
+int guarded(Work work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    last_error<Handle> = "out of memory";
+    return -ENOMEM;
+  } catch (const std::exception& error) {
+    last_error<Handle> = error.what();
+    return -EIO;
+  }
+}
+
+// Opens a handle; nullptr with rte_errno and last_error set when that fails. `job_key` 0: what the
+// environment says.
+template <class Handle, class Config>
+std::unique_ptr<Handle> open_handle(const std::string& port, std::uint64_t job_key,
+                                    const Config& config, const char* out_of_memory) {
+  using Node = typename decltype(Handle::node)::element_type;
+  try {
+    link::PortConfig port_config;
+    port_config.devargs = port;
+    link::LinkConfig link_config = link::link_config_from_environment();
+    if (job_key != 0) link_config.job_key = job_key;
+    auto handle = std::make_unique<Handle>();
+    handle->node = Node::open(port_config, link_config, config);
+    return handle;
+  } catch (const std::bad_alloc&) {
+    return failed<Handle>(ENOMEM, out_of_memory);
+  } catch (const std::exception& error) {
+    return failed<Handle>(EIO, error.what());
+  }
+}
+
+// The body of rte_pmd_..._open().
+template <class Handle, class Conf, class Open>
+Handle* open_for_c(const char* port, const Conf* conf, Open open) {
+  if (port == nullptr)
+    return failed<Handle>(EINVAL, "no port was named; pass a PCI address or a vdev");
+  return open(port, conf != nullptr ? *conf : Conf{}).release();
+}
+
+template <class Handle>
+int poll(Handle* handle) {
+  if (handle == nullptr) return -EINVAL;
+  handle->node->poll();
+  return 0;
+}
+
+template <class Handle>
+int address(const Handle* handle, std::uint8_t mac[6]) {
+  if (handle == nullptr || mac == nullptr) return -EINVAL;
+  std::memcpy(mac, handle->node->address().bytes.data(), 6);
+  return 0;
+}
+
+template <class Handle>
+int peer(Handle* handle, const std::uint8_t mac[6], std::uint32_t* peer) {
+  if (handle == nullptr || mac == nullptr || peer == nullptr) return -EINVAL;
+  link::Address address;
+  std::memcpy(address.bytes.data(), mac, 6);
+  if (address == handle->node->address() || (mac[0] & 1) != 0) return -EINVAL;
+  try {
+    *peer = handle->node->link().peer(address).value;
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  }
+  return *peer != 0 ? 0 : -ENOSPC;
+}
+
+// `out`: a struct rte_pmd_..._event.
+template <class Handle, class Event>
+int event(Handle* handle, Event* out) {
+  if (handle == nullptr || out == nullptr) return -EINVAL;
+  link::Event event;
+  if (!handle->node->driver().next_event(event)) return -ENOENT;
+  const bool up = event.kind == link::Event::Kind::peer_up;
+  out->peer = event.peer.value;
+  std::memcpy(out->mac, event.address.bytes.data(), 6);
+  out->up = up ? 1 : 0;
+  out->reason = up ? nullptr : link::text(event.reason);
+  return 0;
+}
+
+}  // namespace viaduct::rawdev

@@ -1,0 +1,68 @@
+#include "drivers/rawdev/vdev_args.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "drivers/link/types.hpp"
+
+namespace viaduct::rawdev {
+namespace {
+
+class Parser {
+ public:
+  explicit Parser(std::initializer_list<NumberArgument> numbers) : numbers_(numbers) {}
+
+  std::string parse(std::string_view text) {
+    while (!text.empty()) {
+      const std::string_view pair = text.substr(0, text.find(','));
+      text.remove_prefix(std::min(pair.size() + 1, text.size()));
+      const auto equals = pair.find('=');
+      if (equals == std::string_view::npos || equals + 1 == pair.size())
+        refuse(std::string(pair) + " is not key=value");
+      set(pair.substr(0, equals), pair.substr(equals + 1));
+    }
+    if (port_.empty()) refuse("no port was named");
+    return port_;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    std::string accepted = "port=<name or id of an ethdev>";
+    for (const NumberArgument& n : numbers_) accepted.append(" ").append(n.name).append("=<int>");
+    throw link::SetupError(what + "; accepted are " + accepted);
+  }
+
+  void set(std::string_view key, std::string_view value) {
+    if (key == "port") {
+      port_ = "port:" + std::string(value);
+      return;
+    }
+    for (const NumberArgument& n : numbers_)
+      if (n.name == key)
+        return std::visit(
+            [&](auto* into) { *into = number<std::decay_t<decltype(*into)>>(key, value); }, n.into);
+    refuse("there is no argument " + std::string(key));
+  }
+
+  template <class Number>
+  Number number(std::string_view key, std::string_view value) const {
+    Number n = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), n);
+    if (error != std::errc() || end != value.data() + value.size() || n == 0)
+      refuse(std::string(key) + "=" + std::string(value) + " is not a whole number from 1 to " +
+             std::to_string(std::numeric_limits<Number>::max()));
+    return n;
+  }
+
+  const std::initializer_list<NumberArgument> numbers_;
+  std::string port_;
+};
+
+}  // namespace
+
+std::string parse_vdev_args(std::string_view text, std::initializer_list<NumberArgument> numbers) {
+  return Parser(numbers).parse(text);
+}
+
+}  // namespace viaduct::rawdev
