@@ -61,6 +61,7 @@ Engine<D>::Engine(Link& link, const EngineConfig& config)
       max_writers_(config.max_writers),
       events_(link.config().max_peers) {
   active_.reserve(link.config().max_peers);
+  news_.reserve(config.max_keys);
   raised_.reserve(config.max_keys);
   link_.attach(link::Protocol::mbcf, this);
 }
@@ -73,7 +74,7 @@ Engine<D>::~Engine() {
 template <link::PacketDevice D>
 Fifo* Engine<D>::create_fifo(std::size_t bytes) {
   if (keys_.full()) return nullptr;
-  auto fifo = std::make_unique<Fifo>(bytes, link_.config().max_peers);
+  auto fifo = std::make_unique<Fifo>(bytes, link_.config().max_peers, news_);
   fifos_.push_back(fifo.get());
   keys_.add(std::move(fifo));
   return fifos_.back();
@@ -102,7 +103,10 @@ bool Engine<D>::withdraw(Key key) {
   std::unique_ptr<Fifo> fifo;
   std::unique_ptr<Signal> signal;
   if (!keys_.remove(key, fifo, signal)) return false;
-  if (fifo) std::erase(fifos_, fifo.get());
+  if (fifo) {
+    std::erase(fifos_, fifo.get());
+    std::erase(news_, fifo.get());
+  }
   if (signal && !raised_.empty()) {  // we may be inside its handler
     signal->withdrawn = true;
     retired_.push_back(std::move(signal));

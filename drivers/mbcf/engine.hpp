@@ -70,7 +70,7 @@ class Engine final : private link::MessageSink {
   Issued write(const Remote& to, Bytes data, const Options& options, Time now) {
     if (data.size() + sizeof(TargetHead) <= link_.max_message(to.peer)) [[likely]]
       return write_short(to, data, options, now);
-    return write_long(to, data, options);
+    return write_long(to, data, nullptr, options, now);
   }
   // The data, and when it is there, the second part.
   Issued write(const Remote& to, Bytes data, const Then& then, const Options& options, Time now);
@@ -109,8 +109,7 @@ class Engine final : private link::MessageSink {
   void poll(Time now) {
     if (!active_.empty() || talking_ != 0) [[unlikely]]
       pump(now);
-    for (Fifo* fifo : fifos_)
-      if (fifo->has_news()) tell_writers(*fifo, now);
+    if (!news_.empty()) tell_writers(now);
     link_.poll(now);
     if (!raised_.empty()) [[unlikely]]
       tell_signals();
@@ -121,6 +120,9 @@ class Engine final : private link::MessageSink {
  private:
   // One life of one peer, as far as something long is under way with it.
   struct Peer {
+    // Long reads that are asked for at once, and answered: enough to hide the round trip.
+    static constexpr std::uint32_t kMostReading = 8;
+
     link::PeerId id;
     bool listed = false;  // in active_
 
@@ -146,7 +148,8 @@ class Engine final : private link::MessageSink {
     struct Read {  // long reads that are being answered, in turn
       std::uint32_t id = 0;
       std::uint64_t key = 0, offset = 0, remaining = 0;
-    } serving[2];
+    } serving[kMostReading];
+    std::uint32_t serving_first = 0;
     std::uint32_t serving_count = 0;
 
     bool idle() const {
@@ -154,8 +157,6 @@ class Engine final : private link::MessageSink {
              (reads.empty() || reading == kMostReading);
     }
   };
-  // Long reads from one peer that are asked for at once; it has room for as many.
-  static constexpr std::uint32_t kMostReading = 2;
 
   struct Writer {
     // closing: to be told; closed: the owner knows, and has the last word
@@ -181,11 +182,18 @@ class Engine final : private link::MessageSink {
   // impl/issue.hpp: requests of ours
   Issued refused(link::SendStatus status);
   Issued write_short(const Remote& to, Bytes data, const Options& options, Time now);
-  Issued write_long(const Remote& to, Bytes data, const Options& options);
+  // What follows the data of a long write.
+  struct Carried {
+    ThenHead head;
+    Bytes entry;
+    Writer* writer;
+  };
+  Issued write_long(const Remote& to, Bytes data, const Carried* carried, const Options& options,
+                    Time now);
   Status check(const Then& then, Writer*& writer, Time now);
   Issued atomic(AtomicOp op, const Remote& at, Width width, std::uint64_t operand,
                 std::uint64_t compare, const Options& options, Time now);
-  Issued read_long(const Remote& from, std::span<std::byte> into, const Options& options);
+  Issued read_long(const Remote& from, std::span<std::byte> into, const Options& options, Time now);
   Issued append_long(Writer& writer, Bytes head, Bytes body, const Options& options, Time now);
   template <class Send>
   Issued issue(Kind kind, link::PeerId to, const Options& options, Send send);
@@ -218,7 +226,8 @@ class Engine final : private link::MessageSink {
   link::Verdict on_want(const link::Incoming& message);
   link::Verdict on_give_back(const link::Incoming& message);
   link::Verdict say_gone(const link::Incoming& message, std::uint32_t writer, Status why);
-  void tell_writers(Fifo& fifo, Time now);
+  void tell_writers(Time now);
+  bool tell_writers(Fifo& fifo, Time now);
 
   // impl/serve.hpp: requests of others
   link::Verdict on_message(const link::Incoming& message) override;
@@ -258,6 +267,7 @@ class Engine final : private link::MessageSink {
 
   // impl/streams.hpp: long requests, piece by piece
   void pump(Time now);
+  void start_now(Peer& peer, const Options& options, Time now);
   std::optional<std::size_t> send_piece(link::PeerId to, link::Lane lane, Kind kind, Bytes head,
                                         const std::byte* from, std::uint64_t left,
                                         std::size_t& budget, Time now);
@@ -285,6 +295,7 @@ class Engine final : private link::MessageSink {
   std::size_t talking_ = 0;  // writers that have to ask or to give back
 
   std::vector<Fifo*> fifos_;
+  std::vector<Fifo*> news_;  // those that have something to tell their writers
   std::vector<Signal*> raised_;
   std::vector<std::unique_ptr<Signal>> retired_;  // withdrawn, perhaps by their own handlers
   link::EventQueue events_;

@@ -24,8 +24,11 @@ std::size_t ring_size(std::size_t bytes) {
 
 }  // namespace
 
-Fifo::Fifo(std::size_t bytes, std::size_t max_peers)
-    : memory_(ring_size(bytes)), blocks_(memory_.size() / kBlock), writers_(max_peers) {}
+Fifo::Fifo(std::size_t bytes, std::size_t max_peers, std::vector<Fifo*>& news)
+    : news_(&news),
+      memory_(ring_size(bytes)),
+      blocks_(memory_.size() / kBlock),
+      writers_(max_peers) {}
 
 void Fifo::pop() {
   if (ready_ == kNone) return;
@@ -124,6 +127,7 @@ bool Fifo::give_back(PeerId from, std::uint32_t blocks, bool closing) {
     stop_wanting(slot);
     stop_renewing(slot);
     if (w->farewells++ == 0) leaving_.push_back(writers_.data(), slot);
+    list();
   }
   return true;
 }
@@ -144,6 +148,7 @@ void Fifo::start_wanting(Slot slot, std::uint32_t need) {
   writers_[slot].need = need;
   writers_[slot].wanting = true;
   wanting_.push_back(writers_.data(), slot);
+  list();
 }
 
 // Whoever is first in line next asks for itself.
@@ -154,7 +159,9 @@ void Fifo::stop_wanting(Slot slot) {
 }
 
 void Fifo::start_renewing(Slot slot) {
-  if (!std::exchange(writers_[slot].renewing, true)) renewing_.push_back(writers_.data(), slot);
+  if (std::exchange(writers_[slot].renewing, true)) return;
+  renewing_.push_back(writers_.data(), slot);
+  list();
 }
 
 void Fifo::stop_renewing(Slot slot) {

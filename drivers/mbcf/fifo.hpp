@@ -35,8 +35,9 @@ struct Entry {
 
 class Fifo {
  public:
-  // At least `bytes` large. Throws SetupError.
-  Fifo(std::size_t bytes, std::size_t max_peers);
+  // At least `bytes` large. Adds itself to `news` when it has something to tell its writers; there
+  // is room. Throws SetupError.
+  Fifo(std::size_t bytes, std::size_t max_peers, std::vector<Fifo*>& news);
 
   Key key() const { return key_; }
   std::size_t capacity() const { return blocks_.size() * kBlock; }  // bytes
@@ -73,7 +74,10 @@ class Fifo {
 
   // What writers are to be told. Calls send_grant(peer, name, blocks), send_recall(peer, name) and
   // send_farewell(peer, name), which say whether the message could be sent.
-  bool has_news() const { return !wanting_.empty() || !renewing_.empty() || !leaving_.empty(); }
+  bool has_news() {
+    listed_ = !wanting_.empty() || !renewing_.empty() || !leaving_.empty();
+    return listed_;
+  }
   template <class SendGrant, class SendRecall, class SendFarewell>
   void tell(SendGrant send_grant, SendRecall send_recall, SendFarewell send_farewell) {
     for (std::size_t left = leaving_.size(); left != 0; --left) {
@@ -179,7 +183,13 @@ class Fifo {
   void start_wanting(link::Slot slot, std::uint32_t need);
   void start_renewing(link::Slot slot);
 
+  void list() {
+    if (!std::exchange(listed_, true)) news_->push_back(this);
+  }
+
   Key key_;
+  std::vector<Fifo*>* news_;
+  bool listed_ = false;  // in news_
   MirroredMemory memory_;
   std::vector<Block> blocks_;
   std::vector<Writer> writers_;  // by the slot in their PeerId

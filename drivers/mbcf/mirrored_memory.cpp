@@ -20,7 +20,9 @@ MirroredMemory::MirroredMemory(std::size_t size) : size_(size) {
   }
   for (std::size_t half = 0; mapped && half < 2; ++half) {
     void* at = static_cast<std::byte*>(base) + half * size;
-    mapped = ::mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == at;
+    // All of it is there from the start: a page fault would come in the middle of receiving.
+    mapped = ::mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file,
+                    0) == at;
   }
   const int error = errno;
   if (file >= 0) ::close(file);

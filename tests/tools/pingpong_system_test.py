@@ -12,7 +12,8 @@ import time
 
 PROGRAM, TESTBED = sys.argv[1], sys.argv[2]
 SCRATCH = tempfile.mkdtemp(prefix="pingpong-test-")
-PORT_LAYERS = ["raw", "startx-pio", "startx-queue", "startx-rdma"]
+PORT_LAYERS = ["raw", "startx-pio", "startx-queue", "startx-rdma", "mbcf-write", "mbcf-signal",
+               "mbcf-fifo", "mbcf-read", "mbcf-atomic"]
 KERNEL_LAYERS = ["udp", "tcp"]
 TINY = ["--rounds", "2", "--time-per-point", "5"]
 CASES = []
@@ -95,7 +96,7 @@ def measure(bed, layers, sizes, *more):
 
 @case
 def ring_measures_every_layer():
-    out = measure("ring", PORT_LAYERS, [8, 88, 92, 5000])
+    out = measure("ring", PORT_LAYERS, [4, 8, 88, 92, 5000])
     check("Compared with raw" in out, out)
 
 
@@ -109,29 +110,31 @@ def ring_with_a_fixed_number_of_messages():
 
 @case
 def memif_measures_every_layer():
-    measure("memif", PORT_LAYERS, [8, 5000])
+    measure("memif", PORT_LAYERS, [4, 8, 5000])
 
 
 @case
 def memif_without_checksum_and_with_jumbo_frames():
-    measure("memif", ["raw", "startx-rdma"], [65536], "--checksum", "off", "--mtu", "9000")
+    measure("memif", ["raw", "startx-rdma", "mbcf-write"], [65536], "--checksum", "off",
+            "--mtu", "9000")
 
 
 @case
 def memif_survives_injected_faults():
-    # raw shows that the faults happen, StarT-X that they do not matter.
+    # raw shows that the faults happen, the others that they do not matter to them.
     faults = dict(os.environ, VIADUCT_FAULTS="loss=5%,dup=1%,reorder=2%,corrupt=1%,seed=3")
-    done = run("--bed", "memif", "--layer", "raw,startx-pio", "--sizes", "8", "--rounds", "3",
-               "--time-per-point", "30", env=faults)
+    done = run("--bed", "memif", "--layer", "raw,startx-pio,mbcf-write,mbcf-fifo", "--sizes", "8",
+               "--rounds", "3", "--time-per-point", "30", env=faults)
     check(done.returncode == 0, done.stderr)
     check(re.search(r"^raw at 8 bytes: \d+ round trips lost", done.stdout, re.M), done.stdout)
-    check("startx-pio at 8 bytes:" not in done.stdout, done.stdout)
+    for layer in ("startx-pio", "mbcf-write", "mbcf-fifo"):
+        check(f"{layer} at 8 bytes:" not in done.stdout, done.stdout)
 
 
 @case
 def netns_measures_every_layer():
     need_namespaces()
-    out = measure("netns", PORT_LAYERS + KERNEL_LAYERS, [8, 5000])
+    out = measure("netns", PORT_LAYERS + KERNEL_LAYERS, [4, 8, 5000])
     for base in ("raw", "udp", "tcp"):
         check(f"Compared with {base}" in out, out)
     check(namespaces() == [], namespaces())
@@ -166,7 +169,7 @@ def plots_are_drawn():
 @case
 def bad_input_is_one_sentence():
     usage = [["--bed", "moon"], ["--bed", "memif", "--layer", "warp"],
-             ["--bed", "ring", "--sizes", "7"], ["--bed", "memif", "--layer", "tcp"],
+             ["--bed", "ring", "--sizes", "3"], ["--bed", "memif", "--layer", "tcp"],
              ["--bed", "ring", "--rounds", "-1"], ["--listen"], []]
     failure = [["--listen", "--port", "net_nonsense0"],
                ["--listen", "--port", "net_af_packet0,iface=nosuchport"],

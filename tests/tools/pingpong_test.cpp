@@ -40,6 +40,7 @@ using Sizes = std::vector<std::size_t>;
 
 TEST(PingpongSizes, RangesDouble) {
   EXPECT_EQ(parse_sizes("8:64"), (Sizes{8, 16, 32, 64}));
+  EXPECT_EQ(parse_sizes("4:10"), (Sizes{4, 8}));
   EXPECT_EQ(parse_sizes("10:45"), (Sizes{10, 20, 40}));
   EXPECT_EQ(parse_sizes("8:1M").size(), 18u);
   EXPECT_EQ(parse_sizes("8:1M").back(), 1u << 20);
@@ -52,7 +53,7 @@ TEST(PingpongSizes, ListsAreSortedAndWithoutRepetition) {
 }
 
 TEST(PingpongSizes, NonsenseIsRefused) {
-  for (const char* bad : {"", "7", "65M", "0", "-8", "8,", ",8", "8:", "8K:8", "8kB", "1G", "8 16",
+  for (const char* bad : {"", "3", "65M", "0", "-8", "8,", ",8", "8:", "8K:8", "8kB", "1G", "8 16",
                           "99999999999999999999", "18014398509481984K"})
     EXPECT_THROW(parse_sizes(bad), UsageError) << bad;
 }
@@ -238,6 +239,15 @@ TEST(PingpongOutput, PlotScriptHasAllLayersAndAQuotedFile) {
   EXPECT_TRUE(names(script, "title \"startx-pio\""));
   EXPECT_TRUE(names(script, "set output 'it''s.svg'"));
   EXPECT_TRUE(names(script, "8 NaN"));  // the bandwidth that is not there
+}
+
+TEST(PingpongOutput, PlotLabelsDoNotRunIntoEachOther) {
+  Options o = two_layers();
+  o.sizes = {4, 1024, 1408, 1420, 1448};
+  const std::string script = plot_script(o, {series("raw", 4, {1000}, {80e6})});
+  EXPECT_TRUE(names(script, "set xtics (\"4\" 4, \"1K\" 1024)")) << script;
+  o.sizes = {1024, 1408, 1420, 1448};
+  EXPECT_TRUE(names(plot_script(o, {}), "set xtics (\"1K\" 1024, \"1408\" 1408)"));
 }
 
 TEST(PingpongDatagram, SplitsAreEvenAndComplete) {

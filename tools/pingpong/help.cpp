@@ -36,12 +36,21 @@ LAYERS
   out += R"(
     StarT-X packets carry 8 to 88 bytes. startx-pio and startx-queue send a larger message as several
     packets, one after the other, and it has arrived when all of them have. startx-rdma has rights to
-    write handed out ahead of time: 2 for latency, up to 16 for bandwidth. raw and udp send a message
-    larger than the MTU as several frames or datagrams and know no flow control: of round trips that
-    lose a part, only those that came through are timed; "-" (null in JSON) means that none did.
-    raw frames have 14 bytes of Ethernet header and 8 of their own before the message, and their
-    payload is neither written nor read. Streaming hands over up to 32 messages (raw, udp: frames) at
-    once in every layer but startx-rdma and startx-pio, which take them one by one.
+    write handed out ahead of time: 2 for latency, up to 16 for bandwidth.
+
+    mbcf-write: the receiver polls a word of its own memory, a counter in the last 8 (or 4) bytes of
+    the message itself if that fits a frame, else a flag that is set when all of it is there;
+    mbcf-signal: its handler is called. Streams go round in up to 512 KiB of the receiver's memory (2
+    messages at least). mbcf-read and mbcf-atomic: the server only polls; a round trip is one read,
+    or one fetch_add of 8 bytes for every 8 bytes begun (of 4 for less than 8). A stream of mbcf-read
+    is pulled by the receiver.
+
+    raw and udp send a message larger than the MTU as several frames or datagrams and know no flow
+    control: of round trips that lose a part, only those that came through are timed; "-" (null in
+    JSON) means that none did. raw frames have 14 bytes of Ethernet header and 8 of their own before
+    the message, and their payload is neither written nor read; udp datagrams have 8 bytes at least.
+    Streaming hands over up to 32 messages (raw, udp: frames) at once in every layer but startx-rdma
+    and startx-pio, which take them one by one.
 
 WHERE
     --bed netns       two emulated hosts (network namespaces joined by a veth pair) made for this
@@ -67,7 +76,7 @@ WHERE
 WHAT
     --layer L[,L...]  layers, may be repeated (default: raw, startx-pio and, where there is a
                       kernel wire, udp and tcp)
-    --sizes S[,S...]  message sizes in bytes from 8 to 64M; A:B means A, 2A, 4A... up to B; K and M
+    --sizes S[,S...]  message sizes in bytes from 4 to 64M; A:B means A, 2A, 4A... up to B; K and M
                       are 1024 and 1024^2 (default 8:1M)
     --rounds N        rounds, 1 to 1000 (default 5)
     --time-per-point MS
@@ -79,7 +88,7 @@ WHAT
                         --sizes 8 --rounds 1 --measure bandwidth --messages 1000000
     --measure latency|bandwidth|both
                       (default both)
-    --checksum on|off CRC32C of the StarT-X layers' frames (default on)
+    --checksum on|off CRC32C of the StarT-X and MBCF layers' frames (default on)
 
 OUTPUT
     --json FILE       the figures as an array of objects: bed, layer, bytes, round_trip_ns {min,
@@ -94,6 +103,7 @@ ENVIRONMENT
 
 EXAMPLES
     viaduct-pingpong --bed netns --layer raw,startx-pio,udp,tcp --sizes 8:64K --plot latency.svg
+    viaduct-pingpong --bed memif --layer raw,mbcf-write --sizes 8 --measure latency
     viaduct-pingpong --bed memif --layer raw --layer startx-rdma --sizes 1M --json rdma.json
     viaduct-pingpong --listen --port 0000:3b:02.1             (on one host, prints a MAC address)
     viaduct-pingpong --connect 02:00:00:00:00:01 --port 0000:3b:02.1       (on the other)

@@ -13,7 +13,15 @@
 
 namespace viaduct::pingpong {
 
-// Where one side of a layer is and who is opposite.
+// One thing to measure of one layer.
+struct Point {
+  Measure measure = Measure::latency;
+  std::size_t bytes = kLeastBytes;
+  std::uint64_t messages = 0;  // 0: as many as `time` allows
+  std::chrono::nanoseconds time{};
+};
+
+// Where one side of a layer is, who is opposite, and what for.
 struct Wire {
   bool client = false;         // the side that measures; the other one serves
   link::Port* port = nullptr;  // ethdev layers
@@ -22,14 +30,7 @@ struct Wire {
   std::string ip, peer_ip;     // kernel layers
   bool checksum = true;
   std::uint8_t turn = 0;  // tells this turn's frames from late ones of an earlier turn
-};
-
-// One thing to measure of one layer.
-struct Point {
-  Measure measure = Measure::latency;
-  std::size_t bytes = kLeastBytes;
-  std::uint64_t messages = 0;  // 0: as many as `time` allows
-  std::chrono::nanoseconds time{};
+  Point point;            // for what has to be there before the two sides are ready
 };
 
 // One side of a layer during one turn. Every function returns when its part is done, or throws

@@ -76,7 +76,6 @@ class StartxPackets {
         ++arrived_;
       }
     }
-    side_.take_control([](const startx::Received&) {});
   }
 
   // With the time of the poll that brought what this answers: reading the clock once more would

@@ -23,7 +23,7 @@ class StartxRdma {
 
   bool ready() const { return side_.ready(); }
   bool drained() const { return side_.drained() && completed_ == sent_; }
-  std::string_view failure() const { return failure_.empty() ? side_.failure() : failure_; }
+  std::string_view failure() const { return side_.failure(); }
 
   void begin(const Point& point) {
     size_ = point.bytes;
@@ -89,20 +89,21 @@ class StartxRdma {
 
   void progress(link::Time now) {
     side_.poll(now);
-    side_.take_control([this](const startx::Received& packet) {
+    while (const startx::Received* packet = side_.niu().peek(Priority::high)) {
       startx::Right right;
-      static_assert(sizeof(right) <= sizeof(packet.payload));
-      std::memcpy(&right, packet.payload, sizeof(right));
-      if (!rights_.full()) rights_.push(right);
-    });
+      static_assert(sizeof(right) <= sizeof(packet->payload));
+      std::memcpy(&right, packet->payload, sizeof(right));
+      if (packet->tag == kTagRight && !rights_.full()) rights_.push(right);
+      side_.niu().pop(Priority::high);
+    }
     startx::Completion completion;
     while (rdma().next_completion(completion)) take(completion);
   }
 
   void take(const startx::Completion& completion) {
     if (completion.status != RdmaStatus::ok) {
-      failure_ = completion.status == RdmaStatus::peer_down ? "the peer is down"
-                                                            : "a transfer was refused";
+      side_.fail(completion.status == RdmaStatus::peer_down ? "the peer is down"
+                                                            : "a transfer was refused");
       return;
     }
     if (!completion.receiving) {
@@ -142,7 +143,7 @@ class StartxRdma {
         rdma().write(side_.peer(), rights_.front(), {out_region_, 0, size_}, now);
     if (started.status == RdmaStatus::no_room) return false;
     if (started.status != RdmaStatus::ok) {
-      failure_ = "a write was refused";
+      side_.fail("a write was refused");
       return false;
     }
     rights_.pop();
@@ -161,7 +162,6 @@ class StartxRdma {
   startx::Right right_;                       // granted for the first of free_, not sent yet
   bool granted_ = false;
   std::uint64_t sent_ = 0, completed_ = 0, arrived_ = 0;
-  std::string failure_;
 };
 
 const RegisterLayer<StartxRdma> registration{

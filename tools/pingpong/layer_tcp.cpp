@@ -131,7 +131,7 @@ class Tcp {
 };
 
 const RegisterLayer<Tcp> registration{
-    60,
+    110,
     {"tcp", "a kernel TCP connection over the same wire, TCP_NODELAY, both sides spinning", true}};
 
 }  // namespace

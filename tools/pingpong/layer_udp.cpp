@@ -76,7 +76,7 @@ class Udp {
     if (client_ && next_ == 0) ++message_;
     while (next_ < split_.packets) {
       write_head(out_buffer(0), PacketKind::data, split_.size(next_));
-      if (::send(fd(), out_buffer(0), split_.size(next_), MSG_NOSIGNAL) < 0) {
+      if (::send(fd(), out_buffer(0), datagram_bytes(split_.size(next_)), MSG_NOSIGNAL) < 0) {
         check_errno();
         return false;
       }
@@ -92,7 +92,7 @@ class Udp {
     for (; count < kBurst && begun < most; ++count) {
       const std::uint16_t size = split_.size(packet);
       write_head(out_buffer(count), PacketKind::data, size);
-      out_vec_[count].iov_len = size;
+      out_vec_[count].iov_len = datagram_bytes(size);
       if (++packet == split_.packets) {
         packet = 0;
         ++begun;
@@ -128,6 +128,10 @@ class Udp {
   std::byte* out_buffer(std::size_t i) { return buffers_.data() + i * kMostPayload; }
   std::byte* in_buffer(std::size_t i) { return out_buffer(kBurst + i); }
 
+  // The head is part of the payload; the smallest messages are smaller than it.
+  static std::size_t datagram_bytes(std::size_t payload) {
+    return std::max(payload, sizeof(PacketHead));
+  }
   void write_head(std::byte* to, PacketKind kind, std::uint16_t length) {
     head_.kind = kind;
     head_.length = length;
@@ -142,7 +146,7 @@ class Udp {
     if (head.turn != head_.turn) return;
     if (head.kind == PacketKind::finish) finished_ = true;
     if (head.kind != PacketKind::data) return;
-    bytes_ += size;
+    bytes_ += std::min<std::size_t>(size, head.length);
     if (client_ && head.message != message_) return;  // a reply that was given up
     if (!assembly_.take(head.message)) return;
     if (!client_) message_ = head.message;
@@ -172,7 +176,7 @@ class Udp {
 };
 
 const RegisterLayer<Udp> registration{
-    50, {"udp", "kernel UDP sockets over the same wire, non-blocking, both sides spinning", true}};
+    100, {"udp", "kernel UDP sockets over the same wire, non-blocking, both sides spinning", true}};
 
 }  // namespace
 

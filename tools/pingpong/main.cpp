@@ -1,5 +1,5 @@
-// viaduct-pingpong: latency and streaming bandwidth of StarT-X, of the bare port beneath it and of
-// the kernel's network stack, by message size and in one run.
+// viaduct-pingpong: latency and streaming bandwidth of StarT-X and MBCF, of the bare port beneath
+// it and of the kernel's network stack, by message size and in one run.
 #include "tools/pingpong/main.hpp"
 
 #include <cstdio>

@@ -29,7 +29,7 @@ std::uint64_t number(std::string_view option, std::string_view text, std::uint64
 
 std::size_t size(std::string_view text) {
   const auto bad = [&] {
-    return UsageError("--sizes takes sizes from 8 to 64M such as 8:1M or 8,64,1K, not " +
+    return UsageError("--sizes takes sizes from 4 to 64M such as 8:1M or 8,64,1K, not " +
                       quoted(text));
   };
   std::size_t value = 0;

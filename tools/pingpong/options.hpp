@@ -11,7 +11,7 @@
 
 namespace viaduct::pingpong {
 
-inline constexpr std::size_t kLeastBytes = 8;  // the smallest StarT-X payload
+inline constexpr std::size_t kLeastBytes = 4;  // the smallest atomic word
 inline constexpr std::size_t kMostBytes = 64u << 20;
 
 // What the command line needs to know of a layer.

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -21,12 +23,17 @@ std::string size_text(std::size_t bytes) {
   return std::to_string(bytes);
 }
 
-// Not more than a dozen labels, or they run into each other.
+// Not more than a dozen labels and none close to another, or they run into each other.
 std::string size_labels(const std::vector<std::size_t>& sizes) {
-  const std::size_t step = (sizes.size() + 11) / 12;
+  const auto place = [](std::size_t bytes) { return std::log2(static_cast<double>(bytes)); };
+  const double apart = std::max(0.4, (place(sizes.back()) - place(sizes.front())) / 12);
   std::ostringstream out;
-  for (std::size_t i = 0; i < sizes.size(); i += step)
-    out << (i == 0 ? "" : ", ") << '"' << size_text(sizes[i]) << "\" " << sizes[i];
+  double next = place(sizes.front());
+  for (const std::size_t bytes : sizes) {
+    if (place(bytes) < next) continue;
+    out << (bytes == sizes.front() ? "" : ", ") << '"' << size_text(bytes) << "\" " << bytes;
+    next = place(bytes) + apart;
+  }
   return out.str();
 }
 

@@ -41,15 +41,15 @@ class RingSession final : public Session {
 
   RoundTrips latency(const LayerKind& kind, const Point& point) override {
     ++turn_;
-    const auto server = kind.make(wire(false));
-    const auto client = kind.make(wire(true));
+    const auto server = kind.make(wire(false, point));
+    const auto client = kind.make(wire(true, point));
     connect(*client, *server);
     return client->ping_both(*server, point);
   }
   Received bandwidth(const LayerKind& kind, const Point& point) override {
     ++turn_;
-    const auto server = kind.make(wire(false));
-    const auto client = kind.make(wire(true));
+    const auto server = kind.make(wire(false, point));
+    const auto client = kind.make(wire(true, point));
     connect(*client, *server);
     return client->stream_both(*server, point);
   }
@@ -67,7 +67,7 @@ class RingSession final : public Session {
       throw Failure("the two sides do not find each other");
   }
 
-  Wire wire(bool client) {
+  Wire wire(bool client, const Point& point) {
     Wire out;
     out.client = client;
     out.port = client ? client_.get() : server_.get();
@@ -75,6 +75,7 @@ class RingSession final : public Session {
     out.mtu = client_->mtu();
     out.checksum = checksum_;
     out.turn = turn_;
+    out.point = point;
     return out;
   }
 

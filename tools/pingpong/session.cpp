@@ -12,17 +12,17 @@ namespace {
 // The other side may have to open its port first...
 constexpr std::chrono::seconds kOpenPatience{15};
 // ... or only to say what it has.
-constexpr std::chrono::seconds kAnswerPatience{5};
+constexpr std::chrono::seconds kAnswerPatience{10};
 constexpr std::chrono::seconds kNextPatience{15};   // between two orders
 constexpr std::chrono::seconds kBrokenPatience{3};  // after a turn that broke off
 constexpr std::chrono::seconds kConnectPatience{8};
 // A client that has not come by then may not have got our answer: it will ask again.
-constexpr std::chrono::seconds kClientPatience{2};
+constexpr std::chrono::milliseconds kClientPatience{1500};
 constexpr std::size_t kLeastMtu = 64;
 constexpr std::uint64_t kMostTime = 60'000'000'000;
 
 Wire make_wire(Side& side, const LayerKind& kind, const link::Address& peer, std::size_t mtu,
-               bool checksum, std::uint32_t turn) {
+               bool checksum, std::uint32_t turn, const Point& point) {
   Wire out;
   out.client = side.config().client;
   out.port = kind.info.kernel ? nullptr : &side.port();
@@ -32,6 +32,7 @@ Wire make_wire(Side& side, const LayerKind& kind, const link::Address& peer, std
   out.peer_ip = side.config().peer_ip;
   out.checksum = checksum;
   out.turn = static_cast<std::uint8_t>(turn);
+  out.point = point;
   return out;
 }
 
@@ -83,7 +84,7 @@ class RemoteSession final : public Session {
     order.mtu = mtu_;
     kind.info.name.copy(order.layer, sizeof(order.layer) - 1);
     const Answer answer = control_.call(order, kAnswerPatience);
-    auto layer = kind.make(make_wire(side_, kind, peer_, mtu_, checksum_, answer.sequence));
+    auto layer = kind.make(make_wire(side_, kind, peer_, mtu_, checksum_, answer.sequence, point));
     if (!layer->connect(kConnectPatience))
       throw Failure("no connection within 8 s, though the other side is there");
     return layer;
@@ -194,14 +195,18 @@ class Server {
 
   void carry_out(const Order& order, Layer& layer) {
     if (!layer.connect(kClientPatience)) return;
-    const Point point{order.latency ? Measure::latency : Measure::bandwidth, order.bytes,
-                      order.messages, std::chrono::nanoseconds{order.nanoseconds}};
+    const Point point = point_of(order);
     if (order.latency) {
       anything_ = layer.serve_ping(point);
     } else {
       received_ = layer.receive(point);
       anything_ = received_.bytes > 0;
     }
+  }
+
+  static Point point_of(const Order& order) {
+    return {order.latency ? Measure::latency : Measure::bandwidth, order.bytes, order.messages,
+            std::chrono::nanoseconds{order.nanoseconds}};
   }
 
   const LayerKind& kind_of(const Order& order) const {
@@ -221,7 +226,8 @@ class Server {
         (!kind.info.kernel && (order.mtu < kLeastMtu || order.mtu > side_.port().mtu())))
       throw Failure("the order makes no sense; use the same version on both sides");
     side_.prepare(kind);
-    return kind.make(make_wire(side_, kind, peer_, order.mtu, order.checksum != 0, order.sequence));
+    return kind.make(make_wire(side_, kind, peer_, order.mtu, order.checksum != 0, order.sequence,
+                               point_of(order)));
   }
 
   Side& side_;

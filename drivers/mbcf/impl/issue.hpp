@@ -80,15 +80,8 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
                             options.urgency, now);
     });
   } else {
-    issued = write_long(to, data, options);
-    if (issued.status == Status::ok) {
-      Request& r = requests_[issued.id.value & 0xffff];
-      r.carries = true;
-      r.then = head.then;
-      r.writer = writer ? writer->name : 0;
-      if (writer) ++writer->carried;
-      std::copy(then.entry.begin(), then.entry.end(), r.entry.begin());
-    }
+    const Carried carried{head.then, then.entry, writer};
+    issued = write_long(to, data, &carried, options, now);
   }
   if (writer && issued.status == Status::ok) spend(*writer, blocks_of(then.entry.size()));
   return issued;
@@ -96,7 +89,8 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
 
 // Sent piece by piece by pump(), after the long writes to that peer that came before.
 template <link::PacketDevice D>
-Issued Engine<D>::write_long(const Remote& to, Bytes data, const Options& options) {
+Issued Engine<D>::write_long(const Remote& to, Bytes data, const Carried* carried,
+                             const Options& options, Time now) {
   Peer* peer = peer_of(to.peer);
   if (peer == nullptr) return {Status::peer_down, {}};
   const Slot slot = requests_.add(Kind::long_write, to.peer, options);
@@ -109,8 +103,17 @@ Issued Engine<D>::write_long(const Remote& to, Bytes data, const Options& option
   r.state = RequestState::waiting;
   r.lasting = true;
   ++peer->lasting;
+  r.writer = 0;
+  if (carried != nullptr) {
+    r.carries = true;
+    r.then = carried->head;
+    std::copy(carried->entry.begin(), carried->entry.end(), r.entry.begin());
+    if (carried->writer) r.writer = carried->writer->name;
+    if (carried->writer) ++carried->writer->carried;
+  }
   peer->writes.push_back(requests_.data(), slot);
   activate(*peer);
+  start_now(*peer, options, now);
   counters_.add(Counter::requests_issued);
   return {Status::ok, requests_.id(slot)};
 }
@@ -119,7 +122,7 @@ template <link::PacketDevice D>
 Issued Engine<D>::read(const Remote& from, std::span<std::byte> into, const Options& options,
                        Time now) {
   if (into.size() + sizeof(StreamHead) > link_.max_message(from.peer))
-    return read_long(from, into, options);
+    return read_long(from, into, options, now);
   const Slot slot = requests_.add(Kind::read, from.peer, options);
   if (slot == kNoSlot) return {Status::no_room, {}};
   Request& r = requests_[slot];
@@ -141,7 +144,8 @@ Issued Engine<D>::read(const Remote& from, std::span<std::byte> into, const Opti
 }
 
 template <link::PacketDevice D>
-Issued Engine<D>::read_long(const Remote& from, std::span<std::byte> into, const Options& options) {
+Issued Engine<D>::read_long(const Remote& from, std::span<std::byte> into, const Options& options,
+                            Time now) {
   Peer* peer = peer_of(from.peer);
   if (peer == nullptr) return {Status::peer_down, {}};
   const Slot slot = requests_.add(Kind::read, from.peer, options);
@@ -156,6 +160,7 @@ Issued Engine<D>::read_long(const Remote& from, std::span<std::byte> into, const
   ++peer->lasting;
   peer->reads.push_back(requests_.data(), slot);
   activate(*peer);
+  start_now(*peer, options, now);
   counters_.add(Counter::requests_issued);
   return {Status::ok, requests_.id(slot)};
 }
@@ -281,6 +286,7 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
     activate(*peer);
   }
   spend(writer, blocks_of(size));
+  start_now(*peer, options, now);
   counters_.add(Counter::requests_issued);
   return {Status::ok, requests_.id(slot)};
 }

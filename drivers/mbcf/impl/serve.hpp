@@ -385,8 +385,9 @@ link::Verdict Engine<D>::serve_read(const link::Incoming& m) {
   if (size.length + sizeof(StreamHead) > link_.max_message(m.from)) {
     Peer* peer = peer_of(m.from);
     if (peer == nullptr) return bad(Counter::drop_stream);
-    if (peer->serving_count == kMostReading) return link::Verdict::busy;
-    peer->serving[peer->serving_count++] = {head.id, head.key, head.offset, size.length};
+    if (peer->serving_count == Peer::kMostReading) return link::Verdict::busy;
+    const std::uint32_t place = (peer->serving_first + peer->serving_count++) % Peer::kMostReading;
+    peer->serving[place] = {head.id, head.key, head.offset, size.length};
     activate(*peer);
     return link::Verdict::taken;
   }

@@ -32,11 +32,20 @@ void Engine<D>::pump(Time now) {
   }
 }
 
+// What was asked for now does not wait for the next poll.
+template <link::PacketDevice D>
+void Engine<D>::start_now(Peer& peer, const Options& options, Time now) {
+  if (options.urgency != link::Urgency::now) return;
+  std::size_t budget = kPumpBytes;
+  while (budget != 0 && !peer.idle() && pump_peer(peer, budget, now)) continue;
+  link_.push(now);
+}
+
 template <link::PacketDevice D>
 bool Engine<D>::pump_peer(Peer& peer, std::size_t& budget, Time now) {
   bool moved = false;
   if (peer.append != kNoSlot) moved |= send_append(peer, budget, now);
-  if (!peer.reads.empty() && peer.reading != kMostReading) moved |= send_read(peer, now);
+  if (!peer.reads.empty() && peer.reading != Peer::kMostReading) moved |= send_read(peer, now);
   if (peer.serving_count != 0) moved |= answer_read(peer, budget, now);
   if (!peer.writes.empty()) moved |= send_write(peer, budget, now);
   return moved;
@@ -139,9 +148,9 @@ bool Engine<D>::send_read(Peer& peer, Time now) {
 
 template <link::PacketDevice D>
 bool Engine<D>::answer_read(Peer& peer, std::size_t& budget, Time now) {
-  auto& read = peer.serving[0];
+  auto& read = peer.serving[peer.serving_first];
   const auto over = [&] {
-    peer.serving[0] = peer.serving[1];
+    peer.serving_first = (peer.serving_first + 1) % Peer::kMostReading;
     --peer.serving_count;
     return true;
   };

@@ -258,7 +258,20 @@ link::Verdict Engine<D>::on_give_back(const link::Incoming& m) {
 }
 
 template <link::PacketDevice D>
-void Engine<D>::tell_writers(Fifo& fifo, Time now) {
+void Engine<D>::tell_writers(Time now) {
+  for (std::size_t i = 0; i < news_.size();) {
+    if (tell_writers(*news_[i], now)) {
+      ++i;
+    } else {
+      news_[i] = news_.back();
+      news_.pop_back();
+    }
+  }
+}
+
+// False: it has nothing more to tell.
+template <link::PacketDevice D>
+bool Engine<D>::tell_writers(Fifo& fifo, Time now) {
   const auto send = [&](link::PeerId to, Kind kind, Bytes bytes) {
     return link_.try_send(to, link::Lane::high, link::Order::ordered, message_type(kind), bytes, {},
                           link::Urgency::batch, now) == link::SendStatus::sent;
@@ -278,6 +291,7 @@ void Engine<D>::tell_writers(Fifo& fifo, Time now) {
       [&](link::PeerId to, std::uint32_t name) {
         return send(to, Kind::gone, bytes_of(Answer{name, 0}));
       });
+  return fifo.has_news();
 }
 
 }  // namespace viaduct::mbcf
