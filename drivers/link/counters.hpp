@@ -2,10 +2,7 @@
 // that tools and xstats print, and the documentation are made of this one list.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
+#include "drivers/link/counter_set.hpp"
 
 namespace viaduct::link {
 
@@ -50,29 +47,21 @@ enum class Counter : std::uint8_t {
 };
 inline constexpr std::size_t kCounters = static_cast<std::size_t>(Counter::count_);
 
-struct CounterInfo {
-  std::string_view name, meaning;
-};
 inline constexpr std::array<CounterInfo, kCounters> kCounterInfo{{
 #define X(name, meaning) {#name, meaning},
     VIADUCT_LINK_COUNTERS(X)
 #undef X
 }};
 
-class Counters {
+class Counters : public CounterSet<Counter> {
  public:
-  void add(Counter c, std::uint64_t n = 1) { values_[static_cast<std::size_t>(c)] += n; }
-  std::uint64_t operator[](Counter c) const { return values_[static_cast<std::size_t>(c)]; }
   // Sum of all drop_* counters.
   std::uint64_t drops() const {
     std::uint64_t sum = 0;
     for (auto c = static_cast<std::size_t>(Counter::drop_foreign); c < kCounters; ++c)
-      sum += values_[c];
+      sum += (*this)[static_cast<Counter>(c)];
     return sum;
   }
-
- private:
-  std::array<std::uint64_t, kCounters> values_{};
 };
 
 }  // namespace viaduct::link

@@ -2,10 +2,7 @@
 // of this one list.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
+#include "drivers/link/counter_set.hpp"
 
 namespace viaduct::startx {
 
@@ -52,22 +49,13 @@ enum class Counter : std::uint8_t {
 };
 inline constexpr std::size_t kCounters = static_cast<std::size_t>(Counter::count_);
 
-struct CounterInfo {
-  std::string_view name, meaning;
-};
+using link::CounterInfo;
 inline constexpr std::array<CounterInfo, kCounters> kCounterInfo{{
 #define X(name, meaning) {#name, meaning},
     VIADUCT_STARTX_COUNTERS(X)
 #undef X
 }};
 
-class Counters {
- public:
-  void add(Counter c, std::uint64_t n = 1) { values_[static_cast<std::size_t>(c)] += n; }
-  std::uint64_t operator[](Counter c) const { return values_[static_cast<std::size_t>(c)]; }
-
- private:
-  std::array<std::uint64_t, kCounters> values_{};
-};
+using Counters = link::CounterSet<Counter>;
 
 }  // namespace viaduct::startx

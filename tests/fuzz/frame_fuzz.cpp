@@ -2,19 +2,14 @@
 // Half of them are sealed with the right addresses, connection, token and checksum first, so that
 // the inside of frames is reached as well as the outside. The link must survive, leak nothing, and
 // still exchange messages with its honest peer afterwards.
-#include <cstdlib>
-
 #include "drivers/link/crc32c.hpp"
+#include "tests/fuzz/require.hpp"
 #include "tests/link/sim_world.hpp"
 
 using namespace viaduct::link;
 using namespace viaduct::link::test;
 
 namespace {
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 struct Bed {
   World world;

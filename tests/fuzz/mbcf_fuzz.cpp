@@ -2,9 +2,9 @@
 // by a connected peer that knows the keys. Memory outside the segment must not change; FIFO entries
 // must be whole; the engine must survive and still serve an honest peer.
 #include <algorithm>
-#include <cstdlib>
 
 #include "drivers/mbcf/engine.hpp"
+#include "tests/fuzz/require.hpp"
 #include "tests/link/sim_world.hpp"
 
 using namespace viaduct;
@@ -15,11 +15,6 @@ using mbcf::Rights;
 
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-constexpr std::byte kCanary{0x5a};
 constexpr std::size_t kGuard = 64, kExported = 4096;
 
 // Small numbers are near the interesting edges.

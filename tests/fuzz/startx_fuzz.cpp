@@ -2,10 +2,10 @@
 // by a connected peer that has been given rights to write. Memory outside those rights must not
 // change; the NIU must survive and still serve an honest peer.
 #include <algorithm>
-#include <cstdlib>
 
 #include "drivers/startx_emul/niu.hpp"
 #include "drivers/startx_emul/wire.hpp"
+#include "tests/fuzz/require.hpp"
 #include "tests/link/sim_world.hpp"
 
 using namespace viaduct;
@@ -14,11 +14,6 @@ using link::Lane;
 
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-constexpr std::byte kCanary{0x5a};
 constexpr std::size_t kGuard = 64, kGranted = 256;
 
 }  // namespace
