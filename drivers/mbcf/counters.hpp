@@ -9,7 +9,7 @@ namespace viaduct::mbcf {
 // clang-format off
 #define VIADUCT_MBCF_COUNTERS(X)                                                            \
   X(requests_issued,    "requests handed to the link")                                      \
-  X(requests_completed, "requests of ours that were executed")                              \
+  X(requests_completed, "requests of ours answered as executed")                            \
   X(requests_refused,   "requests of ours that were refused")                               \
   X(requests_lost,      "requests of ours whose peer ended first")                          \
   X(failures_lost,      "failures of silent requests that nobody took in time")             \
@@ -22,7 +22,7 @@ namespace viaduct::mbcf {
   X(bytes_written,      "bytes written into our segments")                                  \
   X(bytes_read,         "bytes read from our segments")                                     \
   X(bytes_appended,     "bytes of FIFO entries received")                                   \
-  X(fifo_waits,         "appends that had to wait for credit")                              \
+  X(fifo_waits,         "times an append had to wait for credit")                         \
   X(fifo_grants,        "times we gave a writer credit")                                    \
   X(fifo_recalls,       "times we asked a writer for its credit back")                      \
   X(entries_abandoned,  "FIFO entries that their writer did not live to finish")            \

@@ -75,9 +75,11 @@ template <link::PacketDevice D>
 Fifo* Engine<D>::create_fifo(std::size_t bytes) {
   if (keys_.full()) return nullptr;
   auto fifo = std::make_unique<Fifo>(bytes, link_.config().max_peers, news_);
-  fifos_.push_back(fifo.get());
+  Fifo* made = fifo.get();
+  fifos_.reserve(fifos_.size() + 1);
   keys_.add(std::move(fifo));
-  return fifos_.back();
+  fifos_.push_back(made);
+  return made;
 }
 
 template <link::PacketDevice D>
@@ -89,6 +91,7 @@ Key Engine<D>::create_signal(SignalHandler handler) {
 
 template <link::PacketDevice D>
 Key Engine<D>::create_signal_fd(int& fd) {
+  if (keys_.full()) return {};
   auto signal = std::make_unique<Signal>();
   signal->fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (signal->fd < 0)

@@ -36,7 +36,8 @@ class Engine final : private link::MessageSink {
   using Time = link::Time;
   using Bytes = std::span<const std::byte>;
 
-  // Attaches itself to the link, which must outlive it. Throws SetupError on an impossible
+  // Attaches itself to the link, which must outlive it: one engine in the life of a link, as peers
+  // go on answering what an earlier one asked. Throws SetupError on an impossible
   // configuration.
   Engine(Link& link, const EngineConfig& config);
   ~Engine();
@@ -98,7 +99,7 @@ class Engine final : private link::MessageSink {
   // The largest entry of that FIFO, in bytes; 0: not known yet.
   std::size_t capacity(WriterId writer) const;
 
-  // The oldest completion; false when there is none.
+  // The oldest completion, refusals of silent requests first; false when there is none.
   bool next_completion(Completion& completion);
   // Connections that came or went, oldest first; false when there is none.
   bool next_event(link::Event& event) { return events_.next(event); }
@@ -168,6 +169,7 @@ class Engine final : private link::MessageSink {
     Status why = Status::ok;      // gone
     bool talking = false;         // has to ask or to give back
     bool recalled = false;        // the owner wants unspent credit back
+    bool introduce = false;       // the owner has not been told that it is open
     std::uint32_t farewells = 0;  // that the owner owes us
     bool asked = false;           // for `need`, and not answered
     bool blocked = false;         // the user was told no_room for want of credit

@@ -53,12 +53,16 @@ void Fifo::reclaim() {
   }
 }
 
-Status Fifo::begin(PeerId from, std::uint64_t length, std::uint32_t& at) {
+Status Fifo::check(PeerId from, std::uint64_t length) const {
   if (length > capacity()) return Status::too_long;
+  const Writer* w = find(from);
+  return w && blocks_of(length) <= w->lent ? Status::ok : Status::no_credit;
+}
+
+Status Fifo::begin(PeerId from, std::uint64_t length, std::uint32_t& at) {
+  if (const Status status = check(from, length); status != Status::ok) return status;
   const auto blocks = static_cast<std::uint32_t>(blocks_of(length));
-  Writer* w = find(from);
-  if (!w || blocks > w->lent) return Status::no_credit;
-  unlend(*w, blocks);
+  unlend(*find(from), blocks);
   at = static_cast<std::uint32_t>((head_ + used_) & (blocks_.size() - 1));
   used_ += blocks;
   blocks_[at] = {from, kNone, length, blocks, State::filling};
@@ -81,7 +85,7 @@ void Fifo::abandon(std::uint32_t at) {
   reclaim();
 }
 
-Fifo::Writer* Fifo::find(PeerId peer) {
+const Fifo::Writer* Fifo::find(PeerId peer) const {
   const std::size_t slot = slot_of(peer);
   return slot < writers_.size() && writers_[slot].peer == peer ? &writers_[slot] : nullptr;
 }
@@ -94,8 +98,10 @@ std::uint32_t Fifo::allotment() const {
 
 std::uint32_t Fifo::top_up(const Writer& w) const {
   const std::uint32_t target = allotment();
+  const std::uint64_t half = blocks_.size() / 2;
+  if (target <= w.lent || half <= lent_) return 0;
   return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(target > w.lent ? target - w.lent : 0, free_blocks()));
+      std::min({std::uint64_t{target - w.lent}, half - lent_, free_blocks()}));
 }
 
 bool Fifo::want(PeerId from, std::uint32_t name, std::uint32_t blocks) {
@@ -108,7 +114,10 @@ bool Fifo::want(PeerId from, std::uint32_t name, std::uint32_t blocks) {
     w.closed = true;
     known_ = std::max(known_, slot + 1);
   }
-  if (std::exchange(w.closed, false)) ++active_;
+  if (std::exchange(w.closed, false)) {
+    ++active_;
+    recalling_ = false;  // this one has not been asked
+  }
   w.name = name;
   stop_renewing(static_cast<Slot>(slot));
   if (!w.wanting) start_wanting(static_cast<Slot>(slot), blocks);

@@ -54,7 +54,9 @@ class Fifo {
 
   void name(Key key) { key_ = key; }
 
-  // An entry of `length` bytes from `from` begins, at `at`; paid for with its credit.
+  // Whether an entry of `length` bytes from `from` may begin: it has the credit for it...
+  Status check(link::PeerId from, std::uint64_t length) const;
+  // ... and it does, at `at`, paid for with that.
   Status begin(link::PeerId from, std::uint64_t length, std::uint32_t& at);
   std::byte* bytes(std::uint32_t at) const { return memory_.data() + std::size_t{at} * kBlock; }
   // An entry that was paid for will not come, as what it was to follow was refused.
@@ -120,7 +122,10 @@ class Fifo {
   };
 
   std::size_t slot_of(link::PeerId peer) const { return peer.value & 0xffff; }
-  Writer* find(link::PeerId peer);
+  const Writer* find(link::PeerId peer) const;
+  Writer* find(link::PeerId peer) {
+    return const_cast<Writer*>(static_cast<const Fifo*>(this)->find(peer));
+  }
   std::uint32_t allotment() const;
   void reclaim();
   void lend(Writer& w, std::uint32_t blocks) {
@@ -141,14 +146,17 @@ class Fifo {
     for (std::size_t left = wanting_.size(); left != 0; --left) {
       const link::Slot slot = wanting_.first();
       Writer& w = writers_[slot];
-      const std::uint32_t need = w.need;
+      const std::uint32_t whole = w.need;
+      // Not more than there can be beside what it has: that may have come since it asked.
+      const auto need =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(whole, blocks_.size() - w.lent));
       if (need > free_blocks()) return;
       stop_wanting(slot);
       const std::uint32_t blocks = std::max(need, top_up(w));
       if (send(w.peer, w.name, blocks)) {
         lend(w, blocks);
       } else {  // the link is full: to the end, others may have room
-        start_wanting(slot, need);
+        start_wanting(slot, whole);
       }
     }
   }

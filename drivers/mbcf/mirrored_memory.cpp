@@ -1,5 +1,6 @@
 #include "drivers/mbcf/mirrored_memory.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,7 +14,11 @@ namespace viaduct::mbcf {
 MirroredMemory::MirroredMemory(std::size_t size) : size_(size) {
   const int file = ::memfd_create("viaduct-fifo", MFD_CLOEXEC);
   void* base = MAP_FAILED;
-  bool mapped = file >= 0 && ::ftruncate(file, static_cast<off_t>(size)) == 0;
+  bool mapped = file >= 0;
+  if (mapped) {  // reserves it, so that there is an error here rather than a signal later
+    errno = ::posix_fallocate(file, 0, static_cast<off_t>(size));
+    mapped = errno == 0;
+  }
   if (mapped) {
     base = ::mmap(nullptr, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mapped = base != MAP_FAILED;

@@ -50,7 +50,7 @@ enum class Status : std::uint8_t {
   too_long = 10,     // an entry larger than the FIFO, or one beyond kMostCarried on a write
 };
 inline constexpr std::uint8_t kStatuses = 11;
-// "done", "segment withdrawn by its owner", ...
+// "done", "withdrawn by its owner", ...
 const char* text(Status status);
 
 // Names a request until its completion is taken.
@@ -69,7 +69,8 @@ struct Issued {
 struct Options {
   // `batch`: leaves with the next poll and shares frames, for a higher rate (short requests).
   link::Urgency urgency = link::Urgency::now;
-  // No completion on success, only one on failure. For requests whose effect the user sees anyway.
+  // No completion on success, only one if it is refused. For requests whose effect the user sees
+  // anyway.
   bool silent = false;
   std::uint64_t context =
       0;  // given back in the completion; of silent short requests it is not kept

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "drivers/link/message.hpp"
+#include "drivers/mbcf/types.hpp"
 
 namespace viaduct::mbcf {
 
@@ -85,6 +86,12 @@ struct [[gnu::packed]] Answer {
   std::uint32_t id;
   std::uint32_t status;  // Status
 };
+
+// Two statuses are never told by a peer: that there is no room, and that it has ended.
+constexpr bool valid_status(std::uint32_t status) {
+  return status < kStatuses && status != static_cast<std::uint32_t>(Status::no_room) &&
+         status != static_cast<std::uint32_t>(Status::peer_down);
+}
 
 struct [[gnu::packed]] ValueAnswer {
   std::uint32_t id;

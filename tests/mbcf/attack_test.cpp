@@ -300,6 +300,45 @@ TEST_F(Attack, AnswersThatNobodyWaitsFor) {
   EXPECT_EQ(news(Counter::drop_field), 2u);
 }
 
+TEST_F(Attack, FailuresOfSilentRequestsCannotBeMadeUp) {
+  for (std::uint32_t i = 0; i < 300; ++i) send(Kind::answer, 0, Answer{kSilent + i, 5});
+  EXPECT_EQ(news(Counter::drop_answer), 300u);
+  Completion c;
+  EXPECT_FALSE(bed[0].engine.next_completion(c));
+  // Nor can a peer say what only this side can know.
+  bed[1].link.attach(link::Protocol::mbcf, nullptr);
+  const Issued write =
+      bed[0].engine.write({bed.peer(0, 1), {1}, 0}, bed[0].bytes(100, 8), {}, bed.now());
+  send(Kind::answer, 0, Answer{write.id.value, static_cast<std::uint32_t>(Status::no_room)});
+  send(Kind::answer, 0, Answer{write.id.value, static_cast<std::uint32_t>(Status::peer_down)});
+  EXPECT_EQ(news(Counter::drop_field), 2u);
+  EXPECT_FALSE(bed[0].engine.next_completion(c));
+  bed.restart(1);
+  EXPECT_TRUE(bed.run(
+      [&] {
+        bed[1].link.connect(bed.peer(1, 0), bed.now());
+        return bed[1].link.connected(bed.peer(1, 0));
+      },
+      std::chrono::seconds{10}));
+}
+
+// A broken writer's entries are refused, and it hears of each though the way back is shut for long.
+TEST_F(Attack, EachRefusalOfASilentEntryIsTold) {
+  bed.net.hook = [&](std::uint32_t port, std::vector<std::byte>&) {
+    return port != 0 || bed.now().time_since_epoch() > std::chrono::milliseconds{20};
+  };
+  for (std::uint32_t sent = 0; sent < 3000;) {
+    const TargetHead head{fifo->key().value, 0, kSilent + sent};
+    const bool taken = bed[1].link.try_send(bed.peer(1, 0), Lane::low, Order::ordered,
+                                            message_type(Kind::append), bytes_of(head), {},
+                                            link::Urgency::batch, bed.now()) == SendStatus::sent;
+    sent += taken;
+    if (!taken) bed.run_for(std::chrono::microseconds{20});
+  }
+  ASSERT_TRUE(bed.run([&] { return count(Counter::refused_no_credit) == 3000; }));
+  EXPECT_TRUE(bed.run([&] { return bed[1].count(Counter::drop_answer) == 3000; }));
+}
+
 TEST_F(Attack, WrongKindsOfAnswersEndNothing) {
   // The victim reads from the attacker, whose own engine must not answer.
   bed[1].link.attach(link::Protocol::mbcf, nullptr);

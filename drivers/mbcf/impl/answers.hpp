@@ -10,10 +10,12 @@ void Engine<D>::on_answer(const link::Incoming& m) {
   Bytes rest = m.bytes;
   Answer answer;
   if (!take(rest, answer) || !rest.empty()) return counters_.add(Counter::drop_length);
-  if (answer.status >= kStatuses) return counters_.add(Counter::drop_field);
+  if (!valid_status(answer.status)) return counters_.add(Counter::drop_field);
   const auto status = static_cast<Status>(answer.status);
   if (answer.id >= kSilent) {
-    if (status == Status::ok) return counters_.add(Counter::drop_answer);
+    const std::uint32_t ago = (silent_ - answer.id) & (kSilent - 1);
+    if (status == Status::ok || ago == 0 || ago > silent_ || ago > kSilent / 2)
+      return counters_.add(Counter::drop_answer);
     counters_.add(Counter::requests_refused);
     if (Completion* room = failures_.back()) {
       *room = {{answer.id}, status, m.from, 0, 0};

@@ -58,19 +58,21 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
   Writer* writer = nullptr;
   if (const Status status = check(then, writer, now); status != Status::ok) return {status, {}};
   if (writer && writer->peer != to.peer) return {Status::wrong_kind, {}};
+  // Only an entry's size has been checked.
+  const Bytes entry = writer ? then.entry : Bytes{};
   struct [[gnu::packed]] {
     TargetHead target;
     ThenHead then;
     std::byte entry[kMostCarried];
   } head;
+  std::copy(entry.begin(), entry.end(), head.entry);
   head.then = {writer ? writer->key.value : then.key.value,
                then.offset,
                then.value,
                static_cast<std::uint8_t>(then.kind),
                static_cast<std::uint8_t>(then.width),
-               static_cast<std::uint16_t>(then.entry.size())};
-  std::copy(then.entry.begin(), then.entry.end(), head.entry);
-  const std::size_t size = sizeof head - kMostCarried + then.entry.size();
+               static_cast<std::uint16_t>(entry.size())};
+  const std::size_t size = sizeof head - kMostCarried + entry.size();
   Issued issued;
   if (size + data.size() <= link_.max_message(to.peer)) {
     issued = issue(Kind::write_then, to.peer, options, [&](std::uint32_t id) {
@@ -80,10 +82,10 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
                             options.urgency, now);
     });
   } else {
-    const Carried carried{head.then, then.entry, writer};
+    const Carried carried{head.then, entry, writer};
     issued = write_long(to, data, &carried, options, now);
   }
-  if (writer && issued.status == Status::ok) spend(*writer, blocks_of(then.entry.size()));
+  if (writer && issued.status == Status::ok) spend(*writer, blocks_of(entry.size()));
   return issued;
 }
 
@@ -280,7 +282,7 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
   ++peer->lasting;
   if (piece < body.size()) {
     r.state = RequestState::waiting;
-    r.offset = static_cast<std::uint64_t>(&writer - writers_.data());
+    r.writer = writer.name;
     writer.sending = true;
     peer->append = slot;
     activate(*peer);

@@ -319,12 +319,13 @@ link::Verdict Engine<D>::serve_append(const link::Incoming& m) {
   if (peer == nullptr) return bad(Counter::drop_stream);
   Fifo* fifo = nullptr;
   Status status = keys_.fifo({head.key}, fifo);
+  if (status == Status::ok) status = fifo->check(m.from, length);
   if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
     return link::Verdict::busy;
   if (!whole && peer->append_in.open) return bad(Counter::drop_stream);  // one at a time
-  std::uint32_t at = 0;
-  if (status == Status::ok) status = fifo->begin(m.from, length, at);
   if (status == Status::ok) [[likely]] {
+    std::uint32_t at = 0;
+    fifo->begin(m.from, length, at);
     if (!data.empty()) std::memcpy(fifo->bytes(at), data.data(), data.size());
     counters_.add(Counter::bytes_appended, data.size());
     if (!whole) {

@@ -70,8 +70,8 @@ std::optional<std::size_t> Engine<D>::send_piece(link::PeerId to, link::Lane lan
 
 template <link::PacketDevice D>
 void Engine<D>::end_append(Peer& peer) {
-  Writer& writer = writers_[requests_[peer.append].offset];
-  writer.sending = false;
+  if (Writer* writer = find_waiting(requests_[peer.append].writer, peer.id))
+    writer->sending = false;
   peer.append = kNoSlot;
 }
 

@@ -57,6 +57,8 @@ WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   w.credit = before.credit;
   w.capacity = before.capacity;
   w.farewells = before.farewells;
+  w.recalled = before.recalled;
+  w.introduce = before.state != Writer::State::closing || before.introduce;
   // Grants may be on their way to the old name.
   w.name = before.name != 0 ? before.name : ++names_ << 16 | static_cast<std::uint32_t>(index + 1);
   w.state = Writer::State::open;
@@ -139,11 +141,18 @@ void Engine<D>::speak(Writer& w, Time now) {
     if (status == link::SendStatus::peer_down) drop_writer(w, Status::peer_down);
     return status == link::SendStatus::sent;
   };
+  if (w.state == Writer::State::closing) {
+    if (w.sending || w.carried != 0) return;
+    if (w.introduce) {  // the owner takes it for closed, or has never heard of it
+      w.state = Writer::State::closed;
+      w.recalled = w.credit != 0;
+    }
+  }
   const bool closing = w.state == Writer::State::closing;
-  if (closing && (w.sending || w.carried != 0)) return;
   if (closing || (w.recalled && w.keep_until <= now)) {
     if (!send(Kind::give_back, bytes_of(GiveBack{w.key.value, w.credit, closing ? w.name : 0})))
       return;
+    if (w.credit >= w.need) w.need = 0;  // its user may never want that again
     w.credit = 0;
     w.recalled = w.asked = false;
     if (closing) {
@@ -151,9 +160,11 @@ void Engine<D>::speak(Writer& w, Time now) {
       ++w.farewells;
     }
   }
-  if (w.state == Writer::State::open && w.need > w.credit && !w.asked) {
-    if (!send(Kind::want, bytes_of(Want{w.key.value, w.name, w.need - w.credit}))) return;
+  if (w.state == Writer::State::open && (w.introduce || w.need > w.credit) && !w.asked) {
+    const std::uint32_t more = w.need > w.credit ? w.need - w.credit : 0;
+    if (!send(Kind::want, bytes_of(Want{w.key.value, w.name, more}))) return;
     w.asked = true;
+    w.introduce = false;
   }
   if (w.recalled) return;
   if (w.state == Writer::State::closed && w.farewells == 0) w.state = Writer::State::free;
@@ -206,7 +217,7 @@ void Engine<D>::on_gone(const link::Incoming& m) {
   Bytes rest = m.bytes;
   Answer gone;
   if (!take(rest, gone) || !rest.empty()) return counters_.add(Counter::drop_length);
-  if (gone.status >= kStatuses) return counters_.add(Counter::drop_field);
+  if (!valid_status(gone.status)) return counters_.add(Counter::drop_field);
   Writer* w = find_waiting(gone.id, m.from);
   if (w == nullptr) return counters_.add(Counter::drop_credit);
   if (gone.status != 0) return drop_writer(*w, static_cast<Status>(gone.status));

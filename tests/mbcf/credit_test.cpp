@@ -1,0 +1,168 @@
+// Nobody waits for ever for the credit of a FIFO, whatever its writers do and however their
+// messages cross, and nothing is sent for nothing.
+#include "tests/mbcf/bed.hpp"
+
+namespace viaduct::mbcf {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Options kSilent{.urgency = link::Urgency::batch, .silent = true};
+
+Status append(Bed& bed, std::size_t at, WriterId writer, std::size_t size) {
+  return bed[at].engine.append(writer, {}, bed[at].bytes(0, size), kSilent, bed.now()).status;
+}
+bool appended(Bed& bed, std::size_t at, WriterId writer, std::size_t size, link::Duration limit) {
+  return bed.run([&] { return append(bed, at, writer, size) == Status::ok; }, limit);
+}
+void steps(Bed& bed, int count) {
+  for (int i = 0; i < count; ++i) {
+    bed.poll();
+    bed.net.step(bed.now() + microseconds{2});
+  }
+}
+BedConfig nodes(std::size_t count) {
+  BedConfig config;
+  config.nodes = count;
+  return config;
+}
+
+TEST(FifoCredit, ARecallSurvivesClosingAndOpening) {
+  Bed bed(nodes(3));
+  Fifo* fifo = bed[2].engine.create_fifo(4096);
+  WriterId restless = bed.writer(0, 2, *fifo);
+  const WriterId large = bed.writer(1, 2, *fifo);
+  const bool done = bed.run(
+      [&] {
+        if (bed[2].count(Counter::fifo_recalls) < 2) {
+          bed[0].engine.close_writer(restless);
+          restless = bed[0].engine.open_writer(bed.peer(0, 2), fifo->key(), bed.now());
+        }
+        return append(bed, 1, large, 4096) == Status::ok;
+      },
+      milliseconds{20});
+  EXPECT_TRUE(done || appended(bed, 1, large, 4096, seconds{1}));
+}
+
+TEST(FifoCredit, AnEndThatWasOpenedAgainIsAskedAndEnds) {
+  for (int close_at = 0; close_at < 12; ++close_at)
+    for (int open_after = 1; open_after < 12; ++open_after) {
+      BedConfig config = nodes(3);
+      config.driver.engine.max_writers = 1;
+      Bed bed(config);
+      Fifo* fifo = bed[2].engine.create_fifo(4096);
+      WriterId idle = bed.writer(0, 2, *fifo);
+      const WriterId large = bed.writer(1, 2, *fifo);
+      for (int i = 0; i < 30; ++i) append(bed, 0, idle, 60);
+      bed.run_for(microseconds{200});
+      while (fifo->front()) fifo->pop();  // a grant is due
+      steps(bed, close_at);
+      bed[0].engine.close_writer(idle);
+      steps(bed, open_after);
+      idle = bed[0].engine.open_writer(bed.peer(0, 2), fifo->key(), bed.now());
+      bed.run_for(milliseconds{2});
+      EXPECT_TRUE(appended(bed, 1, large, 4096, milliseconds{300}))
+          << "closed at " << close_at << ", opened after " << open_after;
+      bed.run_for(milliseconds{5});
+      while (fifo->front()) fifo->pop();
+      bed[0].engine.close_writer(idle);
+      bed.run_for(milliseconds{5});
+      Fifo* other = bed[2].engine.create_fifo(4096);
+      EXPECT_TRUE(bed.run(
+          [&] { return bool(bed[0].engine.open_writer(bed.peer(0, 2), other->key(), bed.now())); },
+          milliseconds{100}))
+          << "closed at " << close_at << ", opened after " << open_after;
+    }
+}
+
+TEST(FifoCredit, WhoHoldsPartOfWhatItAsksForHoldsUpNobody) {
+  Bed bed(nodes(6));
+  Fifo* fifo = bed[5].engine.create_fifo(16384);
+  WriterId writers[5];
+  for (std::size_t i = 0; i < 5; ++i) writers[i] = bed.writer(i, 5, *fifo);
+  for (std::size_t i = 0; i < 5; ++i) {
+    bed[i].engine.close_writer(writers[i]);
+    bed.run_for(milliseconds{1});
+    writers[i] = bed.writer(i, 5, *fifo);
+  }
+  for (int i = 0; i < 25; ++i) append(bed, 0, writers[0], 60);
+  bed.run_for(milliseconds{1});
+  // Three tries, each for more, before any answer is seen.
+  const auto others = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      for (std::size_t n = 1; n < 6; ++n) bed[n].poll(bed.now());
+      bed.net.step(bed.now() + microseconds{1});
+    }
+  };
+  append(bed, 0, writers[0], 60 * kBlock);
+  others(4);
+  append(bed, 0, writers[0], 70 * kBlock);
+  others(4);
+  append(bed, 0, writers[0], 130 * kBlock);
+  others(40);
+  bed.run_for(milliseconds{5});
+  while (fifo->front()) fifo->pop();
+  bed.run_for(milliseconds{5});
+  EXPECT_TRUE(appended(bed, 1, writers[1], 8, seconds{1}));
+}
+
+TEST(FifoCredit, IdleWritersAreQuiet) {
+  {
+    Bed bed(nodes(3));
+    Fifo* fifo = bed[2].engine.create_fifo(16384);
+    const WriterId writers[2] = {bed.writer(0, 2, *fifo), bed.writer(1, 2, *fifo)};
+    int sent[2] = {}, read = 0;
+    ASSERT_TRUE(bed.run(
+        [&] {
+          for (std::size_t i : {0, 1})
+            if (sent[i] < 20 && append(bed, i, writers[i], 9000) == Status::ok) ++sent[i];
+          for (; fifo->front(); ++read) fifo->pop();
+          return read == 40;
+        },
+        seconds{5}));
+    bed.run_for(milliseconds{20});
+    const std::uint64_t before = bed[2].count(Counter::fifo_recalls);
+    bed.run_for(milliseconds{100});
+    EXPECT_EQ(bed[2].count(Counter::fifo_recalls), before);
+  }
+  Bed bed(nodes(71));
+  Fifo* fifo = bed[0].engine.create_fifo(4096);  // not a block for each
+  for (std::size_t i = 1; i < 71; ++i)
+    bed[i].engine.open_writer(bed.peer(i, 0), fifo->key(), bed.now());
+  bed.run_for(milliseconds{20});
+  const std::uint64_t before = bed[0].count(Counter::fifo_recalls);
+  bed.run_for(milliseconds{20});
+  EXPECT_EQ(bed[0].count(Counter::fifo_recalls), before);
+}
+
+TEST(FifoCredit, HalfIsLentAheadAndNotMore) {
+  Bed bed(nodes(5));
+  Fifo* fifo = bed[0].engine.create_fifo(4096);
+  for (std::size_t i = 1; i < 5; ++i) bed.writer(i, 0, *fifo);
+  EXPECT_LE(fifo->lent_blocks(), 32u + 4u);
+}
+
+TEST(FifoCredit, AnEndThatIsClosedBeforeItsOwnerHeardOfItEnds) {
+  BedConfig config = nodes(2);
+  config.driver.engine.max_writers = 1;
+  Bed bed(config);
+  Fifo* fifo = bed[1].engine.create_fifo(4096);
+  Fifo* other = bed[1].engine.create_fifo(4096);
+  EXPECT_EQ(
+      bed.complete(0, [&] { return bed[0].engine.fence(bed.peer(0, 1), {}, bed.now()); }).status,
+      Status::ok);
+  int writes = 0;
+  while (bed[0].engine.write(bed.remote(0, 1), bed[0].bytes(0, 1448), kSilent, bed.now()).status ==
+         Status::ok)
+    ++writes;
+  ASSERT_GT(writes, 0) << "the lane is full";
+  bed[0].engine.close_writer(bed[0].engine.open_writer(bed.peer(0, 1), fifo->key(), bed.now()));
+  bed.run_for(milliseconds{50});
+  EXPECT_TRUE(bed.run(
+      [&] { return bool(bed[0].engine.open_writer(bed.peer(0, 1), other->key(), bed.now())); }));
+}
+
+}  // namespace
+}  // namespace viaduct::mbcf
