@@ -280,21 +280,18 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
   r.moved = piece;
   r.lasting = true;
   ++peer->lasting;
-  if (piece < body.size()) {
-    r.state = RequestState::waiting;
-    r.writer = writer.name;
-    writer.sending = true;
-    peer->append = slot;
-    activate(*peer);
-  }
+  r.state = RequestState::waiting;
+  r.writer = writer.name;
+  writer.sending = true;
+  peer->append = slot;
+  activate(*peer);
   spend(writer, blocks_of(size));
   start_now(*peer, options, now);
   counters_.add(Counter::requests_issued);
   return {Status::ok, requests_.id(slot)};
 }
 
-// ---- the book-keeping of requests
-// ----------------------------------------------------------------
+// ---- the book-keeping of requests -------------------------------------------------------------
 
 // Made when the peer connects, or at the first long request if it was connected before this engine
 // was there; nullptr when it has ended.

@@ -105,8 +105,7 @@ link::Verdict Engine<D>::on_message(const link::Incoming& m) {
   return link::Verdict::taken;
 }
 
-// ---- writes
-// --------------------------------------------------------------------------------------
+// ---- writes -----------------------------------------------------------------------------------
 
 template <link::PacketDevice D>
 inline link::Verdict Engine<D>::serve_write(const link::Incoming& m) {
@@ -303,8 +302,7 @@ link::Verdict Engine<D>::serve_long_then(const link::Incoming& m) {
   return link::Verdict::taken;
 }
 
-// ---- FIFO entries
-// --------------------------------------------------------------------------------
+// ---- FIFO entries -----------------------------------------------------------------------------
 
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_append(const link::Incoming& m) {
@@ -366,8 +364,7 @@ link::Verdict Engine<D>::serve_append_more(const link::Incoming& m) {
   return link::Verdict::taken;
 }
 
-// ---- the others
-// ----------------------------------------------------------------------------------
+// ---- the others -------------------------------------------------------------------------------
 
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_read(const link::Incoming& m) {

@@ -228,8 +228,7 @@ void Engine<D>::on_gone(const link::Incoming& m) {
   talk(*w);
 }
 
-// ---- at the owner
-// --------------------------------------------------------------------------------
+// ---- at the owner -----------------------------------------------------------------------------
 
 template <link::PacketDevice D>
 link::Verdict Engine<D>::on_want(const link::Incoming& m) {
