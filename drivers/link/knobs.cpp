@@ -32,6 +32,24 @@ constexpr std::array kTable{
     Knob{"VIADUCT_MIN_TIMEOUT_US", "5", "us", "floor of the measured retransmission timeout"},
     Knob{"VIADUCT_DEAD_AFTER_MS", "5000", "ms", "silence that ends a peer"},
     Knob{"VIADUCT_MAX_WINDOW", "256", "frames", "most frames in flight in one lane to one peer"},
+    Knob{"VIADUCT_CHANNEL", "mbcf", "", "what carries MPI messages between hosts: mbcf or startx"},
+    Knob{"VIADUCT_SHM", "on", "", "shared memory between MPI processes of one node"},
+    Knob{"VIADUCT_CMA", "on", "",
+         "long MPI messages within a node are copied from process to process; off: through a ring"},
+    Knob{"VIADUCT_WRITE_PROTOCOL", "on", "",
+         "MPI receives tell their senders where to write before the message is sent (mbcf)"},
+    Knob{"VIADUCT_STATS", "off", "", "MPI_Finalize prints what went which way"},
+    Knob{"VIADUCT_EAGER_SHM", "8192", "bytes",
+         "MPI messages up to this go through a ring, longer ones are copied by both processes"},
+    Knob{"VIADUCT_EAGER_MBCF", "8192", "bytes",
+         "MPI messages up to this go through a FIFO, longer ones by Remote Write"},
+    Knob{"VIADUCT_EAGER_STARTX", "1024", "bytes",
+         "MPI messages up to this go in packets, longer ones by remote DMA"},
+    Knob{"VIADUCT_TWO_STAGE", "on", "",
+         "MPI collectives work within each node and between nodes; off: over all ranks at once"},
+    Knob{"VIADUCT_NODE_RANKS", "0", "ranks",
+         "MPI collectives count so many ranks to a node, for trials; 0: those that are on it"},
+    Knob{"VIADUCT_MBCF_FIFO", "1048576", "bytes", "FIFO that an MPI process receives into"},
     Knob{"VIADUCT_FAULTS", "", "",
          "faults on what a port sends, e.g. loss=1%,dup=0.1%,reorder=1%,corrupt=0.1%,seed=7"},
     Knob{"VIADUCT_PCAP", "", "",
@@ -47,6 +65,12 @@ const Knob& row(std::string_view name) {
   return *found;
 }
 
+// Set to nothing is the same as not set: that is how a shell user takes a knob back.
+const char* from_environment(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
 [[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view accepted) {
   throw SetupError(std::string(name) + "=" + std::string(value) + " is not " +
                    std::string(accepted) + "; set it to that or unset it");
@@ -57,14 +81,6 @@ std::optional<std::uint64_t> whole_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
   return number;
-}
-
-// FNV-1a: every rank must get the same key from the same text, on any machine.
-std::uint64_t job_key(std::string_view text) {
-  if (const auto number = whole_number(text)) return *number;
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
 }
 
 std::uint64_t random_number() {
@@ -92,9 +108,12 @@ std::span<const Knob> knobs() {
 
 std::string knob_text(std::string_view name) {
   const Knob& knob = row(name);
-  const char* value = std::getenv(std::string(name).c_str());
-  // Set to nothing is the same as not set: that is how a shell user takes a knob back.
-  return value == nullptr || *value == '\0' ? std::string(knob.default_value) : value;
+  const char* value = from_environment(name);
+  return value == nullptr ? std::string(knob.default_value) : value;
+}
+
+bool knob_is_set(std::string_view name) {
+  return from_environment(row(name).name) != nullptr;
 }
 
 std::uint64_t knob_number(std::string_view name, std::uint64_t least, std::uint64_t most) {
@@ -111,6 +130,14 @@ bool knob_switch(std::string_view name) {
   if (value == "on" || value == "1" || value == "yes") return true;
   if (value == "off" || value == "0" || value == "no") return false;
   refuse(name, value, "on or off");
+}
+
+// FNV-1a: every rank must get the same key from the same text, on any machine.
+std::uint64_t job_key(std::string_view text) {
+  if (const auto number = whole_number(text)) return *number;
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
 }
 
 std::vector<std::string> unknown_knobs() {

@@ -24,6 +24,11 @@ std::string knob_text(std::string_view name);
 // SetupError names the knob, the bad value and what would be accepted.
 std::uint64_t knob_number(std::string_view name, std::uint64_t least, std::uint64_t most);
 bool knob_switch(std::string_view name);  // on|off|1|0|yes|no
+// Whether the environment says anything about it.
+bool knob_is_set(std::string_view name);
+
+// The job key that a text stands for (VIADUCT_JOB): a number is itself.
+std::uint64_t job_key(std::string_view text);
 
 // VIADUCT_* variables in the environment that no row of the table names: misspelt, most likely.
 std::vector<std::string> unknown_knobs();

@@ -78,8 +78,8 @@ inline SendStatus Niu<D>::send(link::PeerId to, Priority priority, Mechanism mec
 
 template <link::PacketDevice D>
 SendStatus Niu<D>::try_send(link::PeerId to, Priority priority, const Packet& packet,
-                            link::Time now) {
-  return send(to, priority, Mechanism::pio, packet, link::Urgency::now, now);
+                            link::Urgency urgency, link::Time now) {
+  return send(to, priority, Mechanism::pio, packet, urgency, now);
 }
 
 template <link::PacketDevice D>

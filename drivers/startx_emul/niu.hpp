@@ -44,8 +44,14 @@ class Niu final : private link::MessageSink {
   Niu& operator=(const Niu&) = delete;
 
   // PIO. `sent`, or why not (link::SendStatus); too_big also for a word count outside 2..22.
+  // Urgency::batch: the packet shares a frame with those that follow and leaves with the next
+  // urgent one or the next poll.
   link::SendStatus try_send(link::PeerId to, Priority priority, const Packet& packet,
-                            link::Time now);
+                            link::Time now) {
+    return try_send(to, priority, packet, link::Urgency::now, now);
+  }
+  link::SendStatus try_send(link::PeerId to, Priority priority, const Packet& packet,
+                            link::Urgency urgency, link::Time now);
   // The oldest packet in the PIO receive queue of that priority, in place, or nullptr. pop() frees
   // its entry.
   const Received* peek(Priority priority) const { return pio_[index(priority)].front(); }
@@ -63,6 +69,7 @@ class Niu final : private link::MessageSink {
   std::size_t queued(Priority priority) const { return transmit_[index(priority)].size(); }
 
   Rdma<Device>& rdma() { return rdma_; }
+  const Rdma<Device>& rdma() const { return rdma_; }
 
   // Connections that came or went, oldest first; false when there is none. A user who never asks
   // loses the oldest ones (counted), not memory.

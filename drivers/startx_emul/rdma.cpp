@@ -126,6 +126,16 @@ Started Rdma<D>::grant(PeerId to, RegionBytes into, Right& right) {
 }
 
 template <link::PacketDevice D>
+bool Rdma<D>::revoke(TransferId grant) {
+  const Slot slot = table_.find(grant, TransferState::open);
+  if (slot == kNoSlot || table_[slot].by_request) return false;
+  regions_.release(table_[slot].region);
+  table_.move(slot, TransferState::free);
+  open_matched();
+  return true;
+}
+
+template <link::PacketDevice D>
 Started Rdma<D>::write(PeerId to, const Right& right, RegionBytes from, link::Time) {
   if (!peer_lives(to)) return {RdmaStatus::peer_down, {}};
   if (from.length > right.length) return {RdmaStatus::too_long, {}};

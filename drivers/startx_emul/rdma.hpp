@@ -52,10 +52,15 @@ class Rdma {
   // The same in one step each, for callers who carry the right in a message of their own. A write
   // may be shorter than its right.
   Started grant(link::PeerId to, RegionBytes into, Right& right);
+  // Takes the right back: there will be no completion, and what still comes is dropped (counted).
+  // False: there is no such grant, or it is complete.
+  bool revoke(TransferId grant);
   Started write(link::PeerId to, const Right& right, RegionBytes from, link::Time now);
 
   // Finished transfers, oldest first; false when there is none.
   bool next_completion(Completion& completion);
+  // No peer waits for anything that only a poll here can send.
+  bool idle() const { return table_.owing().empty() && table_.sending().empty(); }
 
   // For the NIU that this belongs to.
   link::Verdict on_message(const link::Incoming& message);

@@ -103,6 +103,8 @@ class TransferTable {
   TransferList& sent() { return sent_; }
   TransferList& complete() { return complete_; }
   OwedList& owing() { return owing_; }
+  const TransferList& sending() const { return sending_; }
+  const OwedList& owing() const { return owing_; }
   std::size_t open() const { return open_.size(); }
   Slot first_open() const { return open_.first(); }
 

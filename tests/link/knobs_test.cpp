@@ -94,8 +94,16 @@ TEST_F(Knobs, EveryLifeHasItsOwnIncarnationAndSeed) {
   EXPECT_NE(a.incarnation, 0u);
 }
 
+TEST_F(Knobs, TheUsersWordIsToldFromTheDefault) {
+  EXPECT_FALSE(knob_is_set("VIADUCT_DEAD_AFTER_MS"));
+  set("VIADUCT_DEAD_AFTER_MS", "5000");
+  EXPECT_TRUE(knob_is_set("VIADUCT_DEAD_AFTER_MS"));
+  EXPECT_THAT(refusal([] { knob_is_set("VIADUCT_NO_SUCH"); }), HasSubstr("VIADUCT_NO_SUCH"));
+}
+
 TEST_F(Knobs, SetToNothingIsNotSet) {
   set("VIADUCT_MAX_WINDOW", "");
+  EXPECT_FALSE(knob_is_set("VIADUCT_MAX_WINDOW"));
   EXPECT_EQ(knob_number("VIADUCT_MAX_WINDOW", 1, kMaxWindow), 256u);
 }
 

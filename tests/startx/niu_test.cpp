@@ -230,6 +230,27 @@ TEST(Niu, QueuedPacketsShareFrames) {
 }
 
 // Messages that no NIU would send, from a peer that speaks to the link directly.
+// The urgent one takes along what waits before it, and order is kept.
+TEST(Niu, PioPacketsMayShareAFrame) {
+  Bed bed;
+  const auto to = bed.peer(0, 1);
+  bed[0].niu.try_send(to, Priority::low, packet(0), bed.now());
+  ASSERT_TRUE(bed.run([&] { return bed[1].niu.peek(Priority::low) != nullptr; }));
+  bed[1].niu.pop(Priority::low);
+  bed.run_for(milliseconds{1});
+  const auto frames = bed[0].link.counters()[link::Counter::frames_sent];
+  for (std::uint32_t i = 1; i <= 10; ++i)
+    ASSERT_EQ(bed[0].niu.try_send(to, Priority::low, packet(i, 22),
+                                  i == 10 ? link::Urgency::now : link::Urgency::batch, bed.now()),
+              SendStatus::sent);
+  EXPECT_EQ(bed[0].link.counters()[link::Counter::frames_sent], frames + 1);
+  for (std::uint32_t i = 1; i <= 10; ++i) {
+    ASSERT_TRUE(bed.run([&] { return bed[1].niu.peek(Priority::low) != nullptr; }));
+    EXPECT_EQ(bed[1].niu.peek(Priority::low)->tag, i);
+    bed[1].niu.pop(Priority::low);
+  }
+}
+
 TEST(Niu, MalformedMessagesAreCountedByReason) {
   Bed bed;
   const auto to = bed.peer(0, 1);

@@ -246,6 +246,52 @@ TEST(Rdma, RightsMayTravelInMessagesOfTheUsersOwn) {
   EXPECT_EQ(wait(bed, bed[1], 1)[0].length, 0u);
 }
 
+TEST(Rdma, ARevokedRightIsWorthNothing) {
+  Bed bed;
+  Right right;
+  bed[0].fill(0, 100, 1);
+  const Started grant = bed[1].rdma().grant(bed.peer(1, 0), bed[1].bytes(0, 100), right);
+  ASSERT_EQ(grant.status, RdmaStatus::ok);
+  EXPECT_FALSE(bed[1].rdma().deregister(bed[1].region));
+  EXPECT_TRUE(bed[1].rdma().revoke(grant.transfer));
+  EXPECT_FALSE(bed[1].rdma().revoke(grant.transfer));
+  ASSERT_EQ(bed[0].rdma().write(bed.peer(0, 1), right, bed[0].bytes(0, 100), bed.now()).status,
+            RdmaStatus::ok);
+  ASSERT_TRUE(bed.run([&] { return bed[1].count(Counter::rdma_drop_right) == 1; }));
+  EXPECT_EQ(bed[1].memory[0], std::byte{0});
+  EXPECT_TRUE(bed[1].completions().empty());
+  EXPECT_TRUE(bed[1].rdma().deregister(bed[1].region)) << "nothing uses it any more";
+}
+
+TEST(Rdma, OnlyGrantsThatAreNotCompleteCanBeRevoked) {
+  Bed bed;
+  EXPECT_FALSE(bed[1].rdma().revoke({}));
+  const Started post = bed[1].rdma().post({}, 1, bed[1].bytes(0, 100));
+  EXPECT_FALSE(bed[1].rdma().revoke(post.transfer));
+  Right right;
+  const Started grant = bed[1].rdma().grant(bed.peer(1, 0), bed[1].bytes(0, 100), right);
+  bed[0].rdma().write(bed.peer(0, 1), right, bed[0].bytes(0, 100), bed.now());
+  EXPECT_FALSE(bed[0].rdma().idle());
+  ASSERT_EQ(wait(bed, bed[1], 1)[0].status, RdmaStatus::ok);
+  EXPECT_FALSE(bed[1].rdma().revoke(grant.transfer));
+  EXPECT_TRUE(bed[0].rdma().idle() && bed[1].rdma().idle());
+}
+
+// Its place goes to somebody who waits.
+TEST(Rdma, ARevokedRightMakesRoom) {
+  BedConfig config;
+  config.driver.niu.rdma.max_open = 1;
+  Bed bed(config);
+  Right right;
+  const Started grant = bed[1].rdma().grant(bed.peer(1, 0), bed[1].bytes(0, 100), right);
+  bed[1].rdma().post({}, 1, bed[1].bytes(200, 100));
+  bed[0].rdma().request(bed.peer(0, 1), 1, bed[0].bytes(0, 100), bed.now());
+  bed.run_for(milliseconds{1});
+  EXPECT_EQ(bed[1].count(Counter::rdma_grants_sent), 0u);
+  ASSERT_TRUE(bed[1].rdma().revoke(grant.transfer));
+  EXPECT_EQ(wait(bed, bed[1], 1)[0].status, RdmaStatus::ok);
+}
+
 TEST(Rdma, GrantsAreLimitedByMaxOpen) {
   BedConfig config;
   config.driver.niu.rdma.max_open = 2;

@@ -1,0 +1,76 @@
+// What an MPI library costs, by test and message size. Knows nothing but mpi.h: builds with any.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+struct Options {
+  std::vector<std::string> tests;
+  std::vector<std::size_t> sizes;
+  int rounds = 200;      // samples of each row, at most
+  double seconds = 0.5;  // for each row, about
+  int warmup = 10;       // calls before the first sample
+  bool pin = false;
+  std::string json;  // file; empty: none
+};
+// Rank 0 prints what is wrong. false: exit with `status`.
+bool parse_options(int argc, char** argv, bool print, Options& options, int& status);
+
+// How a row's figure comes out of the time of one call.
+enum class Unit : unsigned char {
+  us,          // microseconds, times `factor`
+  mb_per_s,    // 10^6 bytes per second; `factor`: bytes a call moves
+  per_second,  // `factor`: messages a call moves
+};
+const char* name_of(Unit unit);
+
+// One row of the table: `call` does the thing once, on every rank.
+struct Case {
+  std::string test;
+  std::size_t bytes;
+  Unit unit;
+  double factor;
+  // May several calls be made without a barrier between them? Where no rank can run ahead of the
+  // others, yes: then a sample is long enough for the clock. Otherwise each sample is one call.
+  bool batched;
+  // Whose clock: rank 0, which sees the end of the exchange, or the slowest rank.
+  bool root_clock;
+  std::function<void()> call;
+};
+
+struct Row {
+  std::string test;
+  std::size_t bytes;
+  Unit unit;
+  double least, median, most;  // over the samples
+  int samples;
+};
+Row measure(const Case& test, const Options& options);
+
+// The tests by name, in the order in which they are run.
+struct Test {
+  const char* name;
+  const char* what;
+  bool sized;  // runs once for each size
+  std::function<Case(std::size_t bytes)> make;
+};
+std::vector<Test> point_to_point_tests();
+std::vector<Test> collective_tests();
+std::vector<Test> all_tests();
+
+int world_rank();
+int world_size();
+// Ends the job.
+[[noreturn]] void fail(const std::string& what);
+
+void print_heading();
+void print_row(const Row& row);
+void write_json(const std::string& file, const std::vector<Row>& rows);
+
+}  // namespace bench

@@ -1,0 +1,99 @@
+// mpi_bench: see --help. Builds with any MPI library: mpicxx -std=c++20 -O2 bench/mpi/*.cpp
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include "bench.hpp"
+
+namespace bench {
+
+int world_rank() {
+  static const int rank = [] {
+    int r;
+    MPI_Comm_rank(MPI_COMM_WORLD, &r);
+    return r;
+  }();
+  return rank;
+}
+
+int world_size() {
+  static const int size = [] {
+    int n;
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    return n;
+  }();
+  return size;
+}
+
+void fail(const std::string& what) {
+  std::cerr << "mpi_bench: " << what << std::endl;
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  std::exit(1);
+}
+
+std::vector<Test> all_tests() {
+  std::vector<Test> tests = point_to_point_tests();
+  for (Test& test : collective_tests()) tests.push_back(std::move(test));
+  return tests;
+}
+
+namespace {
+
+void pin() {
+  const long cores = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(world_rank() % cores), &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0)
+    fail("cannot bind rank " + std::to_string(world_rank()) + " to a core; run it without --pin");
+}
+
+void print_library() {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
+  MPI_Get_library_version(version, &length);
+  const std::string text(version, static_cast<std::size_t>(length));
+  std::cout << "# " << text.substr(0, text.find('\n')) << ", " << world_size() << " ranks"
+            << std::endl;
+}
+
+bool wanted(const Test& test, const Options& options) {
+  return options.tests.empty() ||
+         std::find(options.tests.begin(), options.tests.end(), test.name) != options.tests.end();
+}
+
+void run(const Options& options) {
+  const bool root = world_rank() == 0;
+  std::vector<Row> rows;
+  if (root) {
+    print_library();
+    print_heading();
+  }
+  for (const Test& test : all_tests()) {
+    if (!wanted(test, options)) continue;
+    const std::vector<std::size_t> once{0};
+    for (const std::size_t size : test.sized ? options.sizes : once) {
+      rows.push_back(measure(test.make(size), options));
+      if (root) print_row(rows.back());
+    }
+  }
+  if (root && !options.json.empty()) write_json(options.json, rows);
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  bench::Options options;
+  int status = 0;
+  if (bench::parse_options(argc, argv, bench::world_rank() == 0, options, status)) {
+    if (options.pin) bench::pin();
+    bench::run(options);
+  }
+  MPI_Finalize();
+  return status;
+}

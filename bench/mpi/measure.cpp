@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <cmath>
+
+#include "bench.hpp"
+
+namespace bench {
+namespace {
+
+constexpr double kSampleSeconds = 30e-6;  // what a batch should last, for the clock's sake
+constexpr int kMostCalls = 1000;          // in a batch
+
+double time_of(const Case& test, int calls) {
+  const double began = MPI_Wtime();
+  for (int i = 0; i < calls; ++i) test.call();
+  return MPI_Wtime() - began;
+}
+
+// How many calls a sample has and how many samples there are: rank 0 says.
+struct Plan {
+  int calls, samples;
+};
+
+Plan make_plan(const Case& test, const Options& options) {
+  for (int i = 0; i < options.warmup; ++i) test.call();
+  MPI_Barrier(MPI_COMM_WORLD);
+  constexpr int kTrials = 5;
+  const double each = std::max(time_of(test, kTrials) / kTrials, 1e-9);
+  int plan[2];
+  plan[0] =
+      test.batched
+          ? static_cast<int>(std::clamp(std::ceil(kSampleSeconds / each), 1.0, double{kMostCalls}))
+          : 1;
+  plan[1] = static_cast<int>(
+      std::clamp(options.seconds / (each * plan[0]), 3.0, static_cast<double>(options.rounds)));
+  MPI_Bcast(plan, 2, MPI_INT, 0, MPI_COMM_WORLD);
+  return {.calls = plan[0], .samples = plan[1]};
+}
+
+double figure(const Case& test, double seconds) {
+  return test.unit == Unit::us         ? seconds * 1e6 * test.factor
+         : test.unit == Unit::mb_per_s ? test.factor / seconds * 1e-6
+                                       : test.factor / seconds;
+}
+
+}  // namespace
+
+Row measure(const Case& test, const Options& options) {
+  const Plan plan = make_plan(test, options);
+  std::vector<double> mine(static_cast<std::size_t>(plan.samples)), all(mine.size());
+  for (double& sample : mine) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    sample = std::max(time_of(test, plan.calls) / plan.calls, 1e-9);
+  }
+  if (test.root_clock)
+    all = mine;
+  else
+    MPI_Reduce(mine.data(), all.data(), plan.samples, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  for (double& sample : all) sample = figure(test, sample);
+  std::sort(all.begin(), all.end());
+  return {.test = test.test,
+          .bytes = test.bytes,
+          .unit = test.unit,
+          .least = all.front(),
+          .median = all[all.size() / 2],
+          .most = all.back(),
+          .samples = plan.samples};
+}
+
+}  // namespace bench

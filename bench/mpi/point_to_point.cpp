@@ -1,0 +1,190 @@
+// Between the first and the last rank; the others wait in the barrier before the next sample.
+#include <cstring>
+#include <memory>
+
+#include "bench.hpp"
+
+namespace bench {
+namespace {
+
+constexpr int kWindow = 64;  // messages under way at once
+constexpr int kTag = 1;
+
+int count_of(std::size_t bytes) {
+  return static_cast<int>(bytes);
+}
+int first() {
+  return 0;
+}
+int last() {
+  return world_size() - 1;
+}
+
+void need_two(const char* test) {
+  if (world_size() < 2) fail(std::string(test) + " needs two ranks; start it with mpiexec -n 2");
+}
+
+std::byte pattern(std::size_t i) {
+  return static_cast<std::byte>(i * 7 + 3);
+}
+
+// A figure of a library that delivers something else would be worth nothing: one message is looked
+// at.
+void check_delivery(std::size_t bytes) {
+  std::vector<std::byte> data(bytes);
+  if (world_rank() == first()) {
+    for (std::size_t i = 0; i < bytes; ++i) data[i] = pattern(i);
+    MPI_Send(data.data(), count_of(bytes), MPI_BYTE, last(), kTag, MPI_COMM_WORLD);
+  } else if (world_rank() == last()) {
+    MPI_Recv(data.data(), count_of(bytes), MPI_BYTE, first(), kTag, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+    for (std::size_t i = 0; i < bytes; ++i)
+      if (data[i] != pattern(i)) fail("wrong data arrived at byte " + std::to_string(i));
+  }
+}
+
+Case latency(std::size_t bytes) {
+  need_two("latency");
+  check_delivery(bytes);
+  auto data = std::make_shared<std::vector<std::byte>>(bytes);
+  const int count = count_of(bytes);
+  return {.test = "latency",
+          .bytes = bytes,
+          .unit = Unit::us,
+          .factor = 0.5,  // half a round trip
+          .batched = true,
+          .root_clock = true,
+          .call = [data, count] {
+            void* const buffer = data->data();
+            if (world_rank() == first()) {
+              MPI_Send(buffer, count, MPI_BYTE, last(), kTag, MPI_COMM_WORLD);
+              MPI_Recv(buffer, count, MPI_BYTE, last(), kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            } else if (world_rank() == last()) {
+              MPI_Recv(buffer, count, MPI_BYTE, first(), kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+              MPI_Send(buffer, count, MPI_BYTE, first(), kTag, MPI_COMM_WORLD);
+            }
+          }};
+}
+
+// A window of messages one way, then a short answer when all have arrived.
+std::function<void()> window_call(std::size_t bytes) {
+  auto data = std::make_shared<std::vector<std::byte>>(bytes * kWindow);
+  auto requests = std::make_shared<std::vector<MPI_Request>>(kWindow);
+  return [data, requests, bytes] {
+    const int count = count_of(bytes);
+    std::byte* at = data->data();
+    char answer = 0;
+    if (world_rank() == first()) {
+      for (MPI_Request& request : *requests) {
+        MPI_Isend(at, count, MPI_BYTE, last(), kTag, MPI_COMM_WORLD, &request);
+        at += bytes;
+      }
+      MPI_Waitall(kWindow, requests->data(), MPI_STATUSES_IGNORE);
+      MPI_Recv(&answer, 1, MPI_CHAR, last(), kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (world_rank() == last()) {
+      for (MPI_Request& request : *requests) {
+        MPI_Irecv(at, count, MPI_BYTE, first(), kTag, MPI_COMM_WORLD, &request);
+        at += bytes;
+      }
+      MPI_Waitall(kWindow, requests->data(), MPI_STATUSES_IGNORE);
+      MPI_Send(&answer, 1, MPI_CHAR, first(), kTag, MPI_COMM_WORLD);
+    }
+  };
+}
+
+Case bandwidth(std::size_t bytes) {
+  need_two("bandwidth");
+  check_delivery(bytes);
+  return {.test = "bandwidth",
+          .bytes = bytes,
+          .unit = Unit::mb_per_s,
+          .factor = static_cast<double>(bytes) * kWindow,
+          .batched = true,
+          .root_clock = true,
+          .call = window_call(bytes)};
+}
+
+Case message_rate(std::size_t bytes) {
+  need_two("rate");
+  return {.test = "rate",
+          .bytes = bytes,
+          .unit = Unit::per_second,
+          .factor = kWindow,
+          .batched = true,
+          .root_clock = true,
+          .call = window_call(bytes)};
+}
+
+// A token that goes round all ranks once.
+Case ring(std::size_t bytes) {
+  auto data = std::make_shared<std::vector<std::byte>>(bytes);
+  return {.test = "ring",
+          .bytes = bytes,
+          .unit = Unit::us,
+          .factor = 1,
+          .batched = true,
+          .root_clock = true,
+          .call = [data, bytes] {
+            const int count = count_of(bytes), rank = world_rank(), size = world_size();
+            const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+            if (size == 1) return;
+            if (rank == 0) MPI_Send(data->data(), count, MPI_BYTE, next, kTag, MPI_COMM_WORLD);
+            MPI_Recv(data->data(), count, MPI_BYTE, before, kTag, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+            if (rank != 0) MPI_Send(data->data(), count, MPI_BYTE, next, kTag, MPI_COMM_WORLD);
+          }};
+}
+
+// The neighbours of a rank on a two-dimensional grid that is closed in both directions.
+std::vector<int> grid_neighbours() {
+  int dims[2] = {0, 0}, periods[2] = {1, 1};
+  MPI_Comm grid;
+  MPI_Dims_create(world_size(), 2, dims);
+  MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &grid);
+  std::vector<int> neighbours(4);
+  MPI_Cart_shift(grid, 0, 1, &neighbours[0], &neighbours[1]);
+  MPI_Cart_shift(grid, 1, 1, &neighbours[2], &neighbours[3]);
+  MPI_Comm_free(&grid);
+  return neighbours;
+}
+
+// What a stencil code does in each step: one message to and from each of four neighbours.
+Case halo(std::size_t bytes) {
+  auto data = std::make_shared<std::vector<std::byte>>(8 * bytes);
+  const std::vector<int> neighbours = grid_neighbours();
+  return {.test = "halo",
+          .bytes = bytes,
+          .unit = Unit::us,
+          .factor = 1,
+          .batched = true,
+          .root_clock = false,
+          .call = [data, neighbours, bytes] {
+            MPI_Request requests[8];
+            for (int i = 0; i < 4; ++i) {
+              const auto at = static_cast<std::size_t>(i) * bytes;
+              const int peer = neighbours[static_cast<std::size_t>(i)];
+              const int opposite = i ^ 1;  // what comes from above was sent down
+              MPI_Irecv(data->data() + at, count_of(bytes), MPI_BYTE, peer, i, MPI_COMM_WORLD,
+                        &requests[i]);
+              MPI_Isend(data->data() + 4 * bytes + at, count_of(bytes), MPI_BYTE, peer, opposite,
+                        MPI_COMM_WORLD, &requests[4 + i]);
+            }
+            MPI_Waitall(8, requests, MPI_STATUSES_IGNORE);
+          }};
+}
+
+}  // namespace
+
+std::vector<Test> point_to_point_tests() {
+  return {
+      {"latency", "half a round trip", true, latency},
+      {"bandwidth", "64 messages under way, one way", true, bandwidth},
+      {"rate", "messages of 8 bytes a second, 64 under way", false,
+       [](std::size_t) { return message_rate(8); }},
+      {"ring", "a token that goes round all ranks", true, ring},
+      {"halo", "one message from and to each of four neighbours on a grid of all ranks", true,
+       halo},
+  };
+}
+
+}  // namespace bench

@@ -1,0 +1,70 @@
+#include "libmpi_lite/api/call.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+
+#include "libmpi_lite/core/errors.hpp"
+
+namespace viaduct::mpi {
+
+namespace {
+
+// "MPI_Send on MPI_COMM_WORLD, rank 2"
+std::string where(const char* function, const Comm* comm) {
+  if (Process::self().phase() != Process::Phase::running) return function;
+  const std::string me = std::to_string(Process::self().rank());
+  if (!comm) return std::string(function) + ", rank " + me;
+  std::string text =
+      std::string(function) + " on " +
+      (comm->name.empty() ? "a communicator of " + std::to_string(comm->size()) : comm->name) +
+      ", rank " + std::to_string(comm->rank());
+  if (comm->handle != MPI_COMM_WORLD) text += " (" + me + " in MPI_COMM_WORLD)";
+  return text;
+}
+
+}  // namespace
+
+int raise_error(const char* function, Comm* comm, int code, const char* what) noexcept {
+  const bool running = Process::self().phase() == Process::Phase::running;
+  // The handler may free either.
+  const Ref<Comm> on(
+      comm || !running ? comm : comm_handles.find(reinterpret_cast<std::uintptr_t>(MPI_COMM_SELF)));
+  const Ref<Errhandler> handler = on ? on->errhandler : nullptr;
+  const Errhandler::Kind kind = handler ? handler->kind : Errhandler::Kind::fatal;
+  switch (kind) {
+    case Errhandler::Kind::give_back: break;
+    case Errhandler::Kind::user: {
+      MPI_Comm handle = on->handle;
+      int given = code;
+      handler->function(&handle, &given);
+      break;
+    }
+    case Errhandler::Kind::fatal:
+    case Errhandler::Kind::abort:
+      Process::self().abort(code,
+                            where(function, comm) + ": " + what + " (" + error_name(code) + ")");
+  }
+  return code;
+}
+
+void check_running(const char* function) {
+  switch (Process::self().phase()) {
+    case Process::Phase::before_init:
+      fail(MPI_ERR_OTHER, "%s was called before MPI_Init", function);
+    case Process::Phase::finalized:
+      fail(MPI_ERR_OTHER, "%s was called after MPI_Finalize", function);
+    case Process::Phase::running: return;
+  }
+}
+
+void fail(int code, const char* format, ...) {
+  char what[512];
+  va_list values;
+  va_start(values, format);
+  std::vsnprintf(what, sizeof what, format, values);
+  va_end(values);
+  throw Error(code, what);
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,182 @@
+// What every function of the library does first and last: check the state and the arguments; hand
+// what goes wrong to the error handler (MPI 5.0, section 9.3). Functions look like this:
+//
+//   int PMPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+//   comm) {
+//     return call("MPI_Send", comm, [&](Comm& c) {
+//       const Items items = check_items(buf, count, datatype);
+//       send(items, check_destination(c, dest, tag), SendMode::standard);
+//     });
+//   }
+//   VIADUCT_MPI(Send);
+#pragma once
+
+#include <mpi.h>
+
+#include "libmpi_lite/core/comm.hpp"
+#include "libmpi_lite/core/error.hpp"
+#include "libmpi_lite/core/op.hpp"
+#include "libmpi_lite/core/request.hpp"
+#include "libmpi_lite/transfer/process.hpp"
+#include "libmpi_lite/transfer/transfer.hpp"
+
+// MPI_X as a weak alias of PMPI_X, so that a profiling library may take its place.
+#define VIADUCT_MPI(name) \
+  extern "C" __attribute__((weak, alias("PMPI_" #name))) decltype(PMPI_##name) MPI_##name
+
+namespace viaduct::mpi {
+
+// Hands an error to the communicator's handler (nullptr: that of MPI_COMM_SELF, as MPI 5.0 has it
+// for errors without a communicator). Gives the code that the function returns. In api/call.cpp.
+int raise_error(const char* function, Comm* comm, int code, const char* what) noexcept;
+
+// Throws Error or ends the program when the library is not between MPI_Init and MPI_Finalize.
+void check_running(const char* function);
+
+[[gnu::cold, noreturn]] void fail(int code, const char* format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// A call without a communicator.
+template <class Body>
+int call(const char* function, Body body) noexcept {
+  try {
+    if (Process::self().phase() != Process::Phase::running) [[unlikely]]
+      check_running(function);
+    body();
+    return MPI_SUCCESS;
+  } catch (const Error& e) {
+    return raise_error(function, nullptr, e.code(), e.what());
+  } catch (const std::exception& e) {
+    return raise_error(function, nullptr, MPI_ERR_OTHER, e.what());
+  }
+}
+
+// A call that is allowed at any time, also before MPI_Init and after MPI_Finalize (section 11.4.1).
+template <class Body>
+int call_any_time(const char* function, Body body) noexcept {
+  try {
+    body();
+    return MPI_SUCCESS;
+  } catch (const Error& e) {
+    return raise_error(function, nullptr, e.code(), e.what());
+  } catch (const std::exception& e) {
+    return raise_error(function, nullptr, MPI_ERR_OTHER, e.what());
+  }
+}
+
+// A call on a communicator: `body(Comm&)`.
+template <class Body>
+int call(const char* function, MPI_Comm comm, Body body) noexcept {
+  Comm* c = nullptr;
+  try {
+    if (Process::self().phase() != Process::Phase::running) [[unlikely]]
+      check_running(function);
+    c = comm_handles.find(reinterpret_cast<std::uintptr_t>(comm));
+    if (!c) [[unlikely]]
+      fail(MPI_ERR_COMM, "argument comm (%p) is not a communicator", static_cast<void*>(comm));
+    body(*c);
+    return MPI_SUCCESS;
+  } catch (const Error& e) {
+    return raise_error(function, c, e.code(), e.what());
+  } catch (const std::exception& e) {
+    return raise_error(function, c, MPI_ERR_OTHER, e.what());
+  }
+}
+
+// ---- arguments: each throws Error that names the argument and its value
+// ------------------------------
+
+inline constexpr int kMostTag = 0x7fffffff;  // MPI_TAG_UB
+
+template <class T>
+T* check_pointer(T* pointer, const char* argument) {
+  if (!pointer) fail(MPI_ERR_ARG, "argument %s is a null pointer", argument);
+  return pointer;
+}
+
+inline void check_count(MPI_Count count, const char* argument = "count") {
+  if (count < 0) [[unlikely]]
+    fail(MPI_ERR_COUNT, "argument %s is %lld; it must not be negative", argument,
+         static_cast<long long>(count));
+}
+
+// Any datatype / one that may be used in communication.
+inline Datatype& check_type(MPI_Datatype type, const char* argument = "datatype") {
+  Datatype* t = datatype_handles.find(reinterpret_cast<std::uintptr_t>(type));
+  if (!t) [[unlikely]]
+    fail(MPI_ERR_TYPE, "argument %s (%p) is not a datatype", argument, static_cast<void*>(type));
+  return *t;
+}
+inline Datatype& check_committed(MPI_Datatype type, const char* argument = "datatype") {
+  Datatype& t = check_type(type, argument);
+  if (!t.committed()) [[unlikely]]
+    fail(MPI_ERR_TYPE, "argument %s has not been committed", argument);
+  return t;
+}
+
+inline const Op& check_op(MPI_Op op) {
+  const Op* o = op_handles.find(reinterpret_cast<std::uintptr_t>(op));
+  if (!o) [[unlikely]]
+    fail(MPI_ERR_OP, "argument op (%p) is not an operation", static_cast<void*>(op));
+  return *o;
+}
+// One that works on items of that type.
+inline const Op& check_op(MPI_Op op, const Datatype& type) {
+  const Op& o = check_op(op);
+  if (!o.allows(type)) [[unlikely]]
+    fail(MPI_ERR_OP, "argument op (%p) does not work on datatype %s", static_cast<void*>(op),
+         type.name.empty() ? "without a name, which is not predefined" : type.name.c_str());
+  return o;
+}
+
+inline Items check_items(const void* buffer, int count, MPI_Datatype type,
+                         const char* buffer_argument = "buf") {
+  check_count(count);
+  Datatype& t = check_committed(type);
+  // An absolute type starts at MPI_BOTTOM, which is the null pointer; others do not.
+  if (!buffer && count > 0 && t.size() > 0 && t.true_lb() == 0) [[unlikely]]
+    fail(MPI_ERR_BUFFER, "argument %s is a null pointer and count is %d", buffer_argument, count);
+  if (buffer == MPI_IN_PLACE) [[unlikely]]
+    fail(MPI_ERR_BUFFER, "argument %s is MPI_IN_PLACE, which is not allowed here", buffer_argument);
+  return {buffer, count, &t};
+}
+
+inline Envelope check_destination(Comm& comm, int rank, int tag) {
+  if ((rank < 0 || rank >= comm.peers()) && rank != MPI_PROC_NULL) [[unlikely]]
+    fail(MPI_ERR_RANK, "argument dest is %d; ranks go from 0 to %d", rank, comm.peers() - 1);
+  if (tag < 0) [[unlikely]]
+    fail(MPI_ERR_TAG, "argument tag is %d; it must not be negative", tag);
+  return {&comm, comm.context(), rank, tag};
+}
+inline Envelope check_source(Comm& comm, int rank, int tag) {
+  if ((rank < 0 || rank >= comm.peers()) && rank != MPI_PROC_NULL && rank != MPI_ANY_SOURCE)
+      [[unlikely]]
+    fail(MPI_ERR_RANK, "argument source is %d; ranks go from 0 to %d", rank, comm.peers() - 1);
+  if (tag < 0 && tag != MPI_ANY_TAG) [[unlikely]]
+    fail(MPI_ERR_TAG, "argument tag is %d; it must not be negative", tag);
+  return {&comm, comm.context(), rank, tag};
+}
+
+inline void check_root(const Comm& comm, int root) {
+  if (root < 0 || root >= comm.size()) [[unlikely]]
+    fail(MPI_ERR_ROOT, "argument root is %d; ranks go from 0 to %d", root, comm.size() - 1);
+}
+
+// ---- handles
+// -----------------------------------------------------------------------------------------
+
+template <class Handle, class T, HandleKind kKind>
+Handle new_handle(HandleTable<T, kKind>& table, Ref<T> object) {
+  const std::uintptr_t value = table.add(std::move(object));
+  if (value == 0) fail(MPI_ERR_NO_MEM, "there are too many objects of this kind");
+  return reinterpret_cast<Handle>(value);
+}
+
+// Makes a communicator known to the program; nullptr (this process is not in it): MPI_COMM_NULL.
+inline MPI_Comm new_comm_handle(Ref<Comm> comm) {
+  if (!comm) return MPI_COMM_NULL;
+  Comm& c = *comm;
+  return c.handle = new_handle<MPI_Comm>(comm_handles, std::move(comm));
+}
+
+}  // namespace viaduct::mpi

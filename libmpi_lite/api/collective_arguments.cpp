@@ -1,0 +1,242 @@
+#include "libmpi_lite/api/collective_arguments.hpp"
+
+#include <algorithm>
+#include <climits>
+
+#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/collective/collective.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+const Part kNothing{nullptr, 0, MPI_BYTE};
+const Parts kNothingForAll{nullptr, nullptr, nullptr, MPI_BYTE};
+
+Part check_part(const void* data, MPI_Count count, MPI_Datatype type, const char* argument) {
+  check_items(data, static_cast<int>(std::min<MPI_Count>(count, INT_MAX)), type, argument);
+  return {data, count, type};
+}
+
+// Counts and displacements of `n` ranks. Whether there is any data.
+bool check_counts(const int counts[], const int displacements[], int n, const char* argument) {
+  check_pointer(counts, argument);
+  check_pointer(displacements, "displs");
+  std::for_each(counts, counts + n, [&](int count) { check_count(count, argument); });
+  return std::any_of(counts, counts + n, [](int count) { return count > 0; });
+}
+
+Parts check_parts(const void* data, const int counts[], const int displacements[],
+                  MPI_Datatype type, int n, const char* argument, const char* counts_argument) {
+  const bool any = check_counts(counts, displacements, n, counts_argument);
+  check_items(data, any ? 1 : 0, type, argument);
+  return {data, counts, displacements, type};
+}
+
+// The types of nothing are not looked at: programs leave all kinds of things there.
+MixedParts check_mixed(const void* data, const int counts[], const int displacements[],
+                       const MPI_Datatype types[], int n, const char* argument,
+                       const char* counts_argument) {
+  check_counts(counts, displacements, n, counts_argument);
+  check_pointer(types, "types");
+  for (int i = 0; i < n; ++i)
+    if (counts[i] > 0) check_items(data, counts[i], types[i], argument);
+  if (data == MPI_IN_PLACE)
+    fail(MPI_ERR_BUFFER, "argument %s is MPI_IN_PLACE, which is not allowed here", argument);
+  return {data, counts, displacements, types};
+}
+
+void check_any_root(const Comm& comm, int root) {
+  if (!comm.inter()) return check_root(comm, root);
+  if ((root < 0 || root >= comm.peers()) && root != MPI_ROOT && root != MPI_PROC_NULL)
+    fail(MPI_ERR_ROOT,
+         "argument root is %d; in an intercommunicator it is MPI_ROOT, MPI_PROC_NULL or a rank of "
+         "the other group, from 0 to %d",
+         root, comm.peers() - 1);
+}
+bool is_root(const Comm& comm, int root) {
+  return root == (comm.inter() ? MPI_ROOT : comm.rank());
+}
+// Has a part that goes to the root or comes from it; only the root's may stay in place.
+bool has_part(const Comm& comm, int root) {
+  return !comm.inter() || root >= 0;
+}
+bool in_place(const Comm& comm, int root, const void* data) {
+  return data == MPI_IN_PLACE && !comm.inter() && comm.rank() == root;
+}
+bool in_place(const Comm& comm, const void* data) {
+  return data == MPI_IN_PLACE && !comm.inter();
+}
+
+Part check_mine(const Comm& comm, int root, const void* data, int count, MPI_Datatype type,
+                const char* argument) {
+  if (in_place(comm, root, data)) return {MPI_IN_PLACE, 0, MPI_BYTE};
+  return has_part(comm, root) ? check_part(data, count, type, argument) : kNothing;
+}
+
+Part check_contribution(const Comm& comm, const void* data, MPI_Count count, MPI_Datatype type) {
+  if (in_place(comm, data)) return {MPI_IN_PLACE, count, type};
+  return check_part(data, count, type, "sendbuf");
+}
+
+}  // namespace
+
+Ref<Request> begin_barrier(Comm& comm) {
+  return start_barrier(comm);
+}
+
+Ref<Request> begin_bcast(Comm& comm, void* buffer, int count, MPI_Datatype type, int root) {
+  check_any_root(comm, root);
+  const bool idle = comm.inter() && root == MPI_PROC_NULL;
+  return start_broadcast(comm, idle ? kNothing : check_part(buffer, count, type, "buffer"), root);
+}
+
+Ref<Request> begin_gather(Comm& comm, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
+                          void* recvbuf, int recvcount, MPI_Datatype recvtype, int root) {
+  check_any_root(comm, root);
+  const Part from = check_mine(comm, root, sendbuf, sendcount, sendtype, "sendbuf");
+  const Part into =
+      is_root(comm, root) ? check_part(recvbuf, recvcount, recvtype, "recvbuf") : kNothing;
+  return start_gather(comm, from, into, root);
+}
+
+Ref<Request> begin_gatherv(Comm& comm, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
+                           void* recvbuf, const int recvcounts[], const int displs[],
+                           MPI_Datatype recvtype, int root) {
+  check_any_root(comm, root);
+  const Part from = check_mine(comm, root, sendbuf, sendcount, sendtype, "sendbuf");
+  const Parts into = is_root(comm, root) ? check_parts(recvbuf, recvcounts, displs, recvtype,
+                                                       comm.peers(), "recvbuf", "recvcounts")
+                                         : kNothingForAll;
+  return start_gatherv(comm, from, into, root);
+}
+
+Ref<Request> begin_scatter(Comm& comm, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
+                           void* recvbuf, int recvcount, MPI_Datatype recvtype, int root) {
+  check_any_root(comm, root);
+  const Part from =
+      is_root(comm, root) ? check_part(sendbuf, sendcount, sendtype, "sendbuf") : kNothing;
+  const Part into = check_mine(comm, root, recvbuf, recvcount, recvtype, "recvbuf");
+  return start_scatter(comm, from, into, root);
+}
+
+Ref<Request> begin_scatterv(Comm& comm, const void* sendbuf, const int sendcounts[],
+                            const int displs[], MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                            MPI_Datatype recvtype, int root) {
+  check_any_root(comm, root);
+  const Parts from = is_root(comm, root) ? check_parts(sendbuf, sendcounts, displs, sendtype,
+                                                       comm.peers(), "sendbuf", "sendcounts")
+                                         : kNothingForAll;
+  const Part into = check_mine(comm, root, recvbuf, recvcount, recvtype, "recvbuf");
+  return start_scatterv(comm, from, into, root);
+}
+
+Ref<Request> begin_allgather(Comm& comm, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
+                             void* recvbuf, int recvcount, MPI_Datatype recvtype) {
+  const Part from = in_place(comm, sendbuf) ? Part{MPI_IN_PLACE, 0, MPI_BYTE}
+                                            : check_part(sendbuf, sendcount, sendtype, "sendbuf");
+  return start_allgather(comm, from, check_part(recvbuf, recvcount, recvtype, "recvbuf"));
+}
+
+Ref<Request> begin_allgatherv(Comm& comm, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
+                              void* recvbuf, const int recvcounts[], const int displs[],
+                              MPI_Datatype recvtype) {
+  const Part from = in_place(comm, sendbuf) ? Part{MPI_IN_PLACE, 0, MPI_BYTE}
+                                            : check_part(sendbuf, sendcount, sendtype, "sendbuf");
+  return start_allgatherv(
+      comm, from,
+      check_parts(recvbuf, recvcounts, displs, recvtype, comm.peers(), "recvbuf", "recvcounts"));
+}
+
+Ref<Request> begin_alltoall(Comm& comm, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
+                            void* recvbuf, int recvcount, MPI_Datatype recvtype) {
+  const Part from = in_place(comm, sendbuf) ? Part{MPI_IN_PLACE, 0, MPI_BYTE}
+                                            : check_part(sendbuf, sendcount, sendtype, "sendbuf");
+  return start_alltoall(comm, from, check_part(recvbuf, recvcount, recvtype, "recvbuf"));
+}
+
+Ref<Request> begin_alltoallv(Comm& comm, const void* sendbuf, const int sendcounts[],
+                             const int sdispls[], MPI_Datatype sendtype, void* recvbuf,
+                             const int recvcounts[], const int rdispls[], MPI_Datatype recvtype) {
+  const Parts from = in_place(comm, sendbuf) ? Parts{MPI_IN_PLACE, nullptr, nullptr, MPI_BYTE}
+                                             : check_parts(sendbuf, sendcounts, sdispls, sendtype,
+                                                           comm.peers(), "sendbuf", "sendcounts");
+  return start_alltoallv(
+      comm, from,
+      check_parts(recvbuf, recvcounts, rdispls, recvtype, comm.peers(), "recvbuf", "recvcounts"));
+}
+
+Ref<Request> begin_alltoallw(Comm& comm, const void* sendbuf, const int sendcounts[],
+                             const int sdispls[], const MPI_Datatype sendtypes[], void* recvbuf,
+                             const int recvcounts[], const int rdispls[],
+                             const MPI_Datatype recvtypes[]) {
+  const MixedParts from = in_place(comm, sendbuf)
+                              ? MixedParts{MPI_IN_PLACE, nullptr, nullptr, nullptr}
+                              : check_mixed(sendbuf, sendcounts, sdispls, sendtypes, comm.peers(),
+                                            "sendbuf", "sendcounts");
+  return start_alltoallw(
+      comm, from,
+      check_mixed(recvbuf, recvcounts, rdispls, recvtypes, comm.peers(), "recvbuf", "recvcounts"));
+}
+
+Ref<Request> begin_reduce(Comm& comm, const void* sendbuf, void* recvbuf, int count,
+                          MPI_Datatype type, MPI_Op op, int root) {
+  check_any_root(comm, root);
+  // A process that has nothing to do with it: no argument is significant.
+  if (comm.inter() && root == MPI_PROC_NULL)
+    return start_reduce(comm, kNothing, nullptr, check_op(MPI_BOR), root);
+  if (is_root(comm, root)) check_part(recvbuf, count, type, "recvbuf");
+  Part from{MPI_IN_PLACE, count, type};
+  if (comm.inter() && root == MPI_ROOT)
+    from.data = nullptr;
+  else if (!in_place(comm, root, sendbuf))
+    from = check_part(sendbuf, count, type, "sendbuf");
+  return start_reduce(comm, from, recvbuf, check_op(op, datatype(type)), root);
+}
+
+Ref<Request> begin_allreduce(Comm& comm, const void* sendbuf, void* recvbuf, int count,
+                             MPI_Datatype type, MPI_Op op) {
+  check_part(recvbuf, count, type, "recvbuf");
+  const Part from = check_contribution(comm, sendbuf, count, type);
+  return start_allreduce(comm, from, recvbuf, check_op(op, datatype(type)));
+}
+
+Ref<Request> begin_reduce_scatter(Comm& comm, const void* sendbuf, void* recvbuf,
+                                  const int recvcounts[], MPI_Datatype type, MPI_Op op) {
+  check_pointer(recvcounts, "recvcounts");
+  MPI_Count total = 0;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    check_count(recvcounts[rank], "recvcounts");
+    total += recvcounts[rank];
+  }
+  // In place it holds the whole vector.
+  check_part(recvbuf, in_place(comm, sendbuf) ? total : recvcounts[comm.rank()], type, "recvbuf");
+  check_contribution(comm, sendbuf, total, type);
+  return start_reduce_scatter(comm, sendbuf, recvbuf, recvcounts, type,
+                              check_op(op, datatype(type)));
+}
+
+Ref<Request> begin_reduce_scatter_block(Comm& comm, const void* sendbuf, void* recvbuf,
+                                        int recvcount, MPI_Datatype type, MPI_Op op) {
+  check_part(recvbuf, recvcount, type, "recvbuf");
+  const Part from = check_contribution(comm, sendbuf, recvcount, type);
+  return start_reduce_scatter_block(comm, from, recvbuf, check_op(op, datatype(type)));
+}
+
+Ref<Request> begin_scan(Comm& comm, const void* sendbuf, void* recvbuf, int count,
+                        MPI_Datatype type, MPI_Op op) {
+  check_intra(comm);
+  check_part(recvbuf, count, type, "recvbuf");
+  const Part from = check_contribution(comm, sendbuf, count, type);
+  return start_scan(comm, from, recvbuf, check_op(op, datatype(type)));
+}
+
+Ref<Request> begin_exscan(Comm& comm, const void* sendbuf, void* recvbuf, int count,
+                          MPI_Datatype type, MPI_Op op) {
+  check_intra(comm);
+  const Part from = check_contribution(comm, sendbuf, count, type);
+  // The first rank's receive buffer is not significant unless its contribution is there.
+  if (comm.rank() > 0 || from.data == MPI_IN_PLACE) check_part(recvbuf, count, type, "recvbuf");
+  return start_exscan(comm, from, recvbuf, check_op(op, datatype(type)));
+}
+
+}  // namespace viaduct::mpi

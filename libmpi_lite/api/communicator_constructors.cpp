@@ -1,0 +1,167 @@
+// Communicators made of others (MPI 5.0, sections 7.4.2 and 7.6.3).
+#include <algorithm>
+#include <vector>
+
+#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/api/hints.hpp"
+#include "libmpi_lite/collective/agreement.hpp"
+#include "libmpi_lite/collective/collective.hpp"
+#include "libmpi_lite/collective/construction.hpp"
+#include "libmpi_lite/core/keyval.hpp"
+
+using namespace viaduct::mpi;
+
+namespace {
+
+int duplicate(const char* function, MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
+  return call(function, comm, [&](Comm& c) {
+    check_pointer(newcomm, "newcomm");
+    const Info* hints = check_hints(info);
+    Ref<Comm> made = duplicate(c);
+    if (hints) take_hints(*made, *hints);
+    const MPI_Comm handle = new_comm_handle(made);
+    try {
+      copy_comm_attributes(comm, handle);
+    } catch (...) {
+      comm_handles.remove(reinterpret_cast<std::uintptr_t>(handle));
+      throw;
+    }
+    *newcomm = handle;
+  });
+}
+
+// The members of a new communicator must be in the old one's (local) group.
+Ref<Group> check_subgroup(const Comm& comm, MPI_Group group) {
+  Group& g = check_group(group);
+  if (subtract(g, *comm.group())->size() > 0)
+    fail(MPI_ERR_GROUP, "argument group has processes that are not in argument comm");
+  return Ref<Group>(&g);
+}
+
+// ---- MPI_Comm_split_type
+// -----------------------------------------------------------------------------
+
+constexpr const char* kResourceType = "mpi_hw_resource_type";
+constexpr const char* kSharedMemory = "mpi_shared_memory";
+
+// Which node this process runs on is all that is known of the hardware.
+int node() {
+  return Process::self().node_of(Process::self().rank());
+}
+
+// A strict part of the communicator (section 7.4.2): nodes, if there are several.
+bool on_several_nodes(Comm& comm) {
+  Comm& local = comm.inter() ? *comm.local : comm;
+  const int mine = node();
+  std::vector<int> nodes(static_cast<std::size_t>(local.size()));
+  finish(start_allgather(local, {&mine, 1, MPI_INT}, {nodes.data(), 1, MPI_INT}));
+  return std::ranges::any_of(nodes, [&](int n) { return n != mine; });
+}
+
+bool asks_for_shared_memory(const Info* hints) {
+  return hints && std::ranges::find(hints->entries, std::pair<std::string, std::string>(
+                                                        kResourceType, kSharedMemory)) !=
+                      hints->entries.end();
+}
+
+void tell_resource_type(MPI_Info info) {
+  if (info == MPI_INFO_NULL) return;
+  auto& entries = check_info(info).entries;
+  std::erase_if(entries, [](const auto& entry) { return entry.first == kResourceType; });
+  entries.emplace_back(kResourceType, kSharedMemory);
+}
+
+int color_of_type(Comm& comm, int split_type, MPI_Info info) {
+  const Info* hints = check_hints(info);
+  switch (split_type) {
+    case MPI_COMM_TYPE_SHARED: return node();
+    case MPI_COMM_TYPE_HW_GUIDED: return asks_for_shared_memory(hints) ? node() : MPI_UNDEFINED;
+    // Process sets are known by name to sessions only.
+    case MPI_COMM_TYPE_RESOURCE_GUIDED:
+      return asks_for_shared_memory(hints) ? node() : MPI_UNDEFINED;
+    case MPI_COMM_TYPE_HW_UNGUIDED:
+      if (!on_several_nodes(comm)) return MPI_UNDEFINED;
+      tell_resource_type(info);
+      return node();
+    case MPI_UNDEFINED: return MPI_UNDEFINED;
+    default:
+      fail(MPI_ERR_ARG, "argument split_type is %d; it must be one of MPI_COMM_TYPE_*", split_type);
+  }
+}
+
+}  // namespace
+
+int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
+  return duplicate("MPI_Comm_dup", comm, MPI_INFO_NULL, newcomm);
+}
+VIADUCT_MPI(Comm_dup);
+
+int PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
+  return duplicate("MPI_Comm_dup_with_info", comm, info, newcomm);
+}
+VIADUCT_MPI(Comm_dup_with_info);
+
+int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
+  return call("MPI_Comm_create", comm, [&](Comm& c) {
+    check_pointer(newcomm, "newcomm");
+    *newcomm = new_comm_handle(create(c, check_subgroup(c, group)));
+  });
+}
+VIADUCT_MPI(Comm_create);
+
+int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
+  return call("MPI_Comm_create_group", comm, [&](Comm& c) {
+    check_intra(c);
+    check_pointer(newcomm, "newcomm");
+    const Ref<Group> g = check_subgroup(c, group);
+    if (tag < 0) fail(MPI_ERR_TAG, "argument tag is %d; it must not be negative", tag);
+    *newcomm =
+        g->rank() == MPI_UNDEFINED ? MPI_COMM_NULL : new_comm_handle(create_from_group(c, g, tag));
+  });
+}
+VIADUCT_MPI(Comm_create_group);
+
+int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
+  return call("MPI_Comm_split", comm, [&](Comm& c) {
+    check_pointer(newcomm, "newcomm");
+    if (color < 0 && color != MPI_UNDEFINED)
+      fail(MPI_ERR_ARG, "argument color is %d; it must be MPI_UNDEFINED or not negative", color);
+    *newcomm = new_comm_handle(split(c, color, key));
+  });
+}
+VIADUCT_MPI(Comm_split);
+
+int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
+  return call("MPI_Comm_split_type", comm, [&](Comm& c) {
+    check_pointer(newcomm, "newcomm");
+    *newcomm = new_comm_handle(split(c, color_of_type(c, split_type, info), key));
+  });
+}
+VIADUCT_MPI(Comm_split_type);
+
+int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm,
+                          int remote_leader, int tag, MPI_Comm* newintercomm) {
+  return call("MPI_Intercomm_create", local_comm, [&](Comm& local) {
+    check_intra(local, "local_comm");
+    check_rank(local_leader, local.size(), "local_leader");
+    if (tag < 0) fail(MPI_ERR_TAG, "argument tag is %d; it must not be negative", tag);
+    check_pointer(newintercomm, "newintercomm");
+    Comm* peer = nullptr;
+    if (local.rank() == local_leader) {
+      peer = &check_comm(peer_comm, "peer_comm");
+      check_rank(remote_leader, peer->peers(), "remote_leader");
+    }
+    *newintercomm =
+        new_comm_handle(create_intercomm(local, local_leader, peer, remote_leader, tag));
+  });
+}
+VIADUCT_MPI(Intercomm_create);
+
+int PMPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) {
+  return call("MPI_Intercomm_merge", intercomm, [&](Comm& c) {
+    check_inter(c);
+    check_pointer(newintracomm, "newintracomm");
+    *newintracomm = new_comm_handle(merge(c, high != 0));
+  });
+}
+VIADUCT_MPI(Intercomm_merge);

@@ -1,0 +1,363 @@
+// Waiting, testing, freeing, cancelling (MPI 5.0, sections 3.7 and 3.8.4).
+
+#include "libmpi_lite/api/completion.hpp"
+
+namespace viaduct::mpi {
+
+int look_at_result(Request& request, MPI_Status* status) {
+  MPI_Status mine = request.status;
+  int error = request.error;
+  if (request.kind == Request::Kind::generalized) {
+    auto& g = static_cast<GeneralizedRequest&>(request);
+    error = g.query ? g.query(g.extra_state, &mine) : MPI_SUCCESS;
+  }
+  if (status != MPI_STATUS_IGNORE) copy_status(mine, *status);
+  return error;
+}
+
+int take_result(MPI_Request* handle, Request& request, MPI_Status* status) {
+  int error = look_at_result(request, status);
+  if (request.persistent) {
+    request.active = false;
+    return error;
+  }
+  const Ref<Request> last = request_handles.remove(reinterpret_cast<std::uintptr_t>(*handle));
+  *handle = MPI_REQUEST_NULL;
+  if (request.kind == Request::Kind::generalized) {
+    auto& g = static_cast<GeneralizedRequest&>(request);
+    const int freed = g.free ? g.free(g.extra_state) : MPI_SUCCESS;
+    if (error == MPI_SUCCESS) error = freed;
+  }
+  return error;
+}
+
+namespace {
+
+// One request, for functions that complete at most one.
+void complete_one(MPI_Request* handle, Request* r, MPI_Status* status) {
+  if (idle(r)) return set_empty(status);
+  const Ref<Request> keep(r);
+  const int error = take_result(handle, *r, status);
+  if (error != MPI_SUCCESS) throw RequestError(*keep, error);
+}
+
+// Several requests: an error is in the status of the request it belongs to.
+class Several {
+ public:
+  Several(MPI_Request* handles, MPI_Status* statuses) : handles_(handles), statuses_(statuses) {}
+
+  void complete(int index, int at) {
+    Request* r = check_request(handles_[index]);
+    MPI_Status* status = status_at(at);
+    if (idle(r)) {
+      set_empty(status);
+      return set_error(status, MPI_SUCCESS);
+    }
+    const Ref<Request> keep(r);
+    const int error = take_result(&handles_[index], *r, status);
+    set_error(status, error);
+    if (error != MPI_SUCCESS && !failed_) failed_ = keep;
+  }
+  void done() const {
+    if (failed_) throw RequestError(*failed_, MPI_ERR_IN_STATUS);
+  }
+
+ private:
+  MPI_Status* status_at(int at) const {
+    return statuses_ == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses_[at];
+  }
+  static void set_error(MPI_Status* status, int error) {
+    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error;
+  }
+
+  MPI_Request* handles_;
+  MPI_Status* statuses_;
+  Ref<Request> failed_;
+};
+
+void check_requests(int count, const MPI_Request* handles) {
+  check_count(count);
+  if (count > 0) check_pointer(handles, "array_of_requests");
+  for (int i = 0; i < count; ++i) check_request(handles[i], "array_of_requests");
+}
+bool all_ready(int count, const MPI_Request* handles) {
+  for (int i = 0; i < count; ++i)
+    if (!ready(check_request(handles[i]))) return false;
+  return true;
+}
+
+constexpr int kNone = -1;     // none is complete
+constexpr int kAllIdle = -2;  // there is nothing to wait for
+int find_complete(int count, const MPI_Request* handles) {
+  int result = kAllIdle;
+  for (int i = 0; i < count; ++i) {
+    const Request* r = check_request(handles[i]);
+    if (idle(r)) continue;
+    if (r->complete) return i;
+    result = kNone;
+  }
+  return result;
+}
+int find_all_complete(int count, const MPI_Request* handles, int* indices) {
+  int found = 0;
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    const Request* r = check_request(handles[i]);
+    if (idle(r)) continue;
+    any = true;
+    if (r->complete) indices[found++] = i;
+  }
+  return any ? found : kAllIdle;
+}
+
+void complete_any(MPI_Request* handles, int found, int* index, MPI_Status* status) {
+  if (found == kAllIdle) {
+    *index = MPI_UNDEFINED;
+    return set_empty(status);
+  }
+  *index = found;
+  complete_one(&handles[found], check_request(handles[found]), status);
+}
+void complete_some(MPI_Request* handles, int found, int* outcount, int* indices,
+                   MPI_Status* statuses) {
+  *outcount = found == kAllIdle ? MPI_UNDEFINED : found;
+  Several several(handles, statuses);
+  for (int i = 0; i < found; ++i) several.complete(indices[i], i);
+  several.done();
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+// ---- one request -------------------------------------------------------------------------------
+
+int PMPI_Wait(MPI_Request* request, MPI_Status* status) {
+  return call_on_requests("MPI_Wait", [&] {
+    Request* r = check_request(*check_pointer(request, "request"));
+    if (!ready(r)) wait(*r);
+    complete_one(request, r, status);
+  });
+}
+VIADUCT_MPI(Wait);
+
+int PMPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  return call_on_requests("MPI_Test", [&] {
+    Request* r = check_request(*check_pointer(request, "request"));
+    if (!ready(r)) progress();
+    *check_pointer(flag, "flag") = ready(r);
+    if (*flag) complete_one(request, r, status);
+  });
+}
+VIADUCT_MPI(Test);
+
+int PMPI_Request_free(MPI_Request* request) {
+  return call("MPI_Request_free", [&] {
+    Request* r = check_request(*check_pointer(request, "request"));
+    if (!r) fail(MPI_ERR_REQUEST, "argument request is MPI_REQUEST_NULL");
+    if (r->kind == Request::Kind::generalized && !r->complete) {
+      // MPI_Grequest_complete will name it once more.
+      static_cast<GeneralizedRequest*>(r)->given_up = true;
+      *request = MPI_REQUEST_NULL;
+      return;
+    }
+    r->persistent = false;
+    take_result(request, *r, MPI_STATUS_IGNORE);
+  });
+}
+VIADUCT_MPI(Request_free);
+
+int PMPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  return call_on_requests("MPI_Request_get_status", [&] {
+    Request* r = check_request(request);
+    if (!ready(r)) progress();
+    *check_pointer(flag, "flag") = ready(r);
+    if (!*flag) return;
+    if (idle(r)) return set_empty(status);
+    look_at_result(*r, status);
+  });
+}
+VIADUCT_MPI(Request_get_status);
+
+int PMPI_Cancel(MPI_Request* request) {
+  return call("MPI_Cancel", [&] {
+    Request* r = check_request(*check_pointer(request, "request"));
+    if (!r || !r->active)
+      fail(MPI_ERR_REQUEST, "argument request is %s", r ? "inactive" : "MPI_REQUEST_NULL");
+    if (r->kind == Request::Kind::collective)
+      fail(MPI_ERR_REQUEST,
+           "argument request is a collective operation, which cannot be cancelled");
+    if (r->kind != Request::Kind::generalized) return cancel(*r);
+    auto& g = static_cast<GeneralizedRequest&>(*r);
+    const int error = g.cancel ? g.cancel(g.extra_state, g.complete) : MPI_SUCCESS;
+    if (error != MPI_SUCCESS) throw Error(error, "the cancel function of the request failed");
+  });
+}
+VIADUCT_MPI(Cancel);
+
+// ---- several requests --------------------------------------------------------------------------
+
+int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
+  return call_on_requests("MPI_Waitall", [&] {
+    check_requests(count, array_of_requests);
+    for (int i = 0; i < count; ++i) {
+      const Request* r = check_request(array_of_requests[i]);
+      if (!ready(r)) wait(*r);
+    }
+    Several several(array_of_requests, array_of_statuses);
+    for (int i = 0; i < count; ++i) several.complete(i, i);
+    several.done();
+  });
+}
+VIADUCT_MPI(Waitall);
+
+int PMPI_Testall(int count, MPI_Request array_of_requests[], int* flag,
+                 MPI_Status* array_of_statuses) {
+  return call_on_requests("MPI_Testall", [&] {
+    check_requests(count, array_of_requests);
+    check_pointer(flag, "flag");
+    if (!all_ready(count, array_of_requests)) progress();
+    *flag = all_ready(count, array_of_requests);
+    if (!*flag) return;
+    Several several(array_of_requests, array_of_statuses);
+    for (int i = 0; i < count; ++i) several.complete(i, i);
+    several.done();
+  });
+}
+VIADUCT_MPI(Testall);
+
+int PMPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Status* status) {
+  return call_on_requests("MPI_Waitany", [&] {
+    check_requests(count, array_of_requests);
+    check_pointer(index, "index");
+    int found = kNone;
+    wait_until([&] { return (found = find_complete(count, array_of_requests)) != kNone; });
+    complete_any(array_of_requests, found, index, status);
+  });
+}
+VIADUCT_MPI(Waitany);
+
+int PMPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* flag,
+                 MPI_Status* status) {
+  return call_on_requests("MPI_Testany", [&] {
+    check_requests(count, array_of_requests);
+    check_pointer(index, "index");
+    check_pointer(flag, "flag");
+    int found = find_complete(count, array_of_requests);
+    if (found == kNone) {
+      progress();
+      found = find_complete(count, array_of_requests);
+    }
+    *flag = found != kNone;
+    if (*flag)
+      complete_any(array_of_requests, found, index, status);
+    else
+      *index = MPI_UNDEFINED;
+  });
+}
+VIADUCT_MPI(Testany);
+
+int PMPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount,
+                  int array_of_indices[], MPI_Status* array_of_statuses) {
+  return call_on_requests("MPI_Waitsome", [&] {
+    check_requests(incount, array_of_requests);
+    check_pointer(outcount, "outcount");
+    int found = 0;
+    wait_until([&] {
+      return (found = find_all_complete(incount, array_of_requests, array_of_indices)) != 0;
+    });
+    complete_some(array_of_requests, found, outcount, array_of_indices, array_of_statuses);
+  });
+}
+VIADUCT_MPI(Waitsome);
+
+int PMPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount,
+                  int array_of_indices[], MPI_Status* array_of_statuses) {
+  return call_on_requests("MPI_Testsome", [&] {
+    check_requests(incount, array_of_requests);
+    check_pointer(outcount, "outcount");
+    progress();
+    const int found = find_all_complete(incount, array_of_requests, array_of_indices);
+    complete_some(array_of_requests, found, outcount, array_of_indices, array_of_statuses);
+  });
+}
+VIADUCT_MPI(Testsome);
+
+// ---- several requests that stay as they are ----------------------------------------------------
+
+int PMPI_Request_get_status_all(int count, const MPI_Request array_of_requests[], int* flag,
+                                MPI_Status* array_of_statuses) {
+  return call_on_requests("MPI_Request_get_status_all", [&] {
+    check_requests(count, array_of_requests);
+    check_pointer(flag, "flag");
+    if (!all_ready(count, array_of_requests)) progress();
+    *flag = all_ready(count, array_of_requests);
+    for (int i = 0; *flag && i < count && array_of_statuses != MPI_STATUSES_IGNORE; ++i) {
+      Request* r = check_request(array_of_requests[i]);
+      if (idle(r))
+        set_empty(&array_of_statuses[i]);
+      else
+        look_at_result(*r, &array_of_statuses[i]);
+    }
+  });
+}
+VIADUCT_MPI(Request_get_status_all);
+
+int PMPI_Request_get_status_any(int count, const MPI_Request array_of_requests[], int* index,
+                                int* flag, MPI_Status* status) {
+  return call_on_requests("MPI_Request_get_status_any", [&] {
+    check_requests(count, array_of_requests);
+    check_pointer(index, "index");
+    check_pointer(flag, "flag");
+    progress();
+    const int found = find_complete(count, array_of_requests);
+    *flag = found != kNone;
+    *index = found < 0 ? MPI_UNDEFINED : found;
+    if (found == kAllIdle) set_empty(status);
+    if (found >= 0) look_at_result(*check_request(array_of_requests[found]), status);
+  });
+}
+VIADUCT_MPI(Request_get_status_any);
+
+int PMPI_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int* outcount,
+                                 int array_of_indices[], MPI_Status* array_of_statuses) {
+  return call_on_requests("MPI_Request_get_status_some", [&] {
+    check_requests(incount, array_of_requests);
+    check_pointer(outcount, "outcount");
+    progress();
+    const int found = find_all_complete(incount, array_of_requests, array_of_indices);
+    *outcount = found == kAllIdle ? MPI_UNDEFINED : found;
+    for (int i = 0; i < found && array_of_statuses != MPI_STATUSES_IGNORE; ++i)
+      look_at_result(*check_request(array_of_requests[array_of_indices[i]]), &array_of_statuses[i]);
+  });
+}
+VIADUCT_MPI(Request_get_status_some);
+
+// ---- generalized requests ----------------------------------------------------------------------
+
+int PMPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_function* free_fn,
+                        MPI_Grequest_cancel_function* cancel_fn, void* extra_state,
+                        MPI_Request* request) {
+  return call("MPI_Grequest_start", [&] {
+    check_pointer(request, "request");
+    auto g = make<GeneralizedRequest>(query_fn, free_fn, cancel_fn, extra_state);
+    *request = new_handle<MPI_Request>(request_handles, Ref<Request>(g.get()));
+  });
+}
+VIADUCT_MPI(Grequest_start);
+
+int PMPI_Grequest_complete(MPI_Request request) {
+  return call("MPI_Grequest_complete", [&] {
+    Request* r = check_request(request);
+    if (!r || r->kind != Request::Kind::generalized)
+      fail(MPI_ERR_REQUEST, "argument request is not a generalized request");
+    if (r->complete) fail(MPI_ERR_REQUEST, "argument request has been completed already");
+    r->finish();
+    if (static_cast<GeneralizedRequest*>(r)->given_up) {
+      MPI_Request handle = request;
+      take_result(&handle, *r, MPI_STATUS_IGNORE);
+    }
+  });
+}
+VIADUCT_MPI(Grequest_complete);

@@ -1,0 +1,80 @@
+// What Wait, Test and their kin share: from a handle to a request and from a complete request to a
+// status.
+#pragma once
+
+#include "libmpi_lite/api/call.hpp"
+
+namespace viaduct::mpi {
+
+// Something went wrong with a request: its communicator's handler hears of it.
+class RequestError final : public Error {
+ public:
+  RequestError(const Request& request, int code)
+      : Error(code, error_text(request)), comm(request.communicator()) {}
+  const Ref<Comm> comm;
+};
+
+template <class Body>
+int call_on_requests(const char* function, Body body) noexcept {
+  Ref<Comm> comm;
+  int code = MPI_SUCCESS;
+  const int result = call(function, [&] {
+    try {
+      body();
+    } catch (const RequestError& e) {
+      comm = e.comm;
+      code = e.code();
+      if (!comm) throw;
+      raise_error(function, comm.get(), e.code(), e.what());
+    }
+  });
+  return result == MPI_SUCCESS ? code : result;
+}
+
+// nullptr: MPI_REQUEST_NULL.
+inline Request* check_request(MPI_Request handle, const char* argument = "request") {
+  if (handle == MPI_REQUEST_NULL) return nullptr;
+  Request* r = request_handles.find(reinterpret_cast<std::uintptr_t>(handle));
+  if (!r) [[unlikely]]
+    fail(MPI_ERR_REQUEST, "argument %s (%p) is not a request", argument,
+         static_cast<void*>(handle));
+  return r;
+}
+
+// Null and inactive requests are as good as complete ones, with an empty status.
+inline bool idle(const Request* r) {
+  return !r || !r->active;
+}
+inline bool ready(const Request* r) {
+  return idle(r) || r->complete;
+}
+
+inline void set_empty(MPI_Status* status) {
+  if (status != MPI_STATUS_IGNORE) copy_status(empty_status(), *status);
+}
+
+// A generalized request (MPI 5.0, section 13.2).
+class GeneralizedRequest final : public Request {
+ public:
+  GeneralizedRequest(MPI_Grequest_query_function* query, MPI_Grequest_free_function* free,
+                     MPI_Grequest_cancel_function* cancel, void* extra_state)
+      : Request(Kind::generalized),
+        query(query),
+        free(free),
+        cancel(cancel),
+        extra_state(extra_state) {}
+
+  MPI_Grequest_query_function* const query;
+  MPI_Grequest_free_function* const free;
+  MPI_Grequest_cancel_function* const cancel;
+  void* const extra_state;
+  bool given_up = false;  // by MPI_Request_free before it was complete
+};
+
+// The result of a complete request; its handle goes, or the request becomes inactive. Gives the
+// error of the operation.
+int take_result(MPI_Request* handle, Request& request, MPI_Status* status);
+// The result of a complete request that stays as it is.
+int look_at_result(Request& request, MPI_Status* status);
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,190 @@
+// Starting, ending, asking (MPI 5.0, chapters 9 and 11).
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "libmpi_lite/api/arguments.hpp"
+
+using namespace viaduct::mpi;
+
+namespace {
+
+const char* level_name(int level) {
+  switch (level) {
+    case MPI_THREAD_SINGLE: return "MPI_THREAD_SINGLE";
+    case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
+    case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
+    case MPI_THREAD_MULTIPLE: return "MPI_THREAD_MULTIPLE";
+    default: fail(MPI_ERR_ARG, "argument required is %d; it must be one of MPI_THREAD_*", level);
+  }
+}
+
+void init(const char* function, int thread_level) {
+  const char* level = level_name(thread_level);
+  if (Process::self().phase() != Process::Phase::before_init)
+    fail(MPI_ERR_OTHER, "MPI can be initialized only once in a process; %s came too late",
+         function);
+  Process::self().init(thread_level);
+  info_handles.find(reinterpret_cast<std::uintptr_t>(MPI_INFO_ENV))
+      ->entries.emplace_back("thread_level", level);
+}
+
+double seconds(const timespec& t) {
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// As the info key mpi_minimum_memory_alignment asks (section 9.2), at least a cache line.
+std::size_t alignment(const Info* info) {
+  std::size_t most = 64;
+  if (!info) return most;
+  for (const auto& [key, value] : info->entries) {
+    if (key != "mpi_minimum_memory_alignment") continue;
+    char* end = nullptr;
+    const unsigned long long asked = std::strtoull(value.c_str(), &end, 10);
+    if (*end != 0 || asked == 0 || (asked & (asked - 1)) != 0 || asked > (1ull << 40))
+      fail(MPI_ERR_INFO_VALUE, "mpi_minimum_memory_alignment is %s; it must be a power of two",
+           value.c_str());
+    most = std::max(most, static_cast<std::size_t>(asked));
+  }
+  return most;
+}
+
+}  // namespace
+
+int PMPI_Init(int*, char***) {
+  return call_any_time("MPI_Init", [] { init("MPI_Init", MPI_THREAD_SINGLE); });
+}
+VIADUCT_MPI(Init);
+
+int PMPI_Init_thread(int*, char***, int required, int* provided) {
+  return call_any_time("MPI_Init_thread", [&] {
+    check_pointer(provided, "provided");
+    init("MPI_Init_thread", required);
+    *provided = Process::self().thread_level();
+  });
+}
+VIADUCT_MPI(Init_thread);
+
+int PMPI_Initialized(int* flag) {
+  return call_any_time("MPI_Initialized", [&] {
+    *check_pointer(flag, "flag") = Process::self().phase() != Process::Phase::before_init;
+  });
+}
+VIADUCT_MPI(Initialized);
+
+int PMPI_Finalized(int* flag) {
+  return call_any_time("MPI_Finalized", [&] {
+    *check_pointer(flag, "flag") = Process::self().phase() == Process::Phase::finalized;
+  });
+}
+VIADUCT_MPI(Finalized);
+
+int PMPI_Finalize() {
+  return call("MPI_Finalize", [] { Process::self().finalize(); });
+}
+VIADUCT_MPI(Finalize);
+
+// The whole job ends, whatever the communicator, as section 9.7 allows.
+int PMPI_Abort(MPI_Comm comm, int errorcode) {
+  return call_any_time("MPI_Abort", [&] {
+    check_running("MPI_Abort");
+    const Comm* c = comm_handles.find(reinterpret_cast<std::uintptr_t>(comm));
+    Process::self().abort(errorcode,
+                          "MPI_Abort" + (c && !c->name.empty() ? " on " + c->name : std::string()) +
+                              ", rank " + std::to_string(Process::self().rank()) + ": error code " +
+                              std::to_string(errorcode));
+  });
+}
+VIADUCT_MPI(Abort);
+
+int PMPI_Query_thread(int* provided) {
+  return call("MPI_Query_thread",
+              [&] { *check_pointer(provided, "provided") = Process::self().thread_level(); });
+}
+VIADUCT_MPI(Query_thread);
+
+int PMPI_Is_thread_main(int* flag) {
+  return call("MPI_Is_thread_main",
+              [&] { *check_pointer(flag, "flag") = Process::self().main_thread(); });
+}
+VIADUCT_MPI(Is_thread_main);
+
+int PMPI_Get_version(int* version, int* subversion) {
+  return call_any_time("MPI_Get_version", [&] {
+    *check_pointer(version, "version") = MPI_VERSION;
+    *check_pointer(subversion, "subversion") = MPI_SUBVERSION;
+  });
+}
+VIADUCT_MPI(Get_version);
+
+int PMPI_Get_library_version(char* version, int* resultlen) {
+  return call_any_time("MPI_Get_library_version", [&] {
+    give_string("Viaduct libmpi_lite, MPI " + std::to_string(MPI_VERSION) + "." +
+                    std::to_string(MPI_SUBVERSION) + ", ABI " + std::to_string(MPI_ABI_VERSION) +
+                    "." + std::to_string(MPI_ABI_SUBVERSION),
+                version, resultlen);
+  });
+}
+VIADUCT_MPI(Get_library_version);
+
+int PMPI_Abi_get_version(int* abi_major, int* abi_minor) {
+  return call_any_time("MPI_Abi_get_version", [&] {
+    *check_pointer(abi_major, "abi_major") = MPI_ABI_VERSION;
+    *check_pointer(abi_minor, "abi_minor") = MPI_ABI_SUBVERSION;
+  });
+}
+VIADUCT_MPI(Abi_get_version);
+
+int PMPI_Get_processor_name(char* name, int* resultlen) {
+  return call("MPI_Get_processor_name", [&] {
+    char host[MPI_MAX_PROCESSOR_NAME] = "";
+    if (::gethostname(host, sizeof host - 1) != 0)
+      fail(MPI_ERR_OTHER, "the name of this host is not known: %s", std::strerror(errno));
+    give_string(host, name, resultlen);
+  });
+}
+VIADUCT_MPI(Get_processor_name);
+
+double PMPI_Wtime() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return seconds(now);
+}
+VIADUCT_MPI(Wtime);
+
+double PMPI_Wtick() {
+  timespec tick;
+  ::clock_getres(CLOCK_MONOTONIC, &tick);
+  return seconds(tick);
+}
+VIADUCT_MPI(Wtick);
+
+// For profiling libraries, which take its place.
+int PMPI_Pcontrol(const int, ...) {
+  return MPI_SUCCESS;
+}
+VIADUCT_MPI(Pcontrol);
+
+int PMPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
+  return call("MPI_Alloc_mem", [&] {
+    check_pointer(baseptr, "baseptr");
+    if (size < 0)
+      fail(MPI_ERR_ARG, "argument size is %lld; it must not be negative",
+           static_cast<long long>(size));
+    const std::size_t align = alignment(check_hints(info));
+    void* memory = nullptr;
+    if (::posix_memalign(&memory, align, std::max<std::size_t>(static_cast<std::size_t>(size), 1)))
+      fail(MPI_ERR_NO_MEM, "there are no %lld bytes of memory", static_cast<long long>(size));
+    *static_cast<void**>(baseptr) = memory;
+  });
+}
+VIADUCT_MPI(Alloc_mem);
+
+int PMPI_Free_mem(void* base) {
+  return call("MPI_Free_mem", [&] { std::free(base); });
+}
+VIADUCT_MPI(Free_mem);

@@ -1,0 +1,109 @@
+// Error handlers (MPI 5.0, section 9.3).
+#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/core/errors.hpp"
+
+using namespace viaduct::mpi;
+
+namespace {
+
+Errhandler& check_errhandler(MPI_Errhandler errhandler) {
+  Errhandler* e = errhandler_handles.find(reinterpret_cast<std::uintptr_t>(errhandler));
+  if (!e)
+    fail(MPI_ERR_ERRHANDLER, "argument errhandler (%p) is not an error handler",
+         static_cast<void*>(errhandler));
+  return *e;
+}
+
+// Gives the program the handler's handle, once more or anew.
+MPI_Errhandler give(Errhandler& errhandler) {
+  if (errhandler.handle == MPI_ERRHANDLER_NULL)
+    errhandler.handle =
+        new_handle<MPI_Errhandler>(errhandler_handles, Ref<Errhandler>(&errhandler));
+  ++errhandler.given;
+  return errhandler.handle;
+}
+
+// Communicators go on using it. Predefined ones stay, but what MPI_Comm_get_errhandler has given
+// may be freed, whatever it was.
+void take_back(Errhandler& errhandler) {
+  if (errhandler.kind != Errhandler::Kind::user || --errhandler.given > 0) return;
+  const MPI_Errhandler handle = std::exchange(errhandler.handle, MPI_ERRHANDLER_NULL);
+  errhandler_handles.remove(reinterpret_cast<std::uintptr_t>(handle));
+}
+
+int create(const char* function, MPI_Comm_errhandler_function* handler,
+           MPI_Errhandler* errhandler) {
+  return call(function, [&] {
+    check_pointer(handler, "comm_errhandler_fn");
+    check_pointer(errhandler, "errhandler");
+    const Ref<Errhandler> made = make<Errhandler>(Errhandler::Kind::user, handler);
+    *errhandler = give(*made);
+  });
+}
+
+int set(const char* function, MPI_Comm comm, MPI_Errhandler errhandler) {
+  return call(function, comm,
+              [&](Comm& c) { c.errhandler = Ref<Errhandler>(&check_errhandler(errhandler)); });
+}
+
+int get(const char* function, MPI_Comm comm, MPI_Errhandler* errhandler) {
+  return call(function, comm, [&](Comm& c) {
+    check_pointer(errhandler, "errhandler");
+    *errhandler = give(*c.errhandler);
+  });
+}
+
+}  // namespace
+
+int PMPI_Comm_create_errhandler(MPI_Comm_errhandler_function* comm_errhandler_fn,
+                                MPI_Errhandler* errhandler) {
+  return create("MPI_Comm_create_errhandler", comm_errhandler_fn, errhandler);
+}
+VIADUCT_MPI(Comm_create_errhandler);
+
+int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
+  return set("MPI_Comm_set_errhandler", comm, errhandler);
+}
+VIADUCT_MPI(Comm_set_errhandler);
+
+int PMPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* errhandler) {
+  return get("MPI_Comm_get_errhandler", comm, errhandler);
+}
+VIADUCT_MPI(Comm_get_errhandler);
+
+int PMPI_Errhandler_free(MPI_Errhandler* errhandler) {
+  return call_any_time("MPI_Errhandler_free", [&] {
+    take_back(check_errhandler(*check_pointer(errhandler, "errhandler")));
+    *errhandler = MPI_ERRHANDLER_NULL;
+  });
+}
+VIADUCT_MPI(Errhandler_free);
+
+// Calls the handler that an error on the communicator would call; an error itself only if there is
+// none (section 9.6).
+int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode) {
+  return call("MPI_Comm_call_errhandler", comm, [&](Comm& c) {
+    const std::string text = is_error_code(errorcode) ? error_text(errorcode) : "";
+    raise_error("MPI_Comm_call_errhandler", &c, errorcode,
+                ("the program has called the error handler: " + text).c_str());
+  });
+}
+VIADUCT_MPI(Comm_call_errhandler);
+
+// ---- the names of MPI-1
+// ------------------------------------------------------------------------------
+
+int PMPI_Errhandler_create(MPI_Handler_function* function, MPI_Errhandler* errhandler) {
+  return create("MPI_Errhandler_create", function, errhandler);
+}
+VIADUCT_MPI(Errhandler_create);
+
+int PMPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler) {
+  return set("MPI_Errhandler_set", comm, errhandler);
+}
+VIADUCT_MPI(Errhandler_set);
+
+int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler* errhandler) {
+  return get("MPI_Errhandler_get", comm, errhandler);
+}
+VIADUCT_MPI(Errhandler_get);

@@ -1,0 +1,42 @@
+// Reduction operations (MPI 5.0, section 6.9).
+#include "libmpi_lite/api/call.hpp"
+
+using namespace viaduct::mpi;
+
+int PMPI_Op_create(MPI_User_function* user_fn, int commute, MPI_Op* op) {
+  return call("MPI_Op_create", [&] {
+    check_pointer(user_fn, "user_fn");
+    *check_pointer(op, "op") = new_handle<MPI_Op>(op_handles, make<Op>(user_fn, commute != 0));
+  });
+}
+VIADUCT_MPI(Op_create);
+
+int PMPI_Op_free(MPI_Op* op) {
+  return call("MPI_Op_free", [&] {
+    if (check_op(*check_pointer(op, "op")).predefined())
+      fail(MPI_ERR_OP, "argument op (%p) is predefined and cannot be freed",
+           static_cast<void*>(*op));
+    op_handles.remove(reinterpret_cast<std::uintptr_t>(*op));
+    *op = MPI_OP_NULL;
+  });
+}
+VIADUCT_MPI(Op_free);
+
+int PMPI_Op_commutative(MPI_Op op, int* commute) {
+  return call("MPI_Op_commutative",
+              [&] { *check_pointer(commute, "commute") = check_op(op).commutative(); });
+}
+VIADUCT_MPI(Op_commutative);
+
+int PMPI_Reduce_local(const void* inbuf, void* inoutbuf, int count, MPI_Datatype datatype,
+                      MPI_Op op) {
+  return call("MPI_Reduce_local", [&] {
+    const Items in = check_items(inbuf, count, datatype, "inbuf");
+    check_items(inoutbuf, count, datatype, "inoutbuf");
+    const Op& operation = check_op(op, *in.type);
+    if (inbuf == inoutbuf && in.bytes() > 0)
+      fail(MPI_ERR_BUFFER, "arguments inbuf and inoutbuf are the same");
+    operation.apply(inbuf, inoutbuf, count, datatype);
+  });
+}
+VIADUCT_MPI(Reduce_local);

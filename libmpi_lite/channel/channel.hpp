@@ -1,0 +1,94 @@
+// What carries bytes between two processes. A channel chooses nothing: transfer/ decides what is
+// sent and how.
+//
+// Two services:
+//  * control messages: at most limits().control bytes, delivered once, whole, in order per peer;
+//  * long transfers: from a buffer of the sender straight into a buffer of the receiver. The
+//    receiver opens one and hands the ticket that comes out of it to the sender, in a control
+//    message; the sender starts it. Both are told when it is over.
+//
+// Peers are ranks in MPI_COMM_WORLD. All calls are made by the thread that is in the library. No
+// call blocks; poll() makes progress and calls the sink, which may call the channel again, except
+// poll().
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace viaduct::mpi {
+
+using Bytes = std::span<const std::byte>;
+using MutableBytes = std::span<std::byte>;
+
+// What one end of a long transfer has to know about the other: the channel's own business.
+struct Ticket {
+  static constexpr std::size_t kMost = 32;
+  std::array<std::byte, kMost> bytes{};
+};
+
+// Names a long transfer at one end; given by transfer/, returned by the channel.
+using Cookie = std::uint64_t;
+
+class ChannelSink {
+ public:
+  // `message` is valid during the call only.
+  virtual void on_control(int from, Bytes message) = 0;
+  // The buffer given to start_send is free again; false: the transfer failed (peer lost).
+  virtual void on_long_sent(Cookie cookie, bool ok) = 0;
+  // All bytes are in the buffer given to open_receive; false: they never will be (peer lost).
+  virtual void on_long_received(Cookie cookie, bool ok) = 0;
+  // That process can no longer be reached: it died or was silent for too long. Once per peer, after
+  // its long transfers were ended with false.
+  virtual void on_peer_lost(int peer, std::string_view why) = 0;
+
+ protected:
+  ~ChannelSink() = default;
+};
+
+class Channel {
+ public:
+  struct Limits {
+    std::size_t control;  // bytes of the largest control message, at least 256
+    std::size_t eager;    // data up to this many bytes had better go in a control message
+    bool early = false;   // receives may be opened before the sender has announced anything
+  };
+
+  virtual ~Channel() = default;
+  virtual const char* name() const = 0;  // "shm", "mbcf", ...
+  virtual Limits limits() const = 0;
+
+  // One control message: head ++ body. Its first byte is below 0xf0 (larger ones are for channels
+  // themselves). false: no room just now; poll, then try again.
+  virtual bool send_control(int to, Bytes head, Bytes body) = 0;
+
+  // Sender, before the receiver knows of the transfer: what the ticket it sends along may hold (so
+  // that a receiver can fetch by itself). The data must stay until the end of the transfer. Called
+  // for each long transfer that the sender announces; then either start_send or withdraw_offer
+  // follows.
+  virtual void offer(int to, Bytes data, Ticket& offered) = 0;
+  virtual void withdraw_offer(int to, const Ticket& offered) = 0;
+  // Receiver. `offered`: the sender's ticket, nullptr if it has not announced anything yet (the
+  // write protocol). The sender may send less than the buffer holds. false: no room just now.
+  virtual bool open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
+                            Ticket& ticket) = 0;
+  // Takes back a receive for which the sender has not started anything and will not.
+  virtual void close_receive(int from, const Ticket& ticket) = 0;
+  // Sender: `ticket` is the receiver's. `offered` as made by offer(), or nullptr. false: no room
+  // just now.
+  virtual bool start_send(int to, Bytes data, const Ticket& ticket, const Ticket* offered,
+                          Cookie cookie) = 0;
+
+  // Makes progress. Whether anything happened.
+  virtual bool poll() = 0;
+  // Work is left that needs poll() though no request of the user is open (acknowledgements, data
+  // that others fetch): MPI_Finalize goes on polling.
+  virtual bool busy() const = 0;
+  // For VIADUCT_STATS=1: one line about this peer ("shm, ring of 64 KiB, ...").
+  virtual std::string describe(int peer) const = 0;
+};
+
+}  // namespace viaduct::mpi

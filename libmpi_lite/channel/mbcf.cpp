@@ -1,0 +1,307 @@
+#include "libmpi_lite/channel/mbcf.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "drivers/link/knobs.hpp"
+#include "libmpi_lite/channel/net_impl.hpp"
+
+namespace viaduct::mpi {
+
+namespace {
+
+using mbcf::bytes_of;
+using mbcf::Status;
+
+// Entries of the channel's own.
+enum class Own : std::uint8_t {
+  introduction = 0xf0,  // Introduction: always a process's first entry
+  written = 0xf1,       // Written: a long transfer is complete
+};
+constexpr std::byte kFirstOwn{0xf0};
+
+struct Introduction {
+  Own kind = Own::introduction;
+  std::uint8_t reserved[3] = {};
+  std::uint32_t rank;
+  std::uint64_t fifo;
+};
+struct Written {
+  Own kind = Own::written;
+  std::uint8_t reserved[3] = {};
+  std::uint32_t receive;  // as the receiver's ticket says
+  std::uint64_t key;
+};
+static_assert(sizeof(Introduction) == 16 && sizeof(Written) == 16);
+
+// In a Ticket.
+struct Place {
+  std::uint64_t key;  // 0: the peer was lost before it was opened
+  std::uint32_t receive;
+};
+static_assert(sizeof(Place) <= Ticket::kMost);
+
+Place place_of(const Ticket& ticket) {
+  Place place;
+  std::memcpy(&place, ticket.bytes.data(), sizeof place);
+  return place;
+}
+
+template <class T>
+bool read_exactly(Bytes bytes, T& message) {
+  if (bytes.size() != sizeof message) return false;
+  std::memcpy(&message, bytes.data(), sizeof message);
+  return true;
+}
+
+// The context of a request says what waits for its completion. Silent requests have none: 0.
+constexpr std::uint64_t kSend = std::uint64_t{1} << 32, kStaged = std::uint64_t{2} << 32;
+constexpr std::uint64_t kContextKind = ~std::uint64_t{0} << 32;
+
+constexpr mbcf::Options kSilent{.urgency = link::Urgency::now, .silent = true, .context = 0};
+constexpr mbcf::Options with_context(std::uint64_t context) {
+  return {.urgency = link::Urgency::now, .silent = false, .context = context};
+}
+
+constexpr std::size_t kMostStaged = 64;
+// A FIFO holds at least that many of the largest messages.
+constexpr std::size_t kLeastEntries = 4;
+constexpr std::size_t kLeastFifo = 64u << 10, kMostFifo = 1u << 30;
+
+mbcf::EngineConfig engine_config(const Launch& launch) {
+  const auto size = static_cast<std::size_t>(launch.size());
+  const std::size_t transfers = net_transfers(launch.size());
+  return {.max_keys = transfers + 1,  // and the FIFO
+          .max_requests = transfers + kMostStaged,
+          .max_writers = std::min(size, mbcf::kMostWriters)};
+}
+
+}  // namespace
+
+template <link::PacketDevice D>
+MbcfChannel<D>::MbcfChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device,
+                            const NetConfig& config, std::size_t fifo, ClockOf<D> clock)
+    : Net(sink, launch, std::move(device), config, engine_config(launch), clock),
+      fifo_(driver_.create_fifo(std::max(fifo, kLeastEntries * this->limits().control))),
+      receives_(net_transfers(launch.size())),
+      sends_(net_transfers(launch.size())),
+      staging_(kMostStaged) {
+  this->publish(fifo_->key().value);
+}
+
+template <link::PacketDevice D>
+std::string MbcfChannel<D>::detail() const {
+  return "FIFO of " + std::to_string(fifo_->capacity() >> 10) + " KiB";
+}
+
+// ---- control messages
+// ------------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+inline bool MbcfChannel<D>::taken(int to, const mbcf::Issued& issued, bool& refused) {
+  refused = issued.status != Status::ok;
+  if (!refused) [[likely]]
+    return true;
+  if (issued.status == Status::no_room) return false;
+  // An end has its reason in the event that comes with it.
+  if (issued.status != Status::peer_down) this->give_up(to, mbcf::text(issued.status));
+  return true;
+}
+
+template <link::PacketDevice D>
+inline bool MbcfChannel<D>::append(int to, Bytes head, Bytes body, const mbcf::Options& options) {
+  bool refused;
+  return taken(to, driver_.append(peer(to).writer, head, body, options, now()), refused);
+}
+
+template <link::PacketDevice D>
+bool MbcfChannel<D>::send_control(int to, Bytes head, Bytes body) {
+  if (!ready(to)) [[unlikely]]
+    return lost(to);
+  if (head.size() + body.size() <= peer(to).in_frame && head.size() <= mbcf::kMostCarried)
+      [[likely]]
+    return append(to, head, body, kSilent);
+  return append_staged(to, head, body);
+}
+
+// The bytes have to stay until the entry is complete, which the caller does not wait for.
+template <link::PacketDevice D>
+bool MbcfChannel<D>::append_staged(int to, Bytes head, Bytes body) {
+  std::uint32_t name;
+  Staging* staging = staging_.take(name);
+  if (staging == nullptr) return false;
+  if (*staging == nullptr) *staging = std::make_unique<std::byte[]>(this->limits().control);
+  std::copy(head.begin(), head.end(), staging->get());
+  std::copy(body.begin(), body.end(), staging->get() + head.size());
+  const Bytes all(staging->get(), head.size() + body.size());
+  bool refused;
+  const mbcf::Options options = with_context(kStaged | name);
+  const bool done = taken(to, driver_.append(peer(to).writer, {}, all, options, now()), refused);
+  if (refused) staging_.give_back(name);
+  return done;
+}
+
+template <link::PacketDevice D>
+bool MbcfChannel<D>::introduce(int rank) {
+  MbcfPeer& p = peer(rank);
+  if (!p.writer) p.writer = driver_.open_writer(p.id, p.fifo, now());
+  if (!p.writer) return false;
+  const auto own_rank = static_cast<std::uint32_t>(this->launch_.rank());
+  const Introduction introduction{.rank = own_rank, .fifo = fifo_->key().value};
+  if (!append(rank, bytes_of(introduction), {}, kSilent) || lost(rank)) return false;
+  // There is credit, so the peer is connected and its MTU known.
+  p.in_frame = this->link_.max_message(p.id) - sizeof(mbcf::TargetHead);
+  return true;
+}
+
+template <link::PacketDevice D>
+bool MbcfChannel<D>::receive(std::size_t most) {
+  std::size_t taken = 0;
+  for (; taken < most; ++taken) {
+    const auto entry = fifo_->front();
+    if (!entry) break;
+    if (!entry->bytes.empty() && entry->bytes[0] < kFirstOwn) [[likely]] {
+      if (const int from = this->rank_of(entry->from); from >= 0) [[likely]]
+        sink_.on_control(from, entry->bytes);
+    } else {
+      on_own_entry(entry->from, entry->bytes);
+    }
+    fifo_->pop();
+  }
+  return taken != 0;
+}
+
+template <link::PacketDevice D>
+void MbcfChannel<D>::on_own_entry(link::PeerId from, Bytes entry) {
+  if (entry.empty()) return;
+  Introduction introduction;
+  switch (static_cast<Own>(entry[0])) {
+    case Own::introduction:
+      if (read_exactly(entry, introduction))
+        this->introduced(from, introduction.rank, introduction.fifo);
+      break;
+    case Own::written: on_written(entry); break;
+  }
+}
+
+// ---- long transfers
+// --------------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie,
+                                  Ticket& ticket) {
+  Place place{};
+  if (lost(from)) {
+    this->fail_receive(cookie);
+  } else {
+    Receive* receive = receives_.take(place.receive);
+    if (receive == nullptr) return false;
+    const mbcf::Key key = driver_.export_segment(into, mbcf::Rights::write);
+    if (!key) {
+      receives_.give_back(place.receive);
+      return false;
+    }
+    *receive = {key, cookie, from};
+    place.key = key.value;
+  }
+  std::memcpy(ticket.bytes.data(), &place, sizeof place);
+  return true;
+}
+
+template <link::PacketDevice D>
+void MbcfChannel<D>::close_receive(int, const Ticket& ticket) {
+  const Place place = place_of(ticket);
+  if (place.receive >= receives_.size() || receives_[place.receive].key.value != place.key) return;
+  end_receive(place.receive);
+}
+
+template <link::PacketDevice D>
+Cookie MbcfChannel<D>::end_receive(std::uint32_t name) {
+  Receive& receive = receives_[name];
+  driver_.withdraw(std::exchange(receive.key, {}));
+  receives_.give_back(name);
+  return receive.cookie;
+}
+
+template <link::PacketDevice D>
+void MbcfChannel<D>::on_written(Bytes entry) {
+  Written written;
+  if (!read_exactly(entry, written) || written.receive >= receives_.size()) return;
+  Receive& receive = receives_[written.receive];
+  // A key that is 0 is no key: the place is free.
+  if (!receive.key || receive.key.value != written.key) return;
+  sink_.on_long_received(end_receive(written.receive), true);
+}
+
+template <link::PacketDevice D>
+bool MbcfChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, const Ticket*,
+                                Cookie cookie) {
+  if (!ready(to)) [[unlikely]] {
+    if (lost(to)) this->fail_send(cookie);
+    return lost(to);
+  }
+  const Place place = place_of(ticket);
+  std::uint32_t name;
+  Send* send = sends_.take(name);
+  if (send == nullptr) return false;
+  send->cookie = cookie;
+  const Written written{.receive = place.receive, .key = place.key};
+  const auto then = mbcf::Then::append(peer(to).writer, bytes_of(written));
+  const mbcf::Remote remote{peer(to).id, {place.key}, 0};
+  bool refused;
+  const bool done =
+      taken(to, driver_.write(remote, data, then, with_context(kSend | name), now()), refused);
+  if (refused) {
+    sends_.give_back(name);
+    if (done) this->fail_send(cookie);
+  }
+  return done;
+}
+
+template <link::PacketDevice D>
+bool MbcfChannel<D>::take_completions() {
+  bool any = false;
+  for (mbcf::Completion completion; driver_.next_completion(completion); any = true)
+    complete(completion);
+  return any;
+}
+
+template <link::PacketDevice D>
+void MbcfChannel<D>::complete(const mbcf::Completion& completion) {
+  const auto name = static_cast<std::uint32_t>(completion.context);
+  const bool ok = completion.status == Status::ok;
+  switch (completion.context & kContextKind) {
+    case kSend: {
+      const Cookie cookie = sends_[name].cookie;
+      sends_.give_back(name);
+      return sink_.on_long_sent(cookie, ok);
+    }
+    case kStaged: staging_.give_back(name); break;
+    default: break;
+  }
+  // A control message was refused: the peer's FIFO is gone. It will not come back.
+  const int rank = this->rank_of(completion.peer);
+  if (!ok && completion.status != Status::peer_down && rank >= 0)
+    this->give_up(rank, mbcf::text(completion.status));
+}
+
+template <link::PacketDevice D>
+void MbcfChannel<D>::end_transfers(int rank) {
+  for (std::uint32_t name = 0; name < receives_.size(); ++name)
+    if (receives_[name].key && receives_[name].from == rank)
+      sink_.on_long_received(end_receive(name), false);
+}
+
+// ----------------------------------------------------------------------------------------------------
+
+template class MbcfChannel<link::Port>;
+template class MbcfChannel<link::SimPort>;
+
+std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch) {
+  const NetConfig config = net_config(launch, "VIADUCT_EAGER_MBCF");
+  const std::size_t fifo = link::knob_number("VIADUCT_MBCF_FIFO", kLeastFifo, kMostFifo);
+  return std::make_unique<MbcfChannel<link::Port>>(sink, launch, open_net_port(config), config,
+                                                   fifo);
+}
+
+}  // namespace viaduct::mpi

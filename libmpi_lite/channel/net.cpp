@@ -1,0 +1,64 @@
+#include "libmpi_lite/channel/net.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "drivers/link/frame.hpp"
+#include "drivers/link/knobs.hpp"
+
+namespace viaduct::mpi {
+
+namespace {
+
+constexpr std::size_t kMostEager = 1u << 20;
+
+// A rank that computes for hours without calling MPI answers nothing meanwhile and is not dead.
+// That a process has died, its launcher notices, which ends the whole job; so silence is only the
+// last resort. Who sets the knob means it.
+constexpr link::Duration kPatience = std::chrono::hours{1};
+
+}  // namespace
+
+std::string Card::text() const {
+  char hex[17];
+  const auto end = std::to_chars(hex, hex + sizeof hex, key, 16).ptr;
+  return address.text() + "/" + std::string(hex, end);
+}
+
+std::optional<Card> Card::parse(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return {};
+  const auto address = link::Address::parse(text.substr(0, slash));
+  if (!address) return {};
+  Card card{*address, 0};
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data() + slash + 1, last, card.key, 16);
+  if (error != std::errc() || end != last) return {};
+  return card;
+}
+
+NetConfig net_config(const Launch& launch, std::string_view eager_knob) {
+  NetConfig config;
+  config.port = link::port_for_rank(static_cast<unsigned>(launch.local_rank()));
+  config.link = link::link_config_from_environment();
+  // Ports of other jobs on the same network must not be taken for ours.
+  config.link.job_key = link::job_key("mpi " + launch.job() + " " + link::knob_text("VIADUCT_JOB"));
+  if (!link::knob_is_set("VIADUCT_DEAD_AFTER_MS")) config.link.dead_after = kPatience;
+  // Strangers who knock need places as well.
+  config.link.max_peers =
+      std::min<std::size_t>(static_cast<std::size_t>(launch.size()) + 64, 0xffff);
+  config.eager = link::knob_number(eager_knob, 0, kMostEager);
+  return config;
+}
+
+std::shared_ptr<link::Port> open_net_port(const NetConfig& config) {
+  link::PortConfig port;
+  port.devargs = config.port;
+  return link::Port::open(port);
+}
+
+std::size_t net_transfers(int job_size) {
+  return std::clamp<std::size_t>(2 * static_cast<std::size_t>(job_size), 1024, 16384);
+}
+
+}  // namespace viaduct::mpi

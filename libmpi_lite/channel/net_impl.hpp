@@ -1,0 +1,179 @@
+// NetChannel: what is not on the way of a message. Included by the channels' own files.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+
+#include "libmpi_lite/channel/net.hpp"
+
+namespace viaduct::mpi {
+
+// Room for what transfer/ puts in front of eager data.
+inline constexpr std::size_t kControlHead = 256;
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+NetChannel<S, D, Driver, DC, Peer>::NetChannel(ChannelSink& sink, Launch& launch,
+                                               std::shared_ptr<D> device, const NetConfig& config,
+                                               const DC& driver, ClockOf<D> clock)
+    : sink_(sink),
+      launch_(launch),
+      config_(config),
+      limits_{config.eager + kControlHead, config.eager, true},
+      clock_(clock),
+      peers_(static_cast<std::size_t>(launch.size())),
+      neighbours_(config.link.max_peers),
+      device_(std::move(device)),
+      link_(*device_, config.link),
+      driver_(link_, driver) {}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+void NetChannel<S, D, Driver, DC, Peer>::publish(std::uint64_t key) {
+  launch_.put(std::string("viaduct-") + name(), Card{device_->address(), key}.text());
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+bool NetChannel<S, D, Driver, DC, Peer>::busy() const {
+  if (self().transfers() != 0 || !link_.idle()) return true;
+  // Everything of ours has arrived. But an acknowledgement of ours may have been lost, and who
+  // waits for it asks again and again.
+  const std::uint64_t heard = link_.counters()[link::Counter::frames_received];
+  if (heard != std::exchange(heard_idle_, heard)) quiet_since_ = now();
+  return now() - quiet_since_ < linger();
+}
+
+// By our own timeouts: they are much like those at the other ends.
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+link::Duration NetChannel<S, D, Driver, DC, Peer>::linger() const {
+  link::Duration longest{};
+  for (const Peer& p : peers_)
+    if (link_.connected(p.id)) longest = std::max(longest, link_.view(p.id).timeout);
+  return kLinger * longest;
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+std::string NetChannel<S, D, Driver, DC, Peer>::describe(int rank) const {
+  const Peer& p = peers_[static_cast<std::size_t>(rank)];
+  std::string text = std::string(name()) + " on " + config_.port + ", " + device_->address().text();
+  switch (p.state) {
+    case State::unknown: return text + ", not used";
+    case State::lost: return text + ", lost";
+    default: break;
+  }
+  text += " -> " + link_.view(p.id).address.text();
+  if (!link_.connected(p.id)) text += " (not connected)";
+  return text + ", " + self().detail();
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+void NetChannel<S, D, Driver, DC, Peer>::know(int rank, link::PeerId id, std::uint64_t key) {
+  Peer& p = peer(rank);
+  p.id = id;
+  p.state = State::found;
+  neighbours_[id.value & 0xffff] = {id, rank};
+  self().learn(p, key);
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+bool NetChannel<S, D, Driver, DC, Peer>::found(int rank) {
+  if (peer(rank).state != State::unknown) return !lost(rank);
+  try {
+    const std::string text = launch_.get(rank, std::string("viaduct-") + name());
+    const auto card = Card::parse(text);
+    if (!card) throw link::SetupError("\"" + text + "\" is not an address");
+    if (card->address == device_->address())
+      throw link::SetupError("it has our own address, " + card->address.text() +
+                             ": give each rank a port of its own in VIADUCT_PORTS");
+    const link::PeerId id = link_.peer(card->address);
+    if (!id) throw link::SetupError("the link has no room for another peer");
+    know(rank, id, card->key);
+    awaited_.push_back({rank, now()});
+    return true;
+  } catch (const link::SetupError& error) {
+    give_up(rank, error.what());
+    return false;
+  }
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+bool NetChannel<S, D, Driver, DC, Peer>::prepare(int rank) {
+  if (!found(rank) || !self().introduce(rank)) return false;
+  peer(rank).state = State::ready;
+  return true;
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+void NetChannel<S, D, Driver, DC, Peer>::introduced(link::PeerId id, std::uint32_t rank,
+                                                    std::uint64_t key) {
+  if (rank >= peers_.size() || static_cast<int>(rank) == launch_.rank()) return;
+  // Who is known already stays who it is; the dead do not come back.
+  if (peers_[rank].state == State::unknown) know(static_cast<int>(rank), id, key);
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+void NetChannel<S, D, Driver, DC, Peer>::give_up(int rank, std::string_view why) {
+  if (lost(rank)) return;
+  Peer& p = peer(rank);
+  p.state = State::lost;
+  if (p.id) link_.disconnect(p.id, now());  // ends what the driver still does for it
+  troubles_.push_back({Trouble::Kind::peer, 0, rank, std::string(why)});
+}
+
+// A connection has come or gone. What a peer has sent before it went is delivered first.
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+bool NetChannel<S, D, Driver, DC, Peer>::take_events(link::Event event) {
+  while (self().receive(~std::size_t{0})) continue;
+  do {
+    if (event.kind != link::Event::Kind::peer_down) continue;
+    // Not by its slot, which may have a new owner.
+    const auto p = std::find_if(peers_.begin(), peers_.end(), [&](const Peer& candidate) {
+      return candidate.id == event.peer && candidate.state != State::lost;
+    });
+    if (p != peers_.end()) give_up(static_cast<int>(p - peers_.begin()), link::text(event.reason));
+  } while (driver_.next_event(event));
+  self().take_completions();
+  return true;
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+bool NetChannel<S, D, Driver, DC, Peer>::tell_troubles() {
+  // The sink may cause more while it is told.
+  const std::vector<Trouble> troubles = std::exchange(troubles_, {});
+  for (const Trouble& trouble : troubles) {
+    switch (trouble.kind) {
+      case Trouble::Kind::send: sink_.on_long_sent(trouble.cookie, false); break;
+      case Trouble::Kind::receive: sink_.on_long_received(trouble.cookie, false); break;
+      case Trouble::Kind::peer:
+        self().end_transfers(trouble.rank);
+        forget(peer(trouble.rank).id);
+        sink_.on_peer_lost(trouble.rank, trouble.why);
+        break;
+    }
+  }
+  return true;
+}
+
+// What still comes from there is nobody's.
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+void NetChannel<S, D, Driver, DC, Peer>::forget(link::PeerId id) {
+  Neighbour& n = neighbours_[id.value & 0xffff];
+  if (n.id == id) n = {};
+}
+
+// A wrong VIADUCT_PORTS or a network that does not forward looks like a peer that is busy with
+// something else: nobody knows but the user.
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+void NetChannel<S, D, Driver, DC, Peer>::watch_awaited() {
+  std::erase_if(awaited_, [this](const Awaited& a) {
+    if (lost(a.rank) || link_.connected(peer(a.rank).id)) return true;
+    if (now_ - a.since < kAnswerExpected) return false;
+    std::fprintf(
+        stderr,
+        "viaduct: rank %d has called rank %d for %d s without an answer (%s); either that "
+        "process has not called MPI since MPI_Init, or the ports do not reach each other\n",
+        launch_.rank(), a.rank, static_cast<int>(kAnswerExpected / std::chrono::seconds{1}),
+        describe(a.rank).c_str());
+    return true;
+  });
+}
+
+}  // namespace viaduct::mpi

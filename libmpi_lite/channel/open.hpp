@@ -1,0 +1,28 @@
+// Which channels a process has and which one leads to another process: memory for itself, shared
+// memory within a node, the chosen network between nodes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "libmpi_lite/channel/channel.hpp"
+
+namespace viaduct::mpi {
+
+class Launch;
+
+// Publishes what others have to know (Launch::put); a fence follows before anything is sent. The
+// network's port is opened only if the job needs it. Throws SetupError.
+std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch);
+
+// The index of the channel that leads to that process; asks the process manager about it if need
+// be. Throws SetupError.
+std::size_t choose_channel(int process);
+
+// Who is where.
+class Nodes;
+Nodes& job_nodes();
+
+std::unique_ptr<Channel> open_self_channel(ChannelSink& sink, int rank);
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,84 @@
+// Messages of a process to itself.
+
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "libmpi_lite/channel/open.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+class SelfChannel final : public Channel {
+ public:
+  SelfChannel(ChannelSink& sink, int rank) : sink_(sink), rank_(rank) {}
+
+  const char* name() const override { return "self"; }
+  Limits limits() const override { return {.control = 64 << 10, .eager = 4096}; }
+
+  // Queued: the sink is called by poll() only.
+  bool send_control(int, Bytes head, Bytes body) override {
+    std::vector<std::byte>& message = messages_.emplace_back(head.size() + body.size());
+    std::memcpy(message.data(), head.data(), head.size());
+    if (!body.empty()) std::memcpy(message.data() + head.size(), body.data(), body.size());
+    return true;
+  }
+
+  void offer(int, Bytes, Ticket&) override {}
+  void withdraw_offer(int, const Ticket&) override {}
+  bool open_receive(int, MutableBytes into, const Ticket*, Cookie cookie, Ticket& ticket) override {
+    const Buffer buffer{into.data(), cookie};
+    std::memcpy(ticket.bytes.data(), &buffer, sizeof buffer);
+    return true;
+  }
+  void close_receive(int, const Ticket&) override {}
+  bool start_send(int, Bytes data, const Ticket& ticket, const Ticket*, Cookie cookie) override {
+    Buffer buffer;
+    std::memcpy(&buffer, ticket.bytes.data(), sizeof buffer);
+    std::memcpy(buffer.data, data.data(), data.size());
+    moved_.push_back({cookie, buffer.cookie});
+    return true;
+  }
+
+  bool poll() override {
+    // Only what is there now: what the sink sends in reply comes next time.
+    const std::size_t messages = messages_.size(), moved = moved_.size();
+    for (std::size_t i = 0; i < messages; ++i) {
+      const std::vector<std::byte> message = std::move(messages_.front());
+      messages_.pop_front();
+      sink_.on_control(rank_, message);
+    }
+    for (std::size_t i = 0; i < moved; ++i) {
+      const Moved m = moved_.front();
+      moved_.pop_front();
+      sink_.on_long_sent(m.sent, true);
+      sink_.on_long_received(m.received, true);
+    }
+    return messages + moved != 0;
+  }
+  bool busy() const override { return !messages_.empty() || !moved_.empty(); }
+  std::string describe(int) const override { return "self, memory"; }
+
+ private:
+  struct Buffer {
+    std::byte* data;
+    Cookie cookie;
+  };
+  static_assert(sizeof(Buffer) <= Ticket::kMost);
+  struct Moved {
+    Cookie sent, received;
+  };
+
+  ChannelSink& sink_;
+  const int rank_;
+  std::deque<std::vector<std::byte>> messages_;
+  std::deque<Moved> moved_;
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> open_self_channel(ChannelSink& sink, int rank) {
+  return std::make_unique<SelfChannel>(sink, rank);
+}
+
+}  // namespace viaduct::mpi

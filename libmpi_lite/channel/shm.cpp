@@ -1,0 +1,354 @@
+// The channel between processes of one node: a ring in the receiver's memory for each sender, long
+// transfers by copies from address space to address space.
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "drivers/link/knobs.hpp"
+#include "libmpi_lite/channel/shm.hpp"
+#include "libmpi_lite/channel/shm_copy.hpp"
+#include "libmpi_lite/channel/shm_ring.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+// A control message of the channel's own: a piece of a long transfer where memory cannot be copied
+// from process to process.
+struct PieceHead {
+  static constexpr std::byte kKind{0xf0};
+  std::byte kind;
+  std::byte reserved[3];
+  std::uint32_t slot;
+  std::uint64_t offset;
+};
+constexpr std::size_t kPieceBytes = 8 << 10;
+
+class ShmChannel final : public Channel {
+ public:
+  ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap segment);
+  ~ShmChannel() override { segment_->finished.store(1, std::memory_order_release); }
+
+  const char* name() const override { return "shm"; }
+  Limits limits() const override { return {.control = kLargestInRing, .eager = eager_}; }
+
+  bool send_control(int to, Bytes head, Bytes body) override {
+    Peer& p = peer(to);
+    return p.writer.write(head, body) || p.lost;
+  }
+
+  void offer(int, Bytes data, Ticket& offered) override {
+    put(offered, CopyOffer{reinterpret_cast<std::uint64_t>(data.data())});
+  }
+  void withdraw_offer(int, const Ticket&) override {}
+  bool open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
+                    Ticket& ticket) override;
+  // Nothing is opened early, so there is nothing to take back.
+  void close_receive(int, const Ticket&) override {}
+  bool start_send(int to, Bytes data, const Ticket& ticket, const Ticket* offered,
+                  Cookie cookie) override;
+
+  bool poll() override;
+  bool busy() const override { return !copies_.empty() || !streams_.empty(); }
+  std::string describe(int to) const override;
+
+ private:
+  struct Peer {
+    Peer(SegmentMap map, Ring& ring, CopyPeer copy)
+        : segment(std::move(map)), writer(ring), copy(copy) {}
+    ~Peer() {
+      if (pidfd >= 0) ::close(pidfd);
+    }
+    SegmentMap segment;
+    RingWriter writer;
+    CopyPeer copy;
+    int pidfd = -1;
+    bool lost = false;
+  };
+  struct Incoming {
+    int from;
+    RingReader reader;
+  };
+  struct Stream {  // sender's side of a transfer in control messages
+    Copy copy;
+    std::uint32_t slot;
+    std::uint64_t sent = 0;
+  };
+
+  template <class T>
+  static void put(Ticket& ticket, const T& t) {
+    static_assert(sizeof t <= Ticket::kMost);
+    std::memcpy(ticket.bytes.data(), &t, sizeof t);
+  }
+  template <class T>
+  static T get(const Ticket& ticket) {
+    T t;
+    std::memcpy(&t, ticket.bytes.data(), sizeof t);
+    return t;
+  }
+
+  Peer& peer(int rank) {
+    Peer* p = peers_[static_cast<std::size_t>(rank)].get();
+    return p ? *p : connect(rank);
+  }
+  Peer& connect(int rank);
+  void find_rings();
+  bool read(Incoming& in);
+  void take_piece(Bytes message);
+  bool work();
+  bool stream();
+  void end(const Copy& copy, bool ok);
+  void look_for_the_dead();
+
+  ChannelSink& sink_;
+  Nodes& nodes_;
+  const int rank_;
+  const std::size_t eager_;
+  const bool cma_;
+  SegmentMap segment_;
+  CopySlots slots_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+  std::vector<Incoming> incoming_;
+  std::vector<Copy> copies_;  // both directions
+  std::vector<Stream> streams_;
+  unsigned idle_polls_ = 0;
+  std::chrono::steady_clock::time_point last_look_;
+};
+
+ShmChannel::ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap segment)
+    : sink_(sink),
+      nodes_(nodes),
+      rank_(nodes.rank()),
+      eager_(link::knob_number("VIADUCT_EAGER_SHM", 0, kLargestInRing - 128)),
+      cma_(link::knob_switch("VIADUCT_CMA")),
+      segment_(std::move(segment)),
+      slots_(*segment_),
+      peers_(static_cast<std::size_t>(size)) {
+  incoming_.reserve(segment_->rings);
+  // Others may copy from and into this process; where only descendants may (Yama), this allows it.
+  if (cma_) ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+}
+
+ShmChannel::Peer& ShmChannel::connect(int rank) {
+  const NodeCard& card = nodes_.card(rank);
+  SegmentMap segment = SegmentMap::open(card.pid, card.segment);
+  const std::uint32_t n = segment->claimed.fetch_add(1, std::memory_order_acq_rel);
+  if (n >= segment->rings)
+    throw link::SetupError("process " + std::to_string(rank) + " has no ring left for process " +
+                           std::to_string(rank_) + "; run all ranks with the same launcher");
+  Ring& ring = segment->ring(n);
+  ring.writer.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
+  const CopyPeer copy{card.pid, cma_ && reaches_memory(card.pid, card.address)};
+  auto p = std::make_unique<Peer>(std::move(segment), ring, copy);
+  p->pidfd = static_cast<int>(::syscall(SYS_pidfd_open, card.pid, 0));
+  return *(peers_[static_cast<std::size_t>(rank)] = std::move(p));
+}
+
+void ShmChannel::find_rings() {
+  const std::uint32_t claimed =
+      std::min(segment_->claimed.load(std::memory_order_acquire), segment_->rings);
+  while (incoming_.size() < claimed) {
+    Ring& ring = segment_->ring(static_cast<std::uint32_t>(incoming_.size()));
+    const std::uint32_t writer = ring.writer.load(std::memory_order_acquire);
+    if (writer == 0 || writer > peers_.size()) return;  // the next poll sees it
+    const int from = static_cast<int>(writer) - 1;
+    incoming_.push_back({from, RingReader(ring)});
+    peer(from);  // so that its end is noticed
+  }
+}
+
+// ---- control messages --------------------------------------------------------------------------
+
+bool ShmChannel::read(Incoming& in) {
+  constexpr int kMostAtOnce = 64;  // so that the other rings get their turn
+  int n = 0;
+  for (; n < kMostAtOnce; ++n) {
+    const Bytes message = in.reader.front();
+    if (message.empty()) break;
+    if (message[0] == PieceHead::kKind)
+      take_piece(message);
+    else
+      sink_.on_control(in.from, message);
+    in.reader.pop();
+  }
+  return n != 0;
+}
+
+bool ShmChannel::poll() {
+  bool any = false;
+  if (segment_->claimed.load(std::memory_order_relaxed) != incoming_.size()) [[unlikely]]
+    find_rings();
+  for (std::size_t i = 0; i < incoming_.size(); ++i) any |= read(incoming_[i]);
+  if (!copies_.empty()) any |= work();
+  if (!streams_.empty()) any |= stream();
+  if (any)
+    idle_polls_ = 0;
+  else if (++idle_polls_ % 4096 == 0)
+    look_for_the_dead();
+  return any;
+}
+
+// ---- long transfers ----------------------------------------------------------------------------
+
+bool ShmChannel::open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
+                              Ticket& ticket) {
+  Peer& p = peer(from);
+  if (p.lost) return false;
+  std::uint32_t name;
+  CopySlot* slot = slots_.take(into.size(), name);
+  if (!slot) return false;
+  const bool fetches = offered && p.copy.reachable;
+  put(ticket, CopyTicket{name, fetches, reinterpret_cast<std::uint64_t>(into.data()), into.size()});
+  copies_.push_back({.slot = slot,
+                     .local = into.data(),
+                     .remote = offered ? get<CopyOffer>(*offered).address : 0,
+                     .length = into.size(),
+                     .cookie = cookie,
+                     .peer = from,
+                     .pid = p.copy.pid,
+                     .works = fetches,
+                     .sending = false});
+  return true;
+}
+
+bool ShmChannel::start_send(int to, Bytes data, const Ticket& ticket, const Ticket*,
+                            Cookie cookie) {
+  Peer& p = peer(to);
+  const auto t = get<CopyTicket>(ticket);
+  if (t.slot >= kCopySlots) return false;
+  Copy copy{.slot = &p.segment->copies[t.slot],
+            .local = const_cast<std::byte*>(data.data()),
+            .remote = t.address,
+            .length = std::min<std::uint64_t>(t.length, data.size()),
+            .cookie = cookie,
+            .peer = to,
+            .pid = p.copy.pid,
+            .works = p.copy.reachable,
+            .sending = true};
+  if (p.copy.reachable || t.fetches)
+    copies_.push_back(copy);
+  else
+    streams_.push_back({copy, t.slot});
+  return true;
+}
+
+bool ShmChannel::work() {
+  bool any = false;
+  for (std::size_t i = 0; i < copies_.size();) {
+    bool moved;
+    const CopyState state = work_on(copies_[i], moved);
+    any |= moved;
+    if (state == CopyState::working) {
+      ++i;
+      continue;
+    }
+    const Copy ended = copies_[i];
+    copies_[i] = copies_.back();
+    copies_.pop_back();
+    end(ended, state == CopyState::done);
+    any = true;
+  }
+  return any;
+}
+
+void ShmChannel::end(const Copy& copy, bool ok) {
+  if (copy.sending) {
+    copy.slot->sender_left.store(1, std::memory_order_release);
+    sink_.on_long_sent(copy.cookie, ok);
+  } else {
+    slots_.leave(static_cast<std::uint32_t>(copy.slot - segment_->copies));
+    sink_.on_long_received(copy.cookie, ok);
+  }
+}
+
+bool ShmChannel::stream() {
+  bool any = false;
+  for (std::size_t i = 0; i < streams_.size();) {
+    Stream& s = streams_[i];
+    while (s.sent < s.copy.length) {
+      const PieceHead head{PieceHead::kKind, {}, s.slot, s.sent};
+      const std::size_t bytes = std::min<std::uint64_t>(kPieceBytes, s.copy.length - s.sent);
+      const Bytes head_bytes{reinterpret_cast<const std::byte*>(&head), sizeof head};
+      if (!peer(s.copy.peer).writer.write(head_bytes, {s.copy.local + s.sent, bytes})) break;
+      s.sent += bytes;
+      any = true;
+    }
+    if (s.sent < s.copy.length) {
+      ++i;
+      continue;
+    }
+    const Copy sent = s.copy;
+    streams_[i] = streams_.back();
+    streams_.pop_back();
+    end(sent, true);
+  }
+  return any;
+}
+
+void ShmChannel::take_piece(Bytes message) {
+  PieceHead head;
+  if (message.size() < sizeof head) return;
+  std::memcpy(&head, message.data(), sizeof head);
+  const Bytes data = message.subspan(sizeof head);
+  if (head.slot >= kCopySlots) return;
+  CopySlot* slot = &segment_->copies[head.slot];
+  for (const Copy& c : copies_) {
+    if (c.slot != slot || c.sending) continue;
+    if (head.offset > c.length || data.size() > c.length - head.offset) return;
+    std::memcpy(c.local + head.offset, data.data(), data.size());
+    slot->done.fetch_add(data.size(), std::memory_order_acq_rel);
+    return;
+  }
+}
+
+// ---- the end of others -------------------------------------------------------------------------
+
+void ShmChannel::look_for_the_dead() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_look_ < std::chrono::milliseconds(20)) return;
+  last_look_ = now;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    Peer* p = peers_[rank].get();
+    if (!p || p->lost || p->pidfd < 0) continue;
+    pollfd ended{p->pidfd, POLLIN, 0};
+    if (::poll(&ended, 1, 0) <= 0 || p->segment->finished.load(std::memory_order_acquire)) continue;
+    p->lost = true;
+    const int lost = static_cast<int>(rank);
+    for (std::size_t i = copies_.size(); i-- > 0;)
+      if (copies_[i].peer == lost) {
+        const Copy ended_copy = copies_[i];
+        copies_.erase(copies_.begin() + static_cast<std::ptrdiff_t>(i));
+        end(ended_copy, false);
+      }
+    std::erase_if(streams_, [&](const Stream& s) { return s.copy.peer == lost; });
+    sink_.on_peer_lost(
+        lost, "its process on this node (pid " + std::to_string(p->copy.pid) + ") has ended");
+  }
+}
+
+std::string ShmChannel::describe(int to) const {
+  const Peer* p = peers_[static_cast<std::size_t>(to)].get();
+  std::string text = "shm, ring of " + std::to_string(kRingBytes >> 10) + " KiB, long messages ";
+  return text + (!p || p->copy.reachable ? "copied by both ends"
+                 : cma_ ? "in pieces, as this process may not reach the other's memory"
+                        : "in pieces, as VIADUCT_CMA=off says");
+}
+
+}  // namespace
+
+std::unique_ptr<Channel> open_shm_channel(ChannelSink& sink, Nodes& nodes, int size,
+                                          int local_size) {
+  SegmentMap segment = SegmentMap::create(static_cast<std::uint32_t>(local_size));
+  NodeCard card = Nodes::own();
+  card.segment = segment.fd();
+  card.address = reinterpret_cast<std::uint64_t>(&*segment);
+  nodes.publish(card);
+  return std::make_unique<ShmChannel>(sink, nodes, size, std::move(segment));
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,102 @@
+// A queue of messages from one process to another in shared memory. Why not a queue from a library:
+// a short message is one cache line here, with the word in front of it that says that it is there;
+// a ring with indices besides moves two or three lines between the cores for each message.
+//
+//   record:  word (length + 1, or kSkip, or 0: nothing yet) | bytes | padding to a whole line
+//
+// The writer makes the word of the next record 0 before it fills in the word of this one, so the
+// reader never sees old bytes as a word. The reader tells from time to time how far it has read.
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include "libmpi_lite/channel/shm_segment.hpp"
+
+namespace viaduct::mpi {
+
+using RingWord = std::uint64_t;
+inline constexpr RingWord kSkip = ~RingWord{0};  // the rest up to the end is not used
+inline constexpr std::size_t kLargestRecord = kRingBytes / 4;
+inline constexpr std::size_t kLargestInRing = kLargestRecord - sizeof(RingWord);
+
+inline std::size_t record_bytes(std::size_t length) {
+  return (sizeof(RingWord) + length + kLine - 1) / kLine * kLine;
+}
+inline std::atomic_ref<RingWord> ring_word(Ring& ring, std::uint64_t at) {
+  return std::atomic_ref<RingWord>(*reinterpret_cast<RingWord*>(ring.data + at % kRingBytes));
+}
+
+class RingWriter {
+ public:
+  explicit RingWriter(Ring& ring) : ring_(&ring) {}
+
+  // head ++ body as one message of at most kLargestInRing bytes; false: full.
+  bool write(std::span<const std::byte> head, std::span<const std::byte> body) {
+    const std::size_t bytes = record_bytes(head.size() + body.size());
+    if (write_ % kRingBytes + bytes > kRingBytes && !skip()) return false;
+    if (!has_room(bytes)) return false;
+    std::byte* to = ring_->data + write_ % kRingBytes + sizeof(RingWord);
+    std::memcpy(to, head.data(), head.size());
+    if (!body.empty()) std::memcpy(to + head.size(), body.data(), body.size());
+    publish(head.size() + body.size() + 1, bytes);
+    return true;
+  }
+
+ private:
+  // The record and the word behind it.
+  bool has_room(std::size_t bytes) {
+    if (write_ + bytes + kLine - read_ <= kRingBytes) [[likely]]
+      return true;
+    read_ = ring_->read.load(std::memory_order_acquire);
+    return write_ + bytes + kLine - read_ <= kRingBytes;
+  }
+  bool skip() {
+    const std::size_t rest = kRingBytes - write_ % kRingBytes;
+    if (!has_room(rest)) return false;
+    publish(kSkip, rest);
+    return true;
+  }
+  void publish(RingWord word, std::size_t bytes) {
+    ring_word(*ring_, write_ + bytes).store(0, std::memory_order_relaxed);
+    ring_word(*ring_, write_).store(word, std::memory_order_release);
+    write_ += bytes;
+  }
+
+  Ring* ring_;
+  std::uint64_t write_ = 0, read_ = 0;  // read_: what is known of it
+};
+
+class RingReader {
+ public:
+  explicit RingReader(Ring& ring) : ring_(&ring) {}
+
+  // The oldest message, in place until pop(); an empty span: none. What a broken writer left behind
+  // reads as no message.
+  std::span<const std::byte> front() {
+    RingWord word = ring_word(*ring_, read_).load(std::memory_order_acquire);
+    if (word == 0) return {};
+    if (word == kSkip) {
+      read_ += kRingBytes - read_ % kRingBytes;
+      word = ring_word(*ring_, read_).load(std::memory_order_acquire);
+      if (word == 0) return {};
+    }
+    length_ = word - 1;
+    const std::size_t at = read_ % kRingBytes;
+    if (length_ > kLargestInRing || at + record_bytes(length_) > kRingBytes) return {};
+    return {ring_->data + at + sizeof(RingWord), length_};
+  }
+  void pop() {
+    read_ += record_bytes(length_);
+    if (read_ - told_ < kRingBytes / 8) return;
+    told_ = read_;
+    ring_->read.store(read_, std::memory_order_release);
+  }
+
+ private:
+  Ring* ring_;
+  std::uint64_t read_ = 0, told_ = 0;
+  std::size_t length_ = 0;
+};
+
+}  // namespace viaduct::mpi

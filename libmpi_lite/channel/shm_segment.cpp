@@ -1,0 +1,78 @@
+#include "libmpi_lite/channel/shm_segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace viaduct::mpi {
+namespace {
+
+[[noreturn]] void fail(const std::string& what, const std::string& remedy) {
+  throw link::SetupError(what + ": " + std::strerror(errno) + "; " + remedy);
+}
+
+Segment* map(int fd, std::size_t bytes) {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<Segment*>(memory);
+}
+
+}  // namespace
+
+SegmentMap SegmentMap::create(std::uint32_t rings) {
+  SegmentMap m;
+  m.fd_ = ::memfd_create("viaduct-mpi", MFD_CLOEXEC);
+  if (m.fd_ < 0)
+    fail("cannot make shared memory (memfd_create)", "set VIADUCT_SHM=off to do without");
+  m.bytes_ = Segment::bytes(rings);
+  if (::ftruncate(m.fd_, static_cast<off_t>(m.bytes_)) != 0)
+    fail("cannot size shared memory to " + std::to_string(m.bytes_) + " bytes",
+         "raise the limit on memory of this job or set VIADUCT_SHM=off");
+  m.segment_ = map(m.fd_, m.bytes_);
+  if (!m.segment_)
+    fail("cannot map " + std::to_string(m.bytes_) + " bytes of shared memory",
+         "raise the limit on address space (ulimit -v)");
+  m.segment_->magic = Segment::kMagic;  // all else is zero as it comes
+  m.segment_->rings = rings;
+  return m;
+}
+
+SegmentMap SegmentMap::open(int pid, int fd) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+  SegmentMap m;
+  m.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat st {};
+  if (m.fd_ < 0 || ::fstat(m.fd_, &st) != 0)
+    fail("cannot open the shared memory of process " + std::to_string(pid) + " (" + path + ")",
+         "run all ranks of a node as one user in one container, or set VIADUCT_SHM=off");
+  m.bytes_ = static_cast<std::size_t>(st.st_size);
+  m.segment_ = m.bytes_ >= sizeof(Segment) ? map(m.fd_, m.bytes_) : nullptr;
+  if (!m.segment_ || m.segment_->magic != Segment::kMagic ||
+      Segment::bytes(m.segment_->rings) > m.bytes_)
+    fail("the shared memory of process " + std::to_string(pid) + " is not what it should be",
+         "run all ranks with the same version of the library");
+  return m;
+}
+
+SegmentMap::SegmentMap(SegmentMap&& other) noexcept {
+  *this = std::move(other);
+}
+
+SegmentMap& SegmentMap::operator=(SegmentMap&& other) noexcept {
+  std::swap(segment_, other.segment_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+SegmentMap::~SegmentMap() {
+  if (segment_) ::munmap(segment_, bytes_);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace viaduct::mpi

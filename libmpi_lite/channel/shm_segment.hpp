@@ -1,0 +1,74 @@
+// The memory in which other processes of the node leave messages for this one. It is anonymous
+// (memfd): others reach it through /proc, nothing is ever in /dev/shm, and it is gone with the last
+// process that has it open, however that ends.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "drivers/link/types.hpp"
+
+namespace viaduct::mpi {
+
+inline constexpr std::size_t kLine = 64;             // bytes that move between cores as one
+inline constexpr std::size_t kRingBytes = 64 << 10;  // data of a ring
+inline constexpr std::size_t kCopySlots = 256;       // long transfers into one process at a time
+
+// A queue from one process to another; see shm_ring.hpp.
+struct Ring {
+  alignas(
+      kLine) std::atomic<std::uint32_t> writer;  // rank + 1 of the one who writes; 0: being claimed
+  alignas(kLine) std::atomic<std::uint64_t> read;  // bytes that may be written over
+  alignas(kLine) std::byte data[kRingBytes];
+};
+
+// A long transfer that both ends work on; see shm_copy.hpp.
+struct CopySlot {
+  alignas(kLine) std::atomic<std::uint64_t> claimed;  // bytes that somebody moves or has moved
+  std::atomic<std::uint64_t> done;                    // bytes that are there
+  std::atomic<std::uint64_t> length;
+  std::atomic<std::uint32_t> sender_left;  // the sender no longer looks at this
+};
+
+struct Segment {
+  static constexpr std::uint64_t kMagic = 0x3174647669614dull;
+  std::uint64_t magic;
+  std::uint32_t rings;                  // there is room for
+  std::atomic<std::uint32_t> claimed;   // of them
+  std::atomic<std::uint32_t> finished;  // its process has left MPI as it should
+  CopySlot copies[kCopySlots];
+
+  Ring& ring(std::uint32_t n) { return reinterpret_cast<Ring*>(this + 1)[n]; }
+  static std::size_t bytes(std::uint32_t rings) { return sizeof(Segment) + rings * sizeof(Ring); }
+};
+static_assert(sizeof(Segment) % kLine == 0 && sizeof(Ring) % kLine == 0);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// A mapping of a segment; unmapped at the end.
+class SegmentMap {
+ public:
+  // This process's own. Pages that nobody uses take no memory. Throws SetupError.
+  static SegmentMap create(std::uint32_t rings);
+  // Another process's. Throws SetupError.
+  static SegmentMap open(int pid, int fd);
+
+  SegmentMap() = default;
+  SegmentMap(SegmentMap&& other) noexcept;
+  SegmentMap& operator=(SegmentMap&& other) noexcept;
+  ~SegmentMap();
+
+  Segment* operator->() const { return segment_; }
+  Segment& operator*() const { return *segment_; }
+  explicit operator bool() const { return segment_ != nullptr; }
+  int fd() const { return fd_; }
+
+ private:
+  Segment* segment_ = nullptr;
+  std::size_t bytes_ = 0;
+  int fd_ = -1;
+};
+
+}  // namespace viaduct::mpi

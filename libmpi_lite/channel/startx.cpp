@@ -1,0 +1,311 @@
+#include "libmpi_lite/channel/startx.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "libmpi_lite/channel/net_impl.hpp"
+#include "libmpi_lite/core/error.hpp"
+#include "mpi.h"
+
+namespace viaduct::mpi {
+
+namespace {
+
+using link::SendStatus;
+using startx::Packet;
+using startx::RdmaStatus;
+
+constexpr auto kLow = startx::Priority::low;
+constexpr std::size_t kPacketBytes = startx::kMaxWords * sizeof(std::uint32_t);
+
+// The user's header word: what a packet is, and a number.
+enum class Part : std::uint32_t {
+  whole = 1,         // a message; the number is its size in bytes
+  first = 2,         // of a message of that size, in several packets
+  more = 3,          // behind so many bytes
+  introduction = 4,  // the number is the rank of the sender: always its first packet
+};
+constexpr std::uint32_t kPartShift = 28, kNumberMask = (1u << kPartShift) - 1;
+
+constexpr std::uint32_t tag(Part part, std::size_t number) {
+  return static_cast<std::uint32_t>(part) << kPartShift | static_cast<std::uint32_t>(number);
+}
+
+constexpr std::size_t words_of(std::size_t bytes) {
+  return std::max(startx::kMinWords, (bytes + 3) / sizeof(std::uint32_t));
+}
+
+// In a Ticket.
+struct Place {
+  startx::Right right;
+  startx::TransferId transfer;  // the receiver's; 0: the peer was lost before it was opened
+};
+static_assert(sizeof(Place) <= Ticket::kMost);
+
+Place place_of(const Ticket& ticket) {
+  Place place;
+  std::memcpy(&place, ticket.bytes.data(), sizeof place);
+  return place;
+}
+
+// Bytes `at` .. `at + count` of head ++ body.
+void copy_part(Bytes head, Bytes body, std::size_t at, std::size_t count, std::byte* to) {
+  if (at < head.size()) {
+    const std::size_t size = std::min(count, head.size() - at);
+    std::memcpy(to, head.data() + at, size);
+    to += size;
+    at += size;
+    count -= size;
+  }
+  if (count != 0) std::memcpy(to, body.data() + (at - head.size()), count);
+}
+
+// What is behind the last byte is 0, not what the stack held before.
+void fill(Packet& packet, Bytes head, Bytes body, std::size_t at, std::size_t count) {
+  const std::size_t words = words_of(count);
+  packet.words = static_cast<std::uint8_t>(words);
+  packet.payload[words - 2] = packet.payload[words - 1] = 0;
+  copy_part(head, body, at, count, reinterpret_cast<std::byte*>(packet.payload));
+}
+
+startx::NiuConfig niu_config(const Launch& launch) {
+  const std::size_t transfers = net_transfers(launch.size());
+  startx::NiuConfig config;
+  // Receives are opened before anybody has begun to send, and wait for it.
+  config.rdma.max_open = config.rdma.max_posted = transfers;
+  config.rdma.max_regions = 2 * transfers;
+  return config;
+}
+
+}  // namespace
+
+template <link::PacketDevice D>
+StartxChannel<D>::StartxChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device,
+                                const NetConfig& config, ClockOf<D> clock)
+    : Net(sink, launch, std::move(device), config, niu_config(launch), clock),
+      transfers_(2 * net_transfers(launch.size())) {
+  rests_.reserve(static_cast<std::size_t>(launch.size()));
+  this->publish(0);
+}
+
+template <link::PacketDevice D>
+std::string StartxChannel<D>::detail() const {
+  return "packets of " + std::to_string(kPacketBytes) + " bytes";
+}
+
+// ---- control messages
+// ------------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+bool StartxChannel<D>::send_control(int to, Bytes head, Bytes body) {
+  if (!ready(to)) [[unlikely]]
+    return lost(to);
+  const std::size_t size = head.size() + body.size();
+  const StartxPeer& p = peer(to);
+  if (size > kPacketBytes || p.rest.size != 0) [[unlikely]]
+    return send_pieces(to, head, body);
+  Packet packet;
+  packet.tag = tag(Part::whole, size);
+  fill(packet, head, body, 0, size);
+  return driver_.try_send(p.id, kLow, packet, now()) != SendStatus::try_again;
+}
+
+// All of it or nothing is taken: what finds no room waits in the peer's `rest`.
+template <link::PacketDevice D>
+bool StartxChannel<D>::send_pieces(int to, Bytes head, Bytes body) {
+  StartxPeer& p = peer(to);
+  if (p.rest.size != 0) return false;
+  const std::size_t size = head.size() + body.size(), most = this->limits().control;
+  if (size > most)
+    throw Error(MPI_ERR_INTERN, "a control message has " + std::to_string(size) +
+                                    " bytes; at most " + std::to_string(most) + " can be sent");
+  std::size_t at = 0;
+  if (send_packets(p, head, body, at) != SendStatus::try_again) return true;
+  if (at == 0) return false;
+  p.rest.bytes.resize(most);
+  copy_part(head, body, at, size - at, p.rest.bytes.data() + at);
+  p.rest.size = size;
+  p.rest.at = at;
+  rests_.push_back(to);
+  return true;
+}
+
+// From `at` on, which says afterwards how far it got.
+template <link::PacketDevice D>
+SendStatus StartxChannel<D>::send_packets(const StartxPeer& p, Bytes head, Bytes body,
+                                          std::size_t& at) {
+  const std::size_t size = head.size() + body.size();
+  const link::Time now = this->now();
+  while (at != size) {
+    const std::size_t count = std::min(kPacketBytes, size - at);
+    Packet packet;
+    packet.tag = at == 0 ? tag(Part::first, size) : tag(Part::more, at);
+    fill(packet, head, body, at, count);
+    const bool last = at + count == size;
+    const SendStatus status =
+        driver_.try_send(p.id, kLow, packet, last ? link::Urgency::now : link::Urgency::batch, now);
+    if (status != SendStatus::sent) return status;
+    at += count;
+  }
+  return SendStatus::sent;
+}
+
+template <link::PacketDevice D>
+bool StartxChannel<D>::send_rests() {
+  bool any = false;
+  for (std::size_t i = 0; i < rests_.size();) {
+    StartxPeer& p = peer(rests_[i]);
+    const std::size_t before = p.rest.at;
+    const Bytes message(p.rest.bytes.data(), p.rest.size);
+    const SendStatus status = send_packets(p, {}, message, p.rest.at);
+    any |= p.rest.at != before;
+    if (status == SendStatus::try_again) {
+      ++i;
+      continue;
+    }
+    p.rest.size = 0;
+    rests_[i] = rests_.back();
+    rests_.pop_back();
+  }
+  return any;
+}
+
+template <link::PacketDevice D>
+bool StartxChannel<D>::introduce(int rank) {
+  Packet packet;
+  packet.tag = tag(Part::introduction, static_cast<std::uint32_t>(this->launch_.rank()));
+  packet.payload[0] = packet.payload[1] = 0;
+  return driver_.try_send(peer(rank).id, kLow, packet, now()) == SendStatus::sent;
+}
+
+template <link::PacketDevice D>
+bool StartxChannel<D>::receive(std::size_t most) {
+  std::size_t taken = 0;
+  for (; taken < most; ++taken) {
+    const startx::Received* packet = driver_.peek(kLow);
+    if (packet == nullptr) break;
+    on_packet(*packet);
+    driver_.pop(kLow);
+  }
+  return taken != 0;
+}
+
+template <link::PacketDevice D>
+inline void StartxChannel<D>::on_packet(const startx::Received& packet) {
+  const std::size_t size = packet.tag & kNumberMask;
+  const int from = this->rank_of(packet.from);
+  if (packet.tag >> kPartShift != static_cast<std::uint32_t>(Part::whole) || from < 0) [[unlikely]]
+    return on_part(from, packet);
+  if (size <= packet.words * sizeof(std::uint32_t)) [[likely]]
+    sink_.on_control(from, {reinterpret_cast<const std::byte*>(packet.payload), size});
+}
+
+template <link::PacketDevice D>
+void StartxChannel<D>::on_part(int from, const startx::Received& packet) {
+  const std::size_t number = packet.tag & kNumberMask;
+  const auto part = static_cast<Part>(packet.tag >> kPartShift);
+  if (part == Part::introduction)
+    return this->introduced(packet.from, static_cast<std::uint32_t>(number), 0);
+  if (from < 0) return;
+  StartxPeer::Message& m = peer(from).arriving;
+  if (part == Part::first && m.size == 0 && number > kPacketBytes &&
+      number <= this->limits().control) {
+    m.bytes.resize(this->limits().control);
+    m.size = number;
+    m.at = 0;
+  } else if (part != Part::more || m.size == 0 || number != m.at) {
+    return;  // not from one of us
+  }
+  const std::size_t count = std::min(kPacketBytes, m.size - m.at);
+  if (packet.words != words_of(count)) return;
+  std::memcpy(m.bytes.data() + m.at, packet.payload, count);
+  m.at += count;
+  if (m.at == m.size) sink_.on_control(from, {m.bytes.data(), std::exchange(m.size, 0)});
+}
+
+// ---- long transfers
+// --------------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+bool StartxChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie,
+                                    Ticket& ticket) {
+  Place place{};
+  if (!this->found(from)) {
+    this->fail_receive(cookie);
+  } else {
+    const startx::RegionId region = rdma().register_memory(into);
+    if (!region.value) return false;
+    const startx::Started started =
+        rdma().grant(peer(from).id, {region, 0, into.size()}, place.right);
+    if (started.status == RdmaStatus::ok) {
+      place.transfer = started.transfer;
+      transfer(started.transfer) = {started.transfer, region, cookie};
+    } else {
+      rdma().deregister(region);
+      if (started.status != RdmaStatus::peer_down) return false;
+      this->fail_receive(cookie);
+    }
+  }
+  std::memcpy(ticket.bytes.data(), &place, sizeof place);
+  return true;
+}
+
+template <link::PacketDevice D>
+void StartxChannel<D>::close_receive(int, const Ticket& ticket) {
+  const startx::TransferId id = place_of(ticket).transfer;
+  if (rdma().revoke(id)) rdma().deregister(transfer(id).region);
+}
+
+template <link::PacketDevice D>
+bool StartxChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, const Ticket*,
+                                  Cookie cookie) {
+  if (!this->found(to)) {
+    this->fail_send(cookie);
+    return true;
+  }
+  // Memory is registered for both directions; this is only read.
+  const MutableBytes memory(const_cast<std::byte*>(data.data()), data.size());
+  const startx::RegionId region = rdma().register_memory(memory);
+  if (!region.value) return false;
+  const startx::Started started =
+      rdma().write(peer(to).id, place_of(ticket).right, {region, 0, data.size()}, now());
+  if (started.status == RdmaStatus::ok) {
+    transfer(started.transfer) = {started.transfer, region, cookie};
+    ++sending_;
+    return true;
+  }
+  rdma().deregister(region);
+  if (started.status == RdmaStatus::no_room) return false;
+  this->fail_send(cookie);
+  return true;
+}
+
+template <link::PacketDevice D>
+bool StartxChannel<D>::take_completions() {
+  bool any = !rests_.empty() && send_rests();
+  for (startx::Completion completion; rdma().next_completion(completion); any = true) {
+    const Transfer& t = transfer(completion.transfer);
+    rdma().deregister(t.region);
+    const bool ok = completion.status == RdmaStatus::ok;
+    const Cookie cookie = t.cookie;
+    if (completion.receiving) {
+      sink_.on_long_received(cookie, ok);
+    } else {
+      --sending_;
+      sink_.on_long_sent(cookie, ok);
+    }
+  }
+  return any;
+}
+
+// ----------------------------------------------------------------------------------------------------
+
+template class StartxChannel<link::Port>;
+template class StartxChannel<link::SimPort>;
+
+std::unique_ptr<Channel> open_startx_channel(ChannelSink& sink, Launch& launch) {
+  const NetConfig config = net_config(launch, "VIADUCT_EAGER_STARTX");
+  return std::make_unique<StartxChannel<link::Port>>(sink, launch, open_net_port(config), config);
+}
+
+}  // namespace viaduct::mpi

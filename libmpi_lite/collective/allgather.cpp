@@ -1,0 +1,140 @@
+// MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7).
+#include <algorithm>
+
+#include "libmpi_lite/collective/algorithms.hpp"
+#include "libmpi_lite/collective/inter.hpp"
+#include "libmpi_lite/collective/sizes.hpp"
+
+namespace viaduct::mpi {
+
+// Bruck: in round k each sends what it has to the one 2^k before it, and has twice as many blocks
+// after it, those that follow its own. Works for any number of processes.
+Task doubling_allgather(Team team, const Blocks& blocks) {
+  PoolVector<std::size_t> starts;  // where the block at that distance after mine is, packed
+  starts.reserve(blocks.size() + 1);
+  starts.push_back(0);
+  const auto block = [&](int distance) -> const Items& {
+    return blocks[static_cast<std::size_t>(team.after(team.me, distance))];
+  };
+  for (int i = 0; i < team.size; ++i) starts.push_back(starts.back() + length(block(i)));
+  const auto start = [&](int distance) { return starts[static_cast<std::size_t>(distance)]; };
+
+  const Scratch all(starts.back());
+  pack(block(0), all.data());
+  Pending pending(team.op());
+  for (int have = 1; have < team.size; have *= 2) {
+    const int more = std::min(have, team.size - have);
+    pending.add(team.send(team.after(team.me, -have), bytes_at(all.data(), start(more))));
+    pending.add(team.receive(team.after(team.me, have),
+                             bytes_at(all.data() + start(have), start(have + more) - start(have))));
+    co_await pending;
+  }
+  for (int i = 1; i < team.size; ++i) unpack(all.data() + start(i), block(i));
+}
+
+Task ring_allgather(Team team, const Blocks& blocks) {
+  const auto block = [&](int distance) -> const Items& {
+    return blocks[static_cast<std::size_t>(team.after(team.me, -distance))];
+  };
+  Pending pending(team.op());
+  for (int step = 0; step < team.size - 1; ++step) {
+    pending.add(team.receive(team.after(team.me, -1), block(step + 1)));
+    pending.add(team.send(team.after(team.me, 1), block(step)));
+    co_await pending;
+  }
+}
+
+Task direct_allgather(Team team, const Blocks& blocks) {
+  Pending pending(team.op());
+  for (int i = 1; i < team.size; ++i) {
+    const int from = team.after(team.me, -i);
+    pending.add(team.receive(from, blocks[static_cast<std::size_t>(from)]));
+  }
+  for (int i = 1; i < team.size; ++i)
+    pending.add(team.send(team.after(team.me, i), blocks[static_cast<std::size_t>(team.me)]));
+  co_await pending;
+}
+
+// On one node all paths are equal and waits are what costs; between nodes a ring in node order
+// sends every block through each link once.
+Task long_allgather(Team team, const Blocks& blocks) {
+  return plan_of(team.op().comm()).nodes() == 1 ? direct_allgather(team, blocks)
+                                                : ring_allgather(team, blocks);
+}
+
+namespace {
+
+Blocks blocks_of(const Team& team, const Spread& spread) {
+  Blocks blocks;
+  blocks.reserve(static_cast<std::size_t>(team.size));
+  for (int i = 0; i < team.size; ++i) blocks.push_back(spread[team.rank(i)]);
+  return blocks;
+}
+
+// To the one that stands for the node, between those, and back: in node order.
+Task staged_allgather(Collective& op, Spread into) {
+  const Stages stages(op);
+  const Plan& plan = plan_of(op.comm());
+  PoolVector<std::size_t> lengths;  // of the blocks of this node
+  for (const int rank : plan.members(plan.my_node())) lengths.push_back(length(into[rank]));
+  PoolVector<std::size_t> starts(1, 0);  // of the nodes
+  for (int node = 0; node < plan.nodes(); ++node) {
+    starts.push_back(starts.back());
+    for (const int rank : plan.members(node)) starts.back() += length(into[rank]);
+  }
+
+  const Scratch all(starts.back());
+  co_await tree_gather(stages.local, into[op.comm().rank()], {0, lengths.data()},
+                       all.data() + starts[static_cast<std::size_t>(plan.my_node())], 0);
+  if (stages.leading() && plan.nodes() > 1) {
+    Blocks nodes;
+    for (std::size_t i = 0; i + 1 < starts.size(); ++i)
+      nodes.push_back(bytes_at(all.data() + starts[i], starts[i + 1] - starts[i]));
+    co_await doubling_allgather(stages.leaders, nodes);
+  }
+  co_await tree_broadcast(stages.local, bytes_at(all.data(), all.size()), 0);
+
+  const std::byte* from = all.data();
+  for (const int rank : plan.by_node()) {
+    if (rank != op.comm().rank()) unpack(from, into[rank]);
+    from += length(into[rank]);
+  }
+}
+
+Task allgather(Collective& op, Items mine, Spread into) {
+  const Plan& plan = plan_of(op.comm());
+  if (mine.data != MPI_IN_PLACE) copy(op, mine, into[op.comm().rank()]);
+  std::size_t total = 0;
+  for (int rank = 0; rank < op.comm().size(); ++rank) total += length(into[rank]);
+  if (total > kShortAllgather) {
+    const Team team = by_node(op);
+    const Blocks blocks = blocks_of(team, into);
+    co_await long_allgather(team, blocks);
+  } else if (plan.staged()) {
+    co_await staged_allgather(op, into);
+  } else {
+    const Team team = everyone(op);
+    const Blocks blocks = blocks_of(team, into);
+    co_await doubling_allgather(team, blocks);
+  }
+}
+
+template <class Into>
+Ref<Request> start(Comm& comm, const Part& from, const Into& into) {
+  auto op = make<Collective>(comm);
+  const Spread to(*op, into);
+  const Items mine = from.data == MPI_IN_PLACE ? nothing_at(MPI_IN_PLACE) : op->items(from);
+  return op->run(comm.inter() ? inter_allgather(*op, mine, to) : allgather(*op, mine, to));
+}
+
+}  // namespace
+
+Ref<Request> start_allgather(Comm& comm, const Part& from, const Part& into) {
+  return start(comm, from, into);
+}
+
+Ref<Request> start_allgatherv(Comm& comm, const Part& from, const Parts& into) {
+  return start(comm, from, into);
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,103 @@
+// MPI_Allreduce (MPI 5.0, section 6.9.6). Every rank gets the very same bits: wherever several
+// compute the same thing, they combine the same operands in the same order.
+#include <bit>
+#include <utility>
+
+#include "libmpi_lite/collective/algorithms.hpp"
+#include "libmpi_lite/collective/inter.hpp"
+#include "libmpi_lite/collective/sizes.hpp"
+
+namespace viaduct::mpi {
+
+// Recursive doubling over the largest power of two; of the processes beyond it, each hands its
+// vector to a neighbour before and gets the result after. What a process holds is always the result
+// of a row of neighbours, so the order of the team is kept.
+Task doubling_allreduce(Team team, const Reduction& reduction, void* vector) {
+  const Reduction::Room room(reduction, reduction.count());
+  void *so_far = vector, *theirs = room.data();
+  const auto combine_with = [&](bool they_are_left) {
+    reduction.combine(they_are_left ? theirs : so_far, they_are_left ? so_far : theirs,
+                      reduction.count());
+    if (!they_are_left) std::swap(so_far, theirs);
+  };
+  const int groups = static_cast<int>(std::bit_floor(static_cast<unsigned>(team.size)));
+  const int pairs = team.size - groups;  // groups of two: the first ones
+  const auto head_of = [&](int group) { return group < pairs ? 2 * group : group + pairs; };
+  const int group = team.me < 2 * pairs ? team.me / 2 : team.me - pairs;
+  const bool head = team.me == head_of(group);
+
+  Pending pending(team.op());
+  if (!head) {
+    pending.add(team.send(team.me - 1, reduction.items(vector)));
+    co_await pending;
+    pending.add(team.receive(team.me - 1, reduction.items(vector)));
+    co_await pending;
+    co_return;
+  }
+  if (group < pairs) {
+    pending.add(team.receive(team.me + 1, reduction.items(theirs)));
+    co_await pending;
+    combine_with(false);
+  }
+  for (int distance = 1; distance < groups; distance *= 2) {
+    const int partner = head_of(group ^ distance);
+    pending.add(team.send(partner, reduction.items(so_far)));
+    pending.add(team.receive(partner, reduction.items(theirs)));
+    co_await pending;
+    combine_with(partner < team.me);
+  }
+  if (group < pairs) pending.add(team.send(team.me + 1, reduction.items(so_far)));
+  if (so_far != vector) copy(team.op(), reduction.items(so_far), reduction.items(vector));
+  co_await pending;
+}
+
+namespace {
+
+Task staged_allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
+  const Stages stages(op);
+  co_await tree_reduce(stages.local, reduction, mine, into, 0);
+  if (stages.leading() && stages.leaders.size > 1)
+    co_await doubling_allreduce(stages.leaders, reduction, into);
+  co_await tree_broadcast(stages.local, reduction.items(into), 0);
+}
+
+Task flat_allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
+  copy(op, reduction.items(mine), reduction.items(into));
+  return doubling_allreduce(everyone(op), reduction, into);
+}
+
+// Each rank reduces a range and gives it to all.
+Task long_allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
+  const Team team = long_reduce_team(op, reduction);
+  const Ranges ranges = even_ranges(reduction.count(), team.size);
+  Blocks blocks;
+  blocks.reserve(ranges.size());
+  for (const Range& range : ranges) blocks.push_back(reduction.items(into, range));
+  void* const own = const_cast<void*>(blocks[static_cast<std::size_t>(team.me)].data);
+  co_await long_reduce_scatter(team, reduction, mine, ranges, own);
+  co_await long_allgather(team, blocks);
+}
+
+Task outer_allreduce(Collective& op, Reduction reduction, const void* mine, void* into) {
+  co_await allreduce(op, reduction, mine == MPI_IN_PLACE ? into : mine, into);
+}
+
+}  // namespace
+
+Task allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
+  const Plan& plan = plan_of(op.comm());
+  if (reduction.bytes() > kShortReduce && reduction.count() >= op.comm().size())
+    return long_allreduce(op, reduction, mine, into);
+  if (plan.staged() && (reduction.commutative() || plan.ordered()))
+    return staged_allreduce(op, reduction, mine, into);
+  return flat_allreduce(op, reduction, mine, into);
+}
+
+Ref<Request> start_allreduce(Comm& comm, const Part& from, void* into, const Op& function) {
+  auto op = make<Collective>(comm);
+  const Reduction reduction(*op, function, from.type, from.count);
+  return op->run(comm.inter() ? inter_allreduce(*op, reduction, from.data, into)
+                              : outer_allreduce(*op, reduction, from.data, into));
+}
+
+}  // namespace viaduct::mpi

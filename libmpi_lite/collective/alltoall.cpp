@@ -1,0 +1,232 @@
+// MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw (MPI 5.0, section 6.8).
+#include <algorithm>
+#include <cstring>
+
+#include "libmpi_lite/collective/algorithms.hpp"
+#include "libmpi_lite/collective/inter.hpp"
+#include "libmpi_lite/collective/sizes.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+std::size_t at(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+// A message for each block, in an order in which no two ranks send to the same one at once.
+template <class From>
+Task pairwise(Collective& op, const From& from, const Spread& into) {
+  const Team team = everyone(op);
+  Pending pending(op);
+  for (int i = 1; i < team.size; ++i) {
+    const int to = team.after(team.me, i), source = team.after(team.me, -i);
+    pending.add(team.receive(source, into[source]));
+    pending.add(team.send(to, from[at(to)]));
+    if (i % kExchangeWindow == 0) co_await pending;
+  }
+  copy(op, from[at(team.me)], into[team.me]);
+  co_await pending;
+}
+
+// Bruck: a block for the rank at distance d travels the powers of two in d, together with all
+// others that go the same way. log2(size) messages in place of size, each block in several of them.
+template <class From>
+Task bruck(Collective& op, const From& from, const Spread& into, std::size_t block) {
+  const Team team = everyone(op);
+  const Scratch all(block * at(team.size)), out(all.size()), in(all.size());
+  for (int i = 0; i < team.size; ++i)
+    copy(op, from[at(team.after(team.me, i))], bytes_at(all.data() + at(i) * block, block));
+
+  Pending pending(op);
+  for (int distance = 1; distance < team.size; distance *= 2) {
+    std::size_t bytes = 0;
+    for (int i = distance; i < team.size; ++i) {
+      if (!(i & distance)) continue;
+      std::memcpy(out.data() + bytes, all.data() + at(i) * block, block);
+      bytes += block;
+    }
+    pending.add(team.send(team.after(team.me, distance), bytes_at(out.data(), bytes)));
+    pending.add(team.receive(team.after(team.me, -distance), bytes_at(in.data(), bytes)));
+    co_await pending;
+    bytes = 0;
+    for (int i = distance; i < team.size; ++i) {
+      if (!(i & distance)) continue;
+      std::memcpy(all.data() + at(i) * block, in.data() + bytes, block);
+      bytes += block;
+    }
+  }
+  for (int i = 0; i < team.size; ++i) {
+    const int source = team.after(team.me, -i);
+    copy(op, bytes_at(all.data() + at(i) * block, block), into[source]);
+  }
+}
+
+// What the one that stands for a node does between collecting all blocks of its node and handing
+// out those that came for it. Blocks lie in node order on both sides: by_node() of the plan.
+class NodeExchange {
+ public:
+  NodeExchange(const Stages& stages, const Plan& plan, std::size_t block)
+      : stages_(stages),
+        plan_(plan),
+        block_(block),
+        row_(block * plan.by_node().size()),
+        locals_(at(stages.local.size)),
+        collected_(row_ * locals_),
+        out_(collected_.size()),
+        in_(collected_.size()),
+        sorted_(collected_.size()) {}
+
+  std::byte* collected() { return collected_.data(); }  // a row of blocks from each local rank
+  const std::byte* sorted() const { return sorted_.data(); }  // and one for each
+
+  // The pieces for node d: from each local rank, those for its ranks.
+  void sort_out() {
+    for_each_node([&](std::size_t first, std::size_t count) {
+      for (std::size_t local = 0; local < locals_; ++local)
+        std::memcpy(out_.data() + (first * locals_ + local * count) * block_,
+                    collected_.data() + local * row_ + first * block_, count * block_);
+    });
+  }
+  Task exchange() {
+    Pending pending(stages_.leaders.op());
+    int node = 0;
+    for_each_node([&](std::size_t first, std::size_t count) {
+      const std::size_t from = first * locals_ * block_, bytes = count * locals_ * block_;
+      if (node == stages_.leaders.me) {
+        std::memcpy(in_.data() + from, out_.data() + from, bytes);
+      } else {
+        pending.add(stages_.leaders.receive(node, bytes_at(in_.data() + from, bytes)));
+        pending.add(stages_.leaders.send(node, bytes_at(out_.data() + from, bytes)));
+      }
+      ++node;
+    });
+    co_await pending;
+  }
+  // From node e came, from each of its ranks, the blocks for each local rank.
+  void sort_in() {
+    for_each_node([&](std::size_t first, std::size_t count) {
+      for (std::size_t source = first; source < first + count; ++source)
+        for (std::size_t local = 0; local < locals_; ++local)
+          std::memcpy(sorted_.data() + local * row_ + source * block_,
+                      in_.data() + (source * locals_ + local) * block_, block_);
+    });
+  }
+
+ private:
+  // each(first place in by_node(), number of ranks)
+  template <class Each>
+  void for_each_node(Each each) {
+    std::size_t first = 0;
+    for (int node = 0; node < plan_.nodes(); ++node) {
+      const std::size_t count = plan_.members(node).size();
+      each(first, count);
+      first += count;
+    }
+  }
+
+  const Stages& stages_;
+  const Plan& plan_;
+  const std::size_t block_, row_, locals_;
+  Scratch collected_, out_, in_, sorted_;
+};
+
+// One message between each two nodes.
+template <class From>
+Task staged_alltoall(Collective& op, const From& from, const Spread& into, std::size_t block) {
+  const Stages stages(op);
+  const Plan& plan = plan_of(op.comm());
+  const Scratch row(block * plan.by_node().size());
+  std::byte* place = row.data();
+  for (const int rank : plan.by_node()) {
+    copy(op, from[at(rank)], bytes_at(place, block));
+    place += block;
+  }
+
+  const Items mine = bytes_at(row.data(), row.size());
+  if (stages.leading()) {
+    NodeExchange node(stages, plan, block);
+    co_await tree_gather(stages.local, mine, {row.size()}, node.collected(), 0);
+    node.sort_out();
+    co_await node.exchange();
+    node.sort_in();
+    co_await tree_scatter(stages.local, node.sorted(), {row.size()}, mine, 0);
+  } else {
+    co_await tree_gather(stages.local, mine, {row.size()}, nullptr, 0);
+    co_await tree_scatter(stages.local, nullptr, {row.size()}, mine, 0);
+  }
+
+  const std::byte* arrived = row.data();
+  for (const int rank : plan.by_node()) {
+    copy(op, bytes_at(arrived, block), into[rank]);
+    arrived += block;
+  }
+}
+
+// `block`: bytes for each rank, if that is the same for all; else nothing is known about others'.
+constexpr std::size_t kUneven = ~std::size_t{0};
+
+template <class From>
+Task exchange(Collective& op, const From& from, const Spread& into, std::size_t block) {
+  if (op.comm().size() > kFewRanks && block <= kShortAlltoall)
+    return plan_of(op.comm()).staged() ? staged_alltoall(op, from, into, block)
+                                       : bruck(op, from, into, block);
+  return pairwise(op, from, into);
+}
+
+Task alltoall(Collective& op, Spread from, Spread into, std::size_t block) {
+  co_await exchange(op, from, into, block);
+}
+
+// A copy of all blocks leaves, so that the buffer is free for those that arrive.
+Task alltoall_in_place(Collective& op, Spread into, std::size_t block) {
+  const int size = op.comm().size();
+  std::size_t total = 0;
+  for (int rank = 0; rank < size; ++rank) total += length(into[rank]);
+  const Scratch packed(total);
+  Blocks from;
+  std::byte* place = packed.data();
+  for (int rank = 0; rank < size; ++rank) {
+    pack(into[rank], place);
+    from.push_back(bytes_at(place, length(into[rank])));
+    place += length(into[rank]);
+  }
+  co_await exchange(op, from, into, block);
+}
+
+Ref<Request> run(Collective& op, const Spread* from, const Spread& into, std::size_t block) {
+  if (!from) return op.run(alltoall_in_place(op, into, block));
+  return op.run(op.comm().inter() ? inter_alltoall(op, *from, into)
+                                  : alltoall(op, *from, into, block));
+}
+
+// What the arguments of the v- and w-forms have in common. They are flat at any size: each two
+// ranks know how much they exchange, and nobody else does.
+template <class Many, class... Ranks>
+Ref<Request> start_uneven(Comm& comm, const Many& from, const Many& into, Ranks... ranks) {
+  auto op = make<Collective>(comm);
+  const Spread to(*op, into, ranks...);
+  if (from.data == MPI_IN_PLACE) return run(*op, nullptr, to, kUneven);
+  const Spread out(*op, from, ranks...);
+  return run(*op, &out, to, kUneven);
+}
+
+}  // namespace
+
+Ref<Request> start_alltoall(Comm& comm, const Part& from, const Part& into) {
+  auto op = make<Collective>(comm);
+  const Spread to(*op, into);
+  const std::size_t block = length(to[0]);
+  if (from.data == MPI_IN_PLACE) return run(*op, nullptr, to, block);
+  const Spread out(*op, from);
+  return run(*op, &out, to, block);
+}
+
+Ref<Request> start_alltoallv(Comm& comm, const Parts& from, const Parts& into) {
+  return start_uneven(comm, from, into);
+}
+
+Ref<Request> start_alltoallw(Comm& comm, const MixedParts& from, const MixedParts& into) {
+  return start_uneven(comm, from, into, comm.peers());
+}
+
+}  // namespace viaduct::mpi

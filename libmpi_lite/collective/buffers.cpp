@@ -1,0 +1,54 @@
+#include "libmpi_lite/collective/buffers.hpp"
+
+#include <algorithm>
+
+namespace viaduct::mpi {
+
+void pack(const Items& items, std::byte* bytes) {
+  if (items.bytes() > 0) items.type->pack(items.data, items.count, 0, {bytes, length(items)});
+}
+
+void unpack(const std::byte* bytes, const Items& items) {
+  if (items.bytes() > 0)
+    items.type->unpack(const_cast<void*>(items.data), items.count, 0, {bytes, length(items)});
+}
+
+void copy(Collective& op, const Items& from, const Items& to) {
+  if (from.bytes() > to.bytes())
+    op.note(MPI_ERR_TRUNCATE, "this rank has " + std::to_string(from.bytes()) +
+                                  " bytes for itself and room for " + std::to_string(to.bytes()));
+  const MPI_Count total = std::min(from.bytes(), to.bytes());
+  if (total == 0 || (from.data == to.data && from.type == to.type)) return;
+
+  const auto bytes = static_cast<std::size_t>(total);
+  if (to.type->contiguous()) {
+    from.type->pack(from.data, from.count, 0, {first_byte(to), bytes});
+  } else if (from.type->contiguous()) {
+    to.type->unpack(const_cast<void*>(to.data), to.count, 0, {first_byte(from), bytes});
+  } else {
+    const Scratch packed(bytes);
+    from.type->pack(from.data, from.count, 0, packed.span());
+    to.type->unpack(const_cast<void*>(to.data), to.count, 0, packed.span());
+  }
+}
+
+Spread::Spread(Collective& op, const Part& part)
+    : data_(part.data), count_(part.count), type_(&op.hold(part.type)) {}
+
+Spread::Spread(Collective& op, const Parts& parts)
+    : data_(parts.data),
+      type_(&op.hold(parts.type)),
+      counts_(parts.counts),
+      displacements_(parts.displacements) {}
+
+Spread::Spread(Collective& op, const MixedParts& parts, int ranks)
+    : data_(parts.data),
+      counts_(parts.counts),
+      displacements_(parts.displacements),
+      types_(parts.types) {
+  // The type of nothing need not be one.
+  for (int rank = 0; rank < ranks; ++rank)
+    held_.push_back(&op.hold(parts.counts[rank] ? parts.types[rank] : MPI_BYTE));
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,236 @@
+// MPI_Gather, MPI_Scatter and their v-forms (MPI 5.0, sections 6.5 and 6.6).
+#include "libmpi_lite/collective/algorithms.hpp"
+#include "libmpi_lite/collective/inter.hpp"
+#include "libmpi_lite/collective/sizes.hpp"
+
+namespace viaduct::mpi {
+
+std::size_t Lengths::of_places(const Team& team, int root, int place, int n) const {
+  if (!list) return each * static_cast<std::size_t>(n);
+  std::size_t sum = 0;
+  for (int i = 0; i < n; ++i) sum += list[(root + place + i) % team.size];
+  return sum;
+}
+
+Task tree_gather(Team team, Items mine, Lengths lengths, std::byte* all, int root) {
+  const Tree tree(team, root);
+  Pending pending(team.op());
+  if (tree.width() == 1 && tree.parent() >= 0) {
+    pending.add(team.send(tree.parent(), mine));
+    co_await pending;
+    co_return;
+  }
+
+  const std::size_t total = lengths.of_places(team, root, tree.place(), tree.width());
+  const Scratch scratch(tree.parent() < 0 ? 0 : total);
+  if (tree.parent() >= 0) all = scratch.data();
+  for (int k = 0; k < tree.children(); ++k) {
+    std::byte* const at = all + lengths.of_places(team, root, tree.place(), tree.offset(k));
+    pending.add(team.receive(
+        tree.child(k),
+        bytes_at(at, lengths.of_places(team, root, tree.place() + tree.offset(k), tree.width(k)))));
+  }
+  pack(mine, all);
+  co_await pending;
+  if (tree.parent() >= 0) pending.add(team.send(tree.parent(), bytes_at(all, total)));
+  co_await pending;
+}
+
+Task tree_scatter(Team team, const std::byte* all, Lengths lengths, Items mine, int root) {
+  const Tree tree(team, root);
+  Pending pending(team.op());
+  if (tree.width() == 1 && tree.parent() >= 0) {
+    pending.add(team.receive(tree.parent(), mine));
+    co_await pending;
+    co_return;
+  }
+
+  const std::size_t total = lengths.of_places(team, root, tree.place(), tree.width());
+  const Scratch scratch(tree.parent() < 0 ? 0 : total);
+  if (tree.parent() >= 0) {
+    all = scratch.data();
+    pending.add(team.receive(tree.parent(), bytes_at(all, total)));
+  }
+  co_await pending;
+  for (int k = tree.children() - 1; k >= 0; --k) {
+    const std::byte* const at = all + lengths.of_places(team, root, tree.place(), tree.offset(k));
+    pending.add(team.send(
+        tree.child(k),
+        bytes_at(at, lengths.of_places(team, root, tree.place() + tree.offset(k), tree.width(k)))));
+  }
+  unpack(all, mine);
+  co_await pending;
+}
+
+namespace {
+
+// The order in which a root sees the blocks of all ranks when they have come through the stages:
+// node after node from its own, each node's from the rank that stands for it.
+template <class Each>
+void for_each_place(const Stages& stages, const Plan& plan, Each each) {
+  for (int i = 0; i < plan.nodes(); ++i) {
+    const int node = stages.leaders.after(stages.root, i);
+    const std::span<const int> members = plan.members(node);
+    const std::size_t head = node == plan.my_node() ? static_cast<std::size_t>(stages.head) : 0;
+    for (std::size_t k = 0; k < members.size(); ++k) each(members[(head + k) % members.size()]);
+  }
+}
+
+PoolVector<std::size_t> bytes_of_nodes(const Plan& plan, std::size_t block) {
+  PoolVector<std::size_t> bytes;
+  for (int node = 0; node < plan.nodes(); ++node)
+    bytes.push_back(plan.members(node).size() * block);
+  return bytes;
+}
+
+bool in_stages(const Plan& plan) {
+  return plan.nodes() > 1 && plan.staged();
+}
+
+// The root's own block stays where it is when it is in place: `mine` is into[root] then.
+Task short_gather(Collective& op, Items mine, Spread into, int root) {
+  const Plan& plan = plan_of(op.comm());
+  const std::size_t block = length(mine);
+  const bool rooted = op.comm().rank() == root;
+  const Scratch all(rooted ? block * static_cast<std::size_t>(op.comm().size()) : 0);
+  const std::byte* from = all.data();
+  const auto place = [&](int rank) {
+    if (rank != root) copy(op, bytes_at(from, block), into[rank]);
+    from += block;
+  };
+
+  if (in_stages(plan)) {
+    const Stages stages(op, root);
+    const PoolVector<std::size_t> nodes = bytes_of_nodes(plan, block);
+    const Scratch node(stages.leading() ? nodes[static_cast<std::size_t>(plan.my_node())] : 0);
+    co_await tree_gather(stages.local, mine, {block}, node.data(), stages.head);
+    if (stages.leading())
+      co_await tree_gather(stages.leaders, bytes_at(node.data(), node.size()), {0, nodes.data()},
+                           all.data(), stages.root);
+    if (rooted) for_each_place(stages, plan, place);
+  } else {
+    const Team team = everyone(op);
+    co_await tree_gather(team, mine, {block}, all.data(), root);
+    if (rooted)
+      for (int i = 0; i < team.size; ++i) place(team.after(root, i));
+  }
+  if (rooted) copy(op, mine, into[root]);
+}
+
+Task short_scatter(Collective& op, Spread from, Items mine, int root) {
+  const Plan& plan = plan_of(op.comm());
+  const std::size_t block = length(mine);
+  const bool rooted = op.comm().rank() == root;
+  const Scratch all(rooted ? block * static_cast<std::size_t>(op.comm().size()) : 0);
+  std::byte* to = all.data();
+  const auto place = [&](int rank) {
+    copy(op, from[rank], bytes_at(to, block));
+    to += block;
+  };
+
+  if (in_stages(plan)) {
+    const Stages stages(op, root);
+    const PoolVector<std::size_t> nodes = bytes_of_nodes(plan, block);
+    const Scratch node(stages.leading() ? nodes[static_cast<std::size_t>(plan.my_node())] : 0);
+    if (rooted) for_each_place(stages, plan, place);
+    if (stages.leading())
+      co_await tree_scatter(stages.leaders, all.data(), {0, nodes.data()},
+                            bytes_at(node.data(), node.size()), stages.root);
+    co_await tree_scatter(stages.local, node.data(), {block}, mine, stages.head);
+  } else {
+    const Team team = everyone(op);
+    if (rooted)
+      for (int i = 0; i < team.size; ++i) place(team.after(root, i));
+    co_await tree_scatter(team, all.data(), {block}, mine, root);
+  }
+}
+
+Task direct_gather(Collective& op, Items mine, Spread into, int root) {
+  Pending pending(op);
+  if (op.comm().rank() == root) {
+    for (int rank = 0; rank < op.comm().size(); ++rank)
+      if (rank != root) pending.add(op.receive(rank, into[rank]));
+    copy(op, mine, into[root]);
+  } else {
+    pending.add(op.send(root, mine));
+  }
+  co_await pending;
+}
+
+Task direct_scatter(Collective& op, Spread from, Items mine, int root) {
+  Pending pending(op);
+  if (op.comm().rank() == root) {
+    for (int rank = 0; rank < op.comm().size(); ++rank)
+      if (rank != root) pending.add(op.send(rank, from[rank]));
+    copy(op, from[root], mine);
+  } else {
+    pending.add(op.receive(root, mine));
+  }
+  co_await pending;
+}
+
+// A tree saves the root messages, and costs copies. In a crowded team the tree would be a star.
+bool by_tree(Comm& comm, std::size_t block) {
+  const Plan& plan = plan_of(comm);
+  return block <= kTreeGather && comm.size() > 2 && (in_stages(plan) || !plan.staged());
+}
+
+// The argument that names data for all ranks. Where it is not significant, something empty takes
+// its place, which is never looked at.
+template <class Many>
+Spread at_root(Collective& op, const Many& many, int root) {
+  const Comm& comm = op.comm();
+  if (root == (comm.inter() ? MPI_ROOT : comm.rank())) return Spread(op, many);
+  return Spread(op, Part{nullptr, 0, MPI_BYTE});
+}
+// The other one; it is not significant at the root of an intercommunicator and beside it.
+Items mine_of(Collective& op, const Part& part, const Spread& many, int root) {
+  if (root < 0) return nothing_at();
+  return part.data == MPI_IN_PLACE ? many[root] : op.items(part);
+}
+
+template <class Many>
+Ref<Request> start_gathering(Comm& comm, const Part& from, const Many& into, int root,
+                             bool all_know_lengths) {
+  auto op = make<Collective>(comm);
+  const Spread many = at_root(*op, into, root);
+  const Items mine = mine_of(*op, from, many, root);
+  if (comm.inter()) return op->run(inter_gather(*op, mine, many, root));
+  if (all_know_lengths && by_tree(comm, length(mine)))
+    return op->run(short_gather(*op, mine, many, root));
+  return op->run(direct_gather(*op, mine, many, root));
+}
+
+template <class Many>
+Ref<Request> start_scattering(Comm& comm, const Many& from, const Part& into, int root,
+                              bool all_know_lengths) {
+  auto op = make<Collective>(comm);
+  const Spread many = at_root(*op, from, root);
+  const Items mine = mine_of(*op, into, many, root);
+  if (comm.inter()) return op->run(inter_scatter(*op, many, mine, root));
+  if (all_know_lengths && by_tree(comm, length(mine)))
+    return op->run(short_scatter(*op, many, mine, root));
+  return op->run(direct_scatter(*op, many, mine, root));
+}
+
+}  // namespace
+
+Ref<Request> start_gather(Comm& comm, const Part& from, const Part& into, int root) {
+  return start_gathering(comm, from, into, root, true);
+}
+
+Ref<Request> start_scatter(Comm& comm, const Part& from, const Part& into, int root) {
+  return start_scattering(comm, from, into, root, true);
+}
+
+// The v-forms are flat at any size: only the root knows the counts, so nobody on the way could make
+// room for what passes through.
+Ref<Request> start_gatherv(Comm& comm, const Part& from, const Parts& into, int root) {
+  return start_gathering(comm, from, into, root, false);
+}
+
+Ref<Request> start_scatterv(Comm& comm, const Parts& from, const Part& into, int root) {
+  return start_scattering(comm, from, into, root, false);
+}
+
+}  // namespace viaduct::mpi

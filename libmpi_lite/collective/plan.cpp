@@ -1,0 +1,65 @@
+#include "libmpi_lite/collective/plan.hpp"
+
+#include <unistd.h>
+
+#include <limits>
+#include <unordered_map>
+
+#include "drivers/link/knobs.hpp"
+#include "libmpi_lite/transfer/process.hpp"
+
+namespace viaduct::mpi {
+
+Plan::Plan(std::span<const int> names, int me, int cores, bool two_stage) {
+  std::unordered_map<int, int> number;  // of a node, by its name
+  std::vector<int> count;
+  for (std::size_t rank = 0; rank < names.size(); ++rank) {
+    const auto [entry, fresh] = number.try_emplace(names[rank], nodes());
+    const int node = entry->second;
+    if (fresh) {
+      leaders_.push_back(static_cast<int>(rank));
+      count.push_back(0);
+    }
+    node_of_.push_back(node);
+    local_index_.push_back(count[at(node)]++);
+  }
+
+  starts_.push_back(0);
+  for (const int n : count) starts_.push_back(starts_.back() + n);
+  by_node_.resize(names.size());
+  for (std::size_t rank = 0; rank < names.size(); ++rank) {
+    const int place = starts_[at(node_of_[rank])] + local_index_[rank];
+    by_node_[at(place)] = static_cast<int>(rank);
+    if (place != static_cast<int>(rank)) ordered_ = false;
+  }
+
+  my_node_ = node_of_[at(me)];
+  crowded_ = two_stage && count[at(my_node_)] > cores;
+  // On a single node, stages mean the tree of a crowded node: in and out, two waits for each rank.
+  staged_ = nodes() == 1 ? crowded_ : two_stage && names.size() > leaders_.size();
+}
+
+const Plan& plan_of(Comm& comm) {
+  if (!comm.plan) {
+    Process& process = Process::self();
+    std::vector<int> names(static_cast<std::size_t>(comm.size()));
+    const auto node_ranks = static_cast<int>(
+        link::knob_number("VIADUCT_NODE_RANKS", 0, std::numeric_limits<int>::max()));
+    // Asking for each process's node may cost a message to the process manager.
+    const bool one_node = process.launch().local_size() == process.size();
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      int& name = names[static_cast<std::size_t>(rank)];
+      if (node_ranks > 0)
+        name = comm.peer(rank) / node_ranks;
+      else if (!one_node)
+        name = process.node_of(comm.peer(rank));
+    }
+    // Not those that this process is bound to: the ranks of a node must come to the same result.
+    const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    comm.plan =
+        std::make_unique<Plan>(names, comm.rank(), cores, link::knob_switch("VIADUCT_TWO_STAGE"));
+  }
+  return static_cast<const Plan&>(*comm.plan);
+}
+
+}  // namespace viaduct::mpi

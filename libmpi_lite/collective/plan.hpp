@@ -1,0 +1,52 @@
+// Which ranks of a communicator share a node: worked out at its first collective and kept with it.
+//
+// Node numbers count the nodes of this communicator, in the order of their lowest ranks; the lowest
+// rank of a node is its leader.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "libmpi_lite/core/comm.hpp"
+
+namespace viaduct::mpi {
+
+class Plan final : public CommPlan {
+ public:
+  // `names[i]`: any number that is the same for the ranks of one node. `cores`: those of this node.
+  // All processes of a node must see the same number. `two_stage`: knob VIADUCT_TWO_STAGE.
+  Plan(std::span<const int> names, int me, int cores, bool two_stage);
+
+  int nodes() const { return static_cast<int>(leaders_.size()); }
+  int node_of(int rank) const { return node_of_[at(rank)]; }
+  int my_node() const { return my_node_; }
+  // The ranks on a node, in rank order.
+  std::span<const int> members(int node) const {
+    return std::span(by_node_).subspan(at(starts_[at(node)]),
+                                       at(starts_[at(node) + 1] - starts_[at(node)]));
+  }
+  int local_index(int rank) const { return local_index_[at(rank)]; }  // among the ranks of its node
+  std::span<const int> leaders() const { return leaders_; }
+  // All ranks, node after node. A ring in this order enters and leaves each node once.
+  std::span<const int> by_node() const { return by_node_; }
+  // by_node() is 0, 1, 2, ...: results of nodes, combined in node order, are in rank order.
+  bool ordered() const { return ordered_; }
+  // There are more ranks on this node than cores. Then each wait costs a switch to another process,
+  // and the algorithm with the fewest waits is the fastest one.
+  bool crowded() const { return crowded_; }
+  // Algorithms work in stages (the ranks of each node, the leaders, the ranks of each node) rather
+  // than over all ranks at once.
+  bool staged() const { return staged_; }
+
+ private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  std::vector<int> node_of_, by_node_, starts_, local_index_, leaders_;
+  int my_node_ = 0;
+  bool ordered_ = true, crowded_ = false, staged_ = false;
+};
+
+// Of an intracommunicator.
+const Plan& plan_of(Comm& comm);
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,40 @@
+#include "libmpi_lite/collective/pool.hpp"
+
+#include <array>
+#include <new>
+
+namespace viaduct::mpi {
+namespace {
+
+constexpr std::size_t kStep = 64, kMost = 4096;  // bytes; larger blocks come from malloc
+
+struct Free {
+  Free* next;
+};
+// One thread at a time is in the library. What is in the lists stays there until the program ends.
+constinit std::array<Free*, kMost / kStep + 1> lists{};
+
+std::size_t list_of(std::size_t bytes) {
+  return (bytes + kStep - 1) / kStep;
+}
+
+}  // namespace
+
+void* pool_take(std::size_t bytes) {
+  if (bytes > kMost) return ::operator new(bytes);
+  Free*& head = lists[list_of(bytes)];
+  if (head) {
+    Free* const block = head;
+    head = block->next;
+    return block;
+  }
+  return ::operator new(list_of(bytes) * kStep);
+}
+
+void pool_give(void* block, std::size_t bytes) noexcept {
+  if (bytes > kMost) return ::operator delete(block);
+  Free*& head = lists[list_of(bytes)];
+  head = new (block) Free{head};
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,113 @@
+// MPI_Reduce (MPI 5.0, section 6.9).
+#include <algorithm>
+
+#include "libmpi_lite/collective/algorithms.hpp"
+#include "libmpi_lite/collective/inter.hpp"
+#include "libmpi_lite/collective/sizes.hpp"
+
+namespace viaduct::mpi {
+
+// Each child's vector arrives in a room of its own; then they are combined from left to right: the
+// children's subtrees follow one another, and this process comes before them.
+Task tree_reduce(Team team, const Reduction& reduction, const void* mine, void* into, int root) {
+  const Tree tree(team, root);
+  const MPI_Count count = reduction.count();
+  const Reduction::Room rooms(reduction, count * tree.children());
+  const auto room = [&](int k) {
+    return const_cast<void*>(reduction.items(rooms.data(), {k * count, count}).data);
+  };
+  Pending pending(team.op());
+  for (int k = 0; k < tree.children(); ++k)
+    pending.add(team.receive(tree.child(k), reduction.items(room(k))));
+  co_await pending;
+
+  const void* so_far = mine;
+  for (int k = 0; k < tree.children(); ++k) {
+    reduction.combine(so_far, room(k), count);
+    so_far = room(k);
+  }
+  if (tree.parent() < 0) {
+    copy(team.op(), reduction.items(so_far), reduction.items(into));
+  } else {
+    pending.add(team.send(tree.parent(), reduction.items(so_far)));
+    co_await pending;
+  }
+}
+
+namespace {
+
+Task staged_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
+                   int root) {
+  const Stages stages(op, root);
+  const bool passing = stages.leading() && op.comm().rank() != root;
+  const Reduction::Room node(reduction, passing ? reduction.count() : 0);
+  void* const result = passing ? node.data() : into;
+  co_await tree_reduce(stages.local, reduction, mine, result, stages.head);
+  if (stages.leading()) co_await tree_reduce(stages.leaders, reduction, result, into, stages.root);
+}
+
+// To that root by a tree.
+Task short_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
+                  int root) {
+  const Plan& plan = plan_of(op.comm());
+  const bool in_stages =
+      plan.nodes() > 1 && plan.staged() && (reduction.commutative() || plan.ordered());
+  return in_stages ? staged_reduce(op, reduction, mine, into, root)
+                   : tree_reduce(everyone(op), reduction, mine, into, root);
+}
+
+// Trees keep the rank order when rank 0 is their root; the result goes on from there.
+Task ordered_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
+                    int root) {
+  const int rank = op.comm().rank();
+  const Reduction::Room room(reduction, rank == 0 ? reduction.count() : 0);
+  co_await short_reduce(op, reduction, mine, room.data(), 0);
+  Pending pending(op);
+  if (rank == 0) pending.add(op.send(root, reduction.items(room.data())));
+  if (rank == root) pending.add(op.receive(0, reduction.items(into)));
+  co_await pending;
+}
+
+// Each rank reduces a range, and the root collects them.
+Task long_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
+                 int root) {
+  const Team team = long_reduce_team(op, reduction);
+  const Ranges ranges = even_ranges(reduction.count(), team.size);
+  const Range own = ranges[static_cast<std::size_t>(team.me)];
+  const bool at_root = op.comm().rank() == root;
+  const Reduction::Room room(reduction, at_root ? 0 : own.count);
+  void* const result = at_root ? const_cast<void*>(reduction.items(into, own).data) : room.data();
+  co_await long_reduce_scatter(team, reduction, mine, ranges, result);
+
+  Pending pending(op);
+  if (at_root) {
+    for (int i = 0; i < team.size; ++i)
+      if (i != team.me)
+        pending.add(team.receive(i, reduction.items(into, ranges[static_cast<std::size_t>(i)])));
+  } else {
+    pending.add(op.send(root, reduction.items(result, {0, own.count})));
+  }
+  co_await pending;
+}
+
+Task reduce(Collective& op, Reduction reduction, const void* mine, void* into, int root) {
+  if (mine == MPI_IN_PLACE) mine = into;
+  if (reduction.bytes() > kShortReduce && reduction.count() >= op.comm().size() &&
+      op.comm().size() > 2)
+    co_await long_reduce(op, reduction, mine, into, root);
+  else if (reduction.commutative() || root == 0)
+    co_await short_reduce(op, reduction, mine, into, root);
+  else
+    co_await ordered_reduce(op, reduction, mine, into, root);
+}
+
+}  // namespace
+
+Ref<Request> start_reduce(Comm& comm, const Part& from, void* into, const Op& function, int root) {
+  auto op = make<Collective>(comm);
+  const Reduction reduction(*op, function, from.type, from.count);
+  return op->run(comm.inter() ? inter_reduce(*op, reduction, from.data, into, root)
+                              : reduce(*op, reduction, from.data, into, root));
+}
+
+}  // namespace viaduct::mpi

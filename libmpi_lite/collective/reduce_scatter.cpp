@@ -1,0 +1,145 @@
+// MPI_Reduce_scatter and MPI_Reduce_scatter_block (MPI 5.0, section 6.10).
+#include <algorithm>
+#include <numeric>
+
+#include "libmpi_lite/collective/algorithms.hpp"
+#include "libmpi_lite/collective/inter.hpp"
+#include "libmpi_lite/collective/sizes.hpp"
+
+namespace viaduct::mpi {
+
+// Each sends every other one the range that is theirs: one wait, any operation. The room for what
+// arrives is as large as the vector at most, whatever the number of processes.
+Task direct_reduce_scatter(Team team, const Reduction& reduction, const void* mine,
+                           const Ranges& ranges, void* into) {
+  const auto range = [&](int i) { return ranges[static_cast<std::size_t>(i)]; };
+  const MPI_Count count = range(team.me).count;
+  const Reduction::Room rooms(reduction, count * (team.size - 1));
+  const auto room = [&](int i) {  // what index i sends; this process's own is in `into`
+    const MPI_Count at = i < team.me ? i : i - 1;
+    return i == team.me ? into
+                        : const_cast<void*>(reduction.items(rooms.data(), {at * count, 0}).data);
+  };
+
+  Pending pending(team.op());
+  for (int i = 1; i < team.size; ++i) {
+    const int from = team.after(team.me, -i);
+    pending.add(team.receive(from, {reduction.items(room(from), {0, count})}));
+  }
+  for (int i = 1; i < team.size; ++i) {
+    const int to = team.after(team.me, i);
+    pending.add(team.send(to, reduction.items(mine, range(to))));
+  }
+  copy(team.op(), reduction.items(mine, range(team.me)), reduction.items(into, {0, count}));
+  co_await pending;
+
+  for (int i = 1; i < team.size; ++i) reduction.combine(room(i - 1), room(i), count);
+  copy(team.op(), reduction.items(room(team.size - 1), {0, count}),
+       reduction.items(into, {0, count}));
+}
+
+// What there is so far of a range goes round, and each adds its own. Needs a copy of the vector.
+Task ring_reduce_scatter(Team team, const Reduction& reduction, const void* mine,
+                         const Ranges& ranges, void* into) {
+  const auto range = [&](int distance) {  // of the process at that distance before this one
+    return ranges[static_cast<std::size_t>(team.after(team.me, -distance))];
+  };
+  MPI_Count most = 0;
+  for (const Range& r : ranges) most = std::max(most, r.count);
+  const Reduction::Room one(reduction, most), two(reduction, most);
+  void *so_far = one.data(), *next = two.data();
+
+  Pending pending(team.op());
+  pending.add(team.receive(team.after(team.me, -1), reduction.items(so_far, {0, range(2).count})));
+  pending.add(team.send(team.after(team.me, 1), reduction.items(mine, range(1))));
+  co_await pending;
+  for (int step = 2; step < team.size; ++step) {
+    const Range arrived = range(step), arriving = range(step + 1);
+    reduction.combine(reduction.items(mine, arrived).data, so_far, arrived.count);
+    pending.add(team.receive(team.after(team.me, -1), reduction.items(next, {0, arriving.count})));
+    pending.add(team.send(team.after(team.me, 1), reduction.items(so_far, {0, arrived.count})));
+    co_await pending;
+    std::swap(so_far, next);
+  }
+  const Range own = range(0);
+  reduction.combine(reduction.items(mine, own).data, so_far, own.count);
+  copy(team.op(), reduction.items(so_far, {0, own.count}), reduction.items(into, {0, own.count}));
+}
+
+namespace {
+
+// As with allgather: between nodes each link carries everything once in a ring, but a ring starts
+// each range at another rank, which only commutative operations allow.
+bool ring_is_better(const Collective& op, const Reduction& reduction) {
+  return plan_of(op.comm()).nodes() > 1 && reduction.commutative();
+}
+
+Ranges ranges_of(const Team& team, const MPI_Count each, const int* counts) {
+  PoolVector<MPI_Count> starts(1, 0);  // by rank
+  for (int rank = 0; rank < team.size; ++rank)
+    starts.push_back(starts.back() + (counts ? counts[rank] : each));
+  Ranges ranges;
+  for (int i = 0; i < team.size; ++i) {
+    const auto rank = static_cast<std::size_t>(team.rank(i));
+    ranges.push_back({starts[rank], starts[rank + 1] - starts[rank]});
+  }
+  return ranges;
+}
+
+Task reduce_scatter(Collective& op, Reduction reduction, const void* mine, void* into,
+                    MPI_Count each, const int* counts) {
+  const Team team = long_reduce_team(op, reduction);
+  const Ranges ranges = ranges_of(team, each, counts);
+  const Range own = ranges[static_cast<std::size_t>(team.me)];
+  if (mine == MPI_IN_PLACE) mine = into;
+  if (team.size > kFewRanks && reduction.bytes() <= kShortReduce) {
+    const Reduction::Room whole(reduction, reduction.count());
+    co_await allreduce(op, reduction, mine, whole.data());
+    copy(op, reduction.items(whole.data(), own), reduction.items(into, {0, own.count}));
+  } else {
+    // In place, the result goes to the start of the buffer that ranges are sent from.
+    const Reduction::Room room(reduction, mine == into ? own.count : 0);
+    void* const result = mine == into ? room.data() : into;
+    co_await long_reduce_scatter(team, reduction, mine, ranges, result);
+    if (mine == into)
+      copy(op, reduction.items(result, {0, own.count}), reduction.items(into, {0, own.count}));
+  }
+}
+
+Ref<Request> start(Comm& comm, const Part& whole, void* into, const Op& function, MPI_Count each,
+                   const int* counts) {
+  auto op = make<Collective>(comm);
+  const Reduction reduction(*op, function, whole.type, whole.count);
+  if (!comm.inter()) return op->run(reduce_scatter(*op, reduction, whole.data, into, each, counts));
+  // The vectors come from the other group; the counts tell how they are spread over this one.
+  MPI_Count first = 0;
+  for (int rank = 0; rank < comm.rank(); ++rank) first += counts ? counts[rank] : each;
+  const Range own{first, counts ? counts[comm.rank()] : each};
+  return op->run(inter_reduce_scatter(*op, reduction, whole.data, own, into));
+}
+
+}  // namespace
+
+Team long_reduce_team(Collective& op, const Reduction& reduction) {
+  return ring_is_better(op, reduction) ? by_node(op) : everyone(op);
+}
+
+Task long_reduce_scatter(Team team, const Reduction& reduction, const void* mine,
+                         const Ranges& ranges, void* into) {
+  return ring_is_better(team.op(), reduction)
+             ? ring_reduce_scatter(team, reduction, mine, ranges, into)
+             : direct_reduce_scatter(team, reduction, mine, ranges, into);
+}
+
+Ref<Request> start_reduce_scatter(Comm& comm, const void* from, void* into, const int* counts,
+                                  MPI_Datatype type, const Op& op) {
+  const MPI_Count total = std::accumulate(counts, counts + comm.size(), MPI_Count{0});
+  return start(comm, {from, total, type}, into, op, 0, counts);
+}
+
+Ref<Request> start_reduce_scatter_block(Comm& comm, const Part& from, void* into, const Op& op) {
+  return start(comm, {from.data, from.count * comm.size(), from.type}, into, op, from.count,
+               nullptr);
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,101 @@
+// MPI_Scan and MPI_Exscan (MPI 5.0, section 6.11).
+#include <algorithm>
+#include <utility>
+
+#include "libmpi_lite/collective/algorithms.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+// Doubling: after round k `all` is the result of the 2^(k+1) processes up to this one, and `before`
+// that of them without this one (`before` may be nullptr; the first process has nothing there). In
+// and out in `all`.
+Task prefix(Team team, const Reduction& reduction, void* all, void* before) {
+  const Reduction::Room room(reduction, reduction.count());
+  const MPI_Count count = reduction.count();
+  bool any_before = false;
+  Pending pending(team.op());
+  for (int distance = 1; distance < team.size; distance *= 2) {
+    const bool from_left = team.me >= distance;
+    if (team.me + distance < team.size)
+      pending.add(team.send(team.me + distance, reduction.items(all)));
+    if (from_left) pending.add(team.receive(team.me - distance, reduction.items(room.data())));
+    co_await pending;
+    if (!from_left) continue;
+    if (before && any_before)
+      reduction.combine(room.data(), before, count);
+    else if (before)
+      copy(team.op(), reduction.items(room.data()), reduction.items(before));
+    any_before = true;
+    reduction.combine(room.data(), all, count);
+  }
+}
+
+// The last rank of each node has the node's result: these find what comes before their node, and
+// tell the other ranks of theirs. `ahead`: that result, of the nodes before this one.
+Task nodes_before(Collective& op, const Stages& stages, const Reduction& reduction,
+                  const void* node_result, void* ahead) {
+  const Plan& plan = plan_of(op.comm());
+  PoolVector<int> last;
+  for (int node = 0; node < plan.nodes(); ++node) last.push_back(plan.members(node).back());
+  const int local_last = stages.local.size - 1;
+  if (stages.local.me == local_last) {
+    const Reduction::Room all(reduction, reduction.count());
+    copy(op, reduction.items(node_result), reduction.items(all.data()));
+    const Team team{&op, last.data(), plan.nodes(), plan.my_node(), false};
+    co_await prefix(team, reduction, all.data(), ahead);
+  }
+  if (plan.my_node() > 0) co_await tree_broadcast(stages.local, reduction.items(ahead), local_last);
+}
+
+Task staged_prefix(Collective& op, const Reduction& reduction, void* all, void* before) {
+  const Stages stages(op);
+  const Reduction::Room ahead(reduction, reduction.count());
+  co_await prefix(stages.local, reduction, all, before);
+  co_await nodes_before(op, stages, reduction, all, ahead.data());
+  if (plan_of(op.comm()).my_node() == 0) co_return;
+  reduction.combine(ahead.data(), all, reduction.count());
+  if (!before) co_return;
+  if (stages.local.me > 0)
+    reduction.combine(ahead.data(), before, reduction.count());
+  else
+    copy(op, reduction.items(ahead.data()), reduction.items(before));
+}
+
+Task any_prefix(Collective& op, const Reduction& reduction, void* all, void* before) {
+  const Plan& plan = plan_of(op.comm());
+  // The rank order is part of the result: stages only where nodes follow one another in it. On a
+  // single node, crowded or not, there are no fewer waits than log2(size) without sending
+  // everything to one rank.
+  return plan.nodes() > 1 && plan.staged() && plan.ordered()
+             ? staged_prefix(op, reduction, all, before)
+             : prefix(everyone(op), reduction, all, before);
+}
+
+Task scan(Collective& op, Reduction reduction, const void* mine, void* into) {
+  if (mine != MPI_IN_PLACE) copy(op, reduction.items(mine), reduction.items(into));
+  co_await any_prefix(op, reduction, into, nullptr);
+}
+
+Task exscan(Collective& op, Reduction reduction, const void* mine, void* into) {
+  const Reduction::Room all(reduction, reduction.count());
+  copy(op, reduction.items(mine == MPI_IN_PLACE ? into : mine), reduction.items(all.data()));
+  // Rank 0's buffer is not touched (section 6.11.2): nothing comes before it.
+  co_await any_prefix(op, reduction, all.data(), into);
+}
+
+}  // namespace
+
+Ref<Request> start_scan(Comm& comm, const Part& from, void* into, const Op& function) {
+  auto op = make<Collective>(comm);
+  const Reduction reduction(*op, function, from.type, from.count);
+  return op->run(scan(*op, reduction, from.data, into));
+}
+
+Ref<Request> start_exscan(Comm& comm, const Part& from, void* into, const Op& function) {
+  auto op = make<Collective>(comm);
+  const Reduction reduction(*op, function, from.type, from.count);
+  return op->run(exscan(*op, reduction, from.data, into));
+}
+
+}  // namespace viaduct::mpi

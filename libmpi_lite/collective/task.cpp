@@ -1,0 +1,64 @@
+#include "libmpi_lite/collective/task.hpp"
+
+#include "libmpi_lite/collective/collective_request.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+// Tasks whose messages have all completed, in that order.
+Pending* first_ready = nullptr;
+Pending** last_ready = &first_ready;
+
+}  // namespace
+
+void Pending::add(Ref<Request> request) {
+  if (!request->complete)
+    requests_.push_back(std::move(request));
+  else if (request->error != MPI_SUCCESS)
+    collective_.note(*request);
+}
+
+bool Pending::all_complete() const {
+  for (const Ref<Request>& request : requests_)
+    if (!request->complete) return false;
+  return true;
+}
+
+void Pending::suspend(std::coroutine_handle<> task) {
+  task_ = task;
+  for (const Ref<Request>& request : requests_) {
+    if (request->complete) continue;
+    request->on_complete = completed;
+    request->on_complete_argument = this;
+    ++open_;
+  }
+}
+
+// From inside the channels' poll: the task itself is continued when they are through.
+void Pending::completed(Request&, void* pending) {
+  auto* const self = static_cast<Pending*>(pending);
+  if (--self->open_ != 0) return;
+  self->next_ = nullptr;
+  *last_ready = self;
+  last_ready = &self->next_;
+}
+
+void Pending::collect() {
+  for (const Ref<Request>& request : requests_)
+    if (request->error != MPI_SUCCESS) collective_.note(*request);
+  requests_.clear();
+}
+
+bool continue_collectives() {
+  if (!first_ready) return false;
+  while (Pending* const pending = first_ready) {
+    first_ready = pending->next_;
+    if (!first_ready) last_ready = &first_ready;
+    Collective& collective = pending->collective_;
+    pending->task_.resume();  // `pending` may be gone after this
+    collective.finish_if_done();
+  }
+  return true;
+}
+
+}  // namespace viaduct::mpi

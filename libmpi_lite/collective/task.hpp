@@ -1,0 +1,123 @@
+// Coroutines that wait for messages. An algorithm is written as if it could block:
+//
+//   Task ring(Collective& op, ...) {
+//     Pending pending(op);
+//     pending.add(receive(...));
+//     pending.add(send(...));
+//     co_await pending;         // both have completed
+//     co_await other_stage(op);  // another Task
+//   }
+//
+// While it waits, the thread does something else: the program's own work (nonblocking collectives)
+// or progress(), which continues it.
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+#include "libmpi_lite/collective/pool.hpp"
+#include "libmpi_lite/core/request.hpp"
+
+namespace viaduct::mpi {
+
+class Collective;
+
+class [[nodiscard]] Task {
+ public:
+  struct promise_type : Pooled {
+    std::coroutine_handle<> waiting = std::noop_coroutine();  // the task that waits for this one
+    std::exception_ptr error;
+
+    Task get_return_object() {
+      return Task(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    auto final_suspend() noexcept {
+      struct Return {
+        bool await_ready() noexcept { return false; }
+        std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) noexcept {
+          return ended.promise().waiting;
+        }
+        void await_resume() noexcept {}
+      };
+      return Return{};
+    }
+    void return_void() {}
+    void unhandled_exception() { error = std::current_exception(); }
+  };
+
+  Task() = default;
+  Task(Task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+  Task& operator=(Task&& other) noexcept {
+    std::swap(frame_, other.frame_);
+    return *this;
+  }
+  ~Task() {
+    if (frame_) frame_.destroy();
+  }
+
+  // Of the outermost task: runs it up to its first wait for something that is not there yet.
+  void start() { frame_.resume(); }
+  bool done() const { return frame_.done(); }
+  // Why the task ended early; nothing if it did not.
+  const std::exception_ptr& error() const { return frame_.promise().error; }
+
+  auto operator co_await() const noexcept {
+    struct Wait {
+      std::coroutine_handle<promise_type> inner;
+      bool await_ready() noexcept { return false; }
+      std::coroutine_handle<> await_suspend(std::coroutine_handle<> outer) noexcept {
+        inner.promise().waiting = outer;
+        return inner;
+      }
+      void await_resume() {
+        if (inner.promise().error) std::rethrow_exception(inner.promise().error);
+      }
+    };
+    return Wait{frame_};
+  }
+
+ private:
+  explicit Task(std::coroutine_handle<promise_type> frame) : frame_(frame) {}
+  std::coroutine_handle<promise_type> frame_;
+};
+
+// Messages under way that a task waits for together. Can be used again after each wait. What goes
+// wrong with one is noted in the collective's request, and the algorithm goes on: the others would
+// wait forever for the messages that it still owes them.
+class Pending {
+ public:
+  explicit Pending(Collective& collective) : collective_(collective) {}
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+  void add(Ref<Request> request);
+  void reserve(std::size_t n) { requests_.reserve(n); }
+  std::size_t size() const { return requests_.size(); }
+
+  auto operator co_await() noexcept {
+    struct Wait {
+      Pending& pending;
+      bool await_ready() { return pending.all_complete(); }
+      void await_suspend(std::coroutine_handle<> task) { pending.suspend(task); }
+      void await_resume() { pending.collect(); }
+    };
+    return Wait{*this};
+  }
+
+ private:
+  friend bool continue_collectives();
+  bool all_complete() const;
+  void suspend(std::coroutine_handle<> task);
+  void collect();
+  static void completed(Request& request, void* pending);
+
+  Collective& collective_;
+  PoolVector<Ref<Request>> requests_;
+  std::size_t open_ = 0;  // how many of them the suspended task still waits for
+  std::coroutine_handle<> task_;
+  Pending* next_ = nullptr;  // in the list of those that can go on
+};
+
+}  // namespace viaduct::mpi

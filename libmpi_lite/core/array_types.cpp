@@ -1,0 +1,121 @@
+// Parts of arrays: MPI_Type_create_subarray and MPI_Type_create_darray (MPI 5.0, sections 5.1.3 and
+// 5.1.4). Both take the dimensions from the one in which neighbours are adjacent to the outermost,
+// and make of what they have so far a part of the next larger array.
+#include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/core/error.hpp"
+
+namespace viaduct::mpi {
+
+namespace {
+
+MPI_Count times(MPI_Count a, MPI_Count b) {
+  MPI_Count product;
+  if (__builtin_mul_overflow(a, b, &product))
+    throw Error(MPI_ERR_VALUE_TOO_LARGE, "the array has more bytes than 64 bits can tell");
+  return product;
+}
+
+// The dimension that comes at `step`: Fortran's first is the one with adjacent neighbours.
+std::size_t dimension(std::size_t step, std::size_t dimensions, int order) {
+  return order == MPI_ORDER_FORTRAN ? step : dimensions - 1 - step;
+}
+
+// A type that is used to make another, not shown to anybody.
+Ref<Datatype> finish_part(DatatypeBuilder& builder) {
+  return builder.finish({MPI_COMBINER_NAMED, {}, {}, {}});
+}
+
+// Part of an array in progress: rows (or planes, ...) of it, `row` bytes apart.
+struct Part {
+  Ref<Datatype> type;
+  MPI_Count row;    // bytes from one neighbour in this dimension to the next
+  MPI_Count start;  // where the part begins
+};
+
+void take_range(Part& part, MPI_Count first, MPI_Count count) {
+  DatatypeBuilder builder;
+  builder.add(*part.type, 0, count, part.row);
+  part.type = finish_part(builder);
+  part.start += times(first, part.row);
+}
+
+// Blocks of `block` rows in turn to each process.
+void take_cyclic(Part& part, MPI_Count size, MPI_Count block, int processes, int process) {
+  const MPI_Count first = times(block, process), round = times(block, processes);
+  const MPI_Count left = size - first;  // from this process's first row to the end
+  const MPI_Count whole = left < block ? 0 : (left - block) / round + 1;
+  const MPI_Count rest = std::clamp<MPI_Count>(left - times(whole, round), 0, block);
+
+  DatatypeBuilder one_block, all;
+  one_block.add(*part.type, 0, block, part.row);
+  all.add(*finish_part(one_block), 0, whole, times(round, part.row));
+  if (rest > 0) all.add(*part.type, times(times(whole, round), part.row), rest, part.row);
+  part.type = finish_part(all);
+  if (left > 0) part.start += times(first, part.row);
+}
+
+void take_share(Part& part, const Distribution& d, std::size_t dim, int process) {
+  const MPI_Count size = d.sizes[dim], processes = d.processes[dim];
+  const bool by_default = d.arguments[dim] == MPI_DISTRIBUTE_DFLT_DARG;
+  if (d.kinds[dim] == MPI_DISTRIBUTE_NONE) return take_range(part, 0, size);
+  if (d.kinds[dim] == MPI_DISTRIBUTE_CYCLIC)
+    return take_cyclic(part, size, by_default ? 1 : d.arguments[dim], d.processes[dim], process);
+  const MPI_Count block = by_default ? (size + processes - 1) / processes : d.arguments[dim];
+  const MPI_Count first = std::min(size, times(block, process));
+  take_range(part, first, std::min(block, size - first));
+}
+
+Ref<Datatype> place_in_array(const Part& part, MPI_Count bytes, Datatype::Shape shape) {
+  DatatypeBuilder builder;
+  builder.add(*part.type, part.start);
+  builder.set_bounds(0, bytes);
+  return builder.finish(std::move(shape));
+}
+
+std::vector<int> integers(std::initializer_list<int> first, std::initializer_list<Ints> arrays,
+                          int order) {
+  std::vector<int> all(first);
+  for (const Ints& a : arrays) all.insert(all.end(), a.begin(), a.end());
+  all.push_back(order);
+  return all;
+}
+
+}  // namespace
+
+Ref<Datatype> make_subarray(Ints sizes, Ints subsizes, Ints starts, int order, Datatype& old) {
+  Part part{Ref(&old), old.extent(), 0};
+  for (std::size_t step = 0; step < sizes.size(); ++step) {
+    const std::size_t dim = dimension(step, sizes.size(), order);
+    take_range(part, starts[dim], subsizes[dim]);
+    part.row = times(part.row, sizes[dim]);
+  }
+  return place_in_array(
+      part, part.row,
+      {MPI_COMBINER_SUBARRAY,
+       integers({static_cast<int>(sizes.size())}, {sizes, subsizes, starts}, order),
+       {},
+       {Ref(&old)}});
+}
+
+Ref<Datatype> make_darray(int size, int rank, const Distribution& d, int order, Datatype& old) {
+  // Ranks in the grid of processes are in C's order, whatever the array's (section 5.1.4).
+  std::vector<int> process(d.sizes.size());
+  int rest = rank;
+  for (std::size_t dim = d.sizes.size(); dim-- > 0; rest /= d.processes[dim])
+    process[dim] = rest % d.processes[dim];
+
+  Part part{Ref(&old), old.extent(), 0};
+  for (std::size_t step = 0; step < d.sizes.size(); ++step) {
+    const std::size_t dim = dimension(step, d.sizes.size(), order);
+    take_share(part, d, dim, process[dim]);
+    part.row = times(part.row, d.sizes[dim]);
+  }
+  return place_in_array(part, part.row,
+                        {MPI_COMBINER_DARRAY,
+                         integers({size, rank, static_cast<int>(d.sizes.size())},
+                                  {d.sizes, d.kinds, d.arguments, d.processes}, order),
+                         {},
+                         {Ref(&old)}});
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,30 @@
+#include "libmpi_lite/core/comm.hpp"
+
+namespace viaduct::mpi {
+
+namespace {
+
+Ref<Errhandler> or_default(Ref<Errhandler> errhandler) {
+  if (errhandler) return errhandler;
+  return Ref<Errhandler>(
+      errhandler_handles.find(reinterpret_cast<std::uintptr_t>(MPI_ERRORS_ARE_FATAL)));
+}
+
+}  // namespace
+
+Comm::Comm(std::uint32_t context, Ref<Group> group, Ref<Group> remote, Ref<Errhandler> errhandler)
+    : errhandler(or_default(std::move(errhandler))),
+      context_(context),
+      group_(std::move(group)),
+      remote_(std::move(remote)),
+      rank_(group_->rank()),
+      size_(group_->size()),
+      peers_(remote_ ? remote_->size() : size_) {
+  // Two above the even context of the pair there is room for the local group: agree_on_context()
+  // leaves it free.
+  if (remote_) local = make<Comm>(context_ + 2, group_, nullptr, this->errhandler);
+}
+
+Comm::~Comm() = default;
+
+}  // namespace viaduct::mpi

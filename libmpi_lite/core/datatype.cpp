@@ -1,0 +1,126 @@
+#include "libmpi_lite/core/datatype.hpp"
+
+#include <cstring>
+
+namespace viaduct::mpi {
+
+namespace {
+
+// Copies between memory, wherever a layout says, and a packed stream, in either direction. Memory
+// is numbers, not pointers, because buffers may start at MPI_BOTTOM.
+template <bool kPack>
+class Copier {
+ public:
+  using Stream = std::conditional_t<kPack, std::byte, const std::byte>;
+  explicit Copier(Stream* stream) : stream_(stream) {}
+
+  void operator()(std::uintptr_t at, const Layout::Piece& piece, MPI_Count from, MPI_Count to) {
+    if (to <= piece.unit) return copy(at, from, to - from);
+    const MPI_Count first = from / piece.unit;
+    at += static_cast<std::uintptr_t>(first * piece.stride);
+    from -= first * piece.unit;
+    to -= first * piece.unit;
+    if (from > 0) {
+      const MPI_Count end = std::min(to, piece.unit);
+      copy(at, from, end - from);
+      if (end == to) return;
+      at += static_cast<std::uintptr_t>(piece.stride);
+      to -= piece.unit;
+    }
+    const MPI_Count units = to / piece.unit;
+    copy_units(at, piece, units);
+    copy(at + static_cast<std::uintptr_t>(units * piece.stride), 0, to % piece.unit);
+  }
+
+ private:
+  void copy(std::uintptr_t at, MPI_Count from, MPI_Count bytes) {
+    if (bytes == 0) return;
+    move(at + static_cast<std::uintptr_t>(from), static_cast<std::size_t>(bytes));
+    stream_ += bytes;
+  }
+  void copy_units(std::uintptr_t at, const Layout::Piece& piece, MPI_Count units) {
+    switch (piece.unit) {  // a known size is a load and a store
+      case 1: return copy_each(at, piece.stride, units, std::integral_constant<std::size_t, 1>());
+      case 2: return copy_each(at, piece.stride, units, std::integral_constant<std::size_t, 2>());
+      case 4: return copy_each(at, piece.stride, units, std::integral_constant<std::size_t, 4>());
+      case 8: return copy_each(at, piece.stride, units, std::integral_constant<std::size_t, 8>());
+      case 16: return copy_each(at, piece.stride, units, std::integral_constant<std::size_t, 16>());
+      default: return copy_each(at, piece.stride, units, static_cast<std::size_t>(piece.unit));
+    }
+  }
+  template <class Size>
+  void copy_each(std::uintptr_t at, MPI_Count stride, MPI_Count units, Size size) {
+    for (MPI_Count u = 0; u < units; ++u) {
+      move(at, size);
+      at += static_cast<std::uintptr_t>(stride);
+      stream_ += size;
+    }
+  }
+  template <class Size>
+  void move(std::uintptr_t at, Size size) {
+    if constexpr (kPack)
+      std::memcpy(stream_, reinterpret_cast<const std::byte*>(at), size);
+    else
+      std::memcpy(reinterpret_cast<std::byte*>(at), stream_, size);
+  }
+
+  Stream* stream_;
+};
+
+// The bytes [from, to) of the packed form of many items in a row.
+template <class Leaf>
+void visit_items(std::uintptr_t buffer, const Ref<Layout>& item, MPI_Count extent, MPI_Count from,
+                 MPI_Count to, Leaf leaf) {
+  if (from >= to) return;
+  if (to <= item->size()) return item->visit(buffer, from, to, leaf);
+  if (item->one_block()) {  // items are the units of one piece: nothing to descend into
+    Layout::Piece piece = item->pieces()[0];
+    piece.stride = extent;
+    return leaf(buffer + static_cast<std::uintptr_t>(piece.displacement), piece, from, to);
+  }
+  visit_piece(buffer, {0, 0, extent, item->size(), item, kByte}, from, to, leaf);
+}
+
+}  // namespace
+
+void Datatype::pack(const void* buffer, MPI_Count, MPI_Count offset,
+                    std::span<std::byte> out) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(buffer);
+  const auto bytes = static_cast<MPI_Count>(out.size());
+  if (contiguous_) {
+    if (bytes > 0)
+      std::memcpy(
+          out.data(),
+          reinterpret_cast<const void*>(at + static_cast<std::uintptr_t>(true_lb_ + offset)),
+          out.size());
+    return;
+  }
+  visit_items(at, bytes_, extent(), offset, offset + bytes, Copier<true>(out.data()));
+}
+
+void Datatype::unpack(void* buffer, MPI_Count, MPI_Count offset,
+                      std::span<const std::byte> in) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(buffer);
+  const auto bytes = static_cast<MPI_Count>(in.size());
+  if (contiguous_) {
+    if (bytes > 0)
+      std::memcpy(reinterpret_cast<void*>(at + static_cast<std::uintptr_t>(true_lb_ + offset)),
+                  in.data(), in.size());
+    return;
+  }
+  visit_items(at, bytes_, extent(), offset, offset + bytes, Copier<false>(in.data()));
+}
+
+MPI_Count Datatype::elements(MPI_Count bytes) const {
+  if (size_ == 0) return bytes == 0 ? 0 : MPI_UNDEFINED;
+  const MPI_Count rest = type_map_->elements_in(bytes % size_);
+  return rest < 0 ? MPI_UNDEFINED : bytes / size_ * type_map_->elements() + rest;
+}
+
+MPI_Count Datatype::bytes_of(MPI_Count elements) const {
+  if (size_ == 0) return 0;
+  const MPI_Count each = type_map_->elements();
+  return elements / each * size_ + type_map_->bytes_of(elements % each);
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,90 @@
+// The values that programs hold: MPI_Comm, MPI_Datatype, ... (MPI 5.0, chapter 20: pointers to
+// incomplete types; those of predefined objects are the small constants of the ABI).
+//
+// Ours fit 31 bits, so that MPI_Comm_toint and its kin are the identity, and name a slot of a table
+// and the generation of its content: a freed handle is recognised as such.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "libmpi_lite/core/ref.hpp"
+
+namespace viaduct::mpi {
+
+// kind: 3 bits | generation: 7 bits, from 1 | slot: 21 bits
+enum class HandleKind : std::uint32_t { comm, group, datatype, op, errhandler, info, request, message };
+
+inline constexpr std::uintptr_t kPredefinedHandles = 0x400;  // values below are the ABI's constants
+
+template <class T, HandleKind kKind>
+class HandleTable {
+ public:
+  // Predefined objects live under the constants of the ABI.
+  void define(std::uintptr_t constant, Ref<T> object) { predefined_[constant] = std::move(object); }
+
+  // 0: the table is full (2 million objects).
+  std::uintptr_t add(Ref<T> object) {
+    std::uint32_t at;
+    if (!free_.empty()) {
+      at = free_.back();
+      free_.pop_back();
+    } else if (slots_.size() <= kMostSlot) {
+      at = static_cast<std::uint32_t>(slots_.size());
+      slots_.emplace_back();
+    } else {
+      return 0;
+    }
+    slots_[at].object = std::move(object);
+    return value(at);
+  }
+  // The object, or nullptr if there is none behind this value (never was, freed, a null handle).
+  T* find(std::uintptr_t handle) const {
+    if (handle < kPredefinedHandles) return predefined_[handle].get();
+    const std::uintptr_t at = handle & kMostSlot;
+    return at < slots_.size() && value(static_cast<std::uint32_t>(at)) == handle
+               ? slots_[at].object.get()
+               : nullptr;
+  }
+  // Takes the handle out of use. Nothing for predefined and unknown ones.
+  Ref<T> remove(std::uintptr_t handle) {
+    if (handle < kPredefinedHandles || !find(handle)) return nullptr;
+    const auto at = static_cast<std::uint32_t>(handle & kMostSlot);
+    Slot& slot = slots_[at];
+    slot.generation = static_cast<std::uint8_t>(slot.generation % 127 + 1);
+    free_.push_back(at);
+    return std::move(slot.object);
+  }
+  // For each object that is not predefined; `visit` may remove any of them.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (std::size_t at = 0; at < slots_.size(); ++at)
+      if (Ref<T> object = slots_[at].object) visit(*object);
+  }
+  // Handles in use, without the predefined ones.
+  std::size_t size() const { return slots_.size() - free_.size(); }
+  // At MPI_Finalize: everything goes, handles that the program forgot as well.
+  void clear() {
+    slots_.clear();
+    free_.clear();
+    for (Ref<T>& object : predefined_) object = nullptr;
+  }
+
+ private:
+  static constexpr std::uint32_t kMostSlot = (1u << 21) - 1;
+  struct Slot {
+    Ref<T> object;
+    std::uint8_t generation = 1;
+  };
+  std::uintptr_t value(std::uint32_t at) const {
+    return static_cast<std::uintptr_t>(kKind) << 28 |
+           static_cast<std::uintptr_t>(slots_[at].generation) << 21 | at;
+  }
+
+  std::array<Ref<T>, kPredefinedHandles> predefined_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,32 @@
+// What MPI_Status holds. The ABI fixes source, tag and error; the rest is ours:
+// MPI_internal[0..1] the length in bytes (64 bits), [2] whether the operation was cancelled.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace viaduct::mpi {
+
+inline std::int64_t status_bytes(const MPI_Status& s) {
+  std::int64_t bytes;
+  std::memcpy(&bytes, s.MPI_internal, sizeof bytes);
+  return bytes;
+}
+inline void set_status_bytes(MPI_Status& s, std::int64_t bytes) {
+  std::memcpy(s.MPI_internal, &bytes, sizeof bytes);
+}
+inline bool status_cancelled(const MPI_Status& s) { return s.MPI_internal[2] != 0; }
+inline void set_status_cancelled(MPI_Status& s, bool cancelled) { s.MPI_internal[2] = cancelled; }
+
+// Of a null or inactive request (MPI 5.0, section 3.7.3), and, with its source, of MPI_PROC_NULL.
+inline MPI_Status empty_status(int source = MPI_ANY_SOURCE) {
+  MPI_Status s{};
+  s.MPI_SOURCE = source;
+  s.MPI_TAG = MPI_ANY_TAG;
+  s.MPI_ERROR = MPI_SUCCESS;
+  return s;
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,166 @@
+#include "libmpi_lite/launch/pmi1.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "drivers/link/types.hpp"
+#include "libmpi_lite/launch/common.hpp"
+#include "libmpi_lite/launch/process_mapping.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+using link::SetupError;
+
+// Hydra may be asked to let processes connect by themselves (-pmi-port): they say who they are and
+// are told the rest, a line for each number.
+struct Place {
+  int rank, size;
+};
+Place introduce(Pmi1Wire& wire) {
+  const auto id = environment_number("PMI_ID");
+  if (!id) throw SetupError("PMI_PORT is set and PMI_ID is not; was this started by mpiexec?");
+  if (const auto ack = wire.ask("cmd=initack pmiid=" + std::to_string(*id), "initack"); !ack.good())
+    throw SetupError("the process manager does not know PMI_ID=" + std::to_string(*id) + " ('" +
+                     ack.line() + "')");
+  Place place{-1, -1};
+  for (int lines = 0; lines < 3; ++lines) {  // size, rank, debug
+    const auto message = wire.expect("set");
+    if (message.field("rank")) place.rank = message.number("rank");
+    if (message.field("size")) place.size = message.number("size");
+  }
+  return place;
+}
+
+// Each process puts under names of its own: PMI-1 knows one space for the whole job.
+std::string key_of(int rank, std::string_view key) {
+  return std::string(key) + '-' + std::to_string(rank);
+}
+
+}  // namespace
+
+bool Pmi1::connected() {
+  const auto fd = environment_number("PMI_FD");
+  struct stat what;
+  return fd && fstat(*fd, &what) == 0 && S_ISSOCK(what.st_mode);
+}
+
+bool Pmi1::announced() {
+  return std::getenv("PMI_FD") != nullptr || std::getenv("PMI_PORT") != nullptr;
+}
+
+std::unique_ptr<Pmi1> Pmi1::join(std::chrono::milliseconds patience) {
+  const auto fd = environment_number("PMI_FD");
+  if (fd && !connected())
+    throw SetupError("PMI_FD=" + std::to_string(*fd) +
+                     " is not a socket of this process; was it started by mpiexec or srun, and "
+                     "does nothing in between close its descriptors?");
+  auto job = std::unique_ptr<Pmi1>(
+      new Pmi1(fd ? Pmi1Wire(*fd, "at PMI_FD=" + std::to_string(*fd), patience)
+                  : Pmi1Wire::connect(std::getenv("PMI_PORT"), patience)));
+  job->find_rank();
+  job->initialise();
+  job->find_local_rank();
+  job->job_ = agree_on_job_name(*job, job->space_);
+  return job;
+}
+
+void Pmi1::find_rank() {
+  if (std::getenv("PMI_FD") == nullptr) {
+    const Place place = introduce(wire_);
+    rank_ = place.rank;
+    size_ = place.size;
+  } else {
+    rank_ = environment_number("PMI_RANK").value_or(-1);
+    size_ = environment_number("PMI_SIZE").value_or(-1);
+  }
+  if (rank_ < 0 || rank_ >= size_)
+    throw SetupError("the process manager says that this is rank " + std::to_string(rank_) +
+                     " of " + std::to_string(size_) + " (-1: it does not say)");
+}
+
+void Pmi1::initialise() {
+  if (const auto said = wire_.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
+      !said.good())
+    throw SetupError("the process manager does not accept PMI 1.1 ('" + said.line() + "')");
+  const auto limits = wire_.ask("cmd=get_maxes", "maxes");
+  // Of a key, the rank and the C string's end are parts.
+  longest_key_ = limits.number("keylen_max") - 1 - static_cast<int>(key_of(size_, "").size());
+  longest_value_ = limits.number("vallen_max") - 1;
+  space_ = wire_.ask("cmd=get_my_kvsname", "my_kvsname").text("kvsname");
+  appnum_ = ask_number("get_appnum", "appnum", "appnum");
+  universe_size_ = ask_number("get_universe_size", "universe_size", "size");
+}
+
+int Pmi1::ask_number(std::string_view what, std::string_view answer, std::string_view field) {
+  const auto said = wire_.ask("cmd=" + std::string(what), answer);
+  return said.good() && said.field(field) ? std::max(said.number(field), -1) : -1;
+}
+
+// Hydra says it in the environment, all others in the key-value space.
+void Pmi1::find_local_rank() {
+  const auto rank = environment_number("MPI_LOCALRANKID");
+  const auto size = environment_number("MPI_LOCALNRANKS");
+  if (rank && size && *rank < *size) {
+    local_rank_ = *rank;
+    local_size_ = *size;
+    return;
+  }
+  const auto mapping = lookup("PMI_process_mapping");
+  if (!mapping.good())
+    throw SetupError("the process manager does not say which processes share a host ('" +
+                     mapping.line() + "' instead of PMI_process_mapping)");
+  const auto hosts = hosts_of_ranks(mapping.text("value"), size_);
+  const auto mine = hosts.begin() + rank_;
+  local_rank_ = static_cast<int>(std::count(hosts.begin(), mine, *mine));
+  local_size_ = static_cast<int>(std::count(hosts.begin(), hosts.end(), *mine));
+}
+
+void Pmi1::put(std::string_view key, std::string_view value) {
+  check_card(key, value, static_cast<std::size_t>(std::max(longest_key_, 0)),
+             static_cast<std::size_t>(std::max(longest_value_, 0)));
+  const auto said = wire_.ask(
+      "cmd=put kvsname=" + space_ + " key=" + key_of(rank_, key) + " value=" + std::string(value),
+      "put_result");
+  if (!said.good())
+    throw SetupError("the process manager does not store key '" + key_of(rank_, key) + "' ('" +
+                     said.line() + "')");
+}
+
+void Pmi1::fence() {
+  if (const auto said = wire_.ask_all("cmd=barrier_in", "barrier_out"); !said.good())
+    throw SetupError("the process manager could not do a barrier ('" + said.line() + "')");
+}
+
+Pmi1Message Pmi1::lookup(std::string_view key) {
+  return wire_.ask("cmd=get kvsname=" + space_ + " key=" + std::string(key), "get_result");
+}
+
+std::string Pmi1::get(int rank, std::string_view key) {
+  const auto said = lookup(key_of(rank, key));
+  if (!said.good())
+    throw SetupError("rank " + std::to_string(rank) + " has not put '" + std::string(key) +
+                     "' (the process manager says '" + said.line() + "')");
+  return said.text("value");
+}
+
+// The manager takes a process that ends before others have finished their business for a failed
+// one.
+void Pmi1::finalize() {
+  fence();
+  wire_.ask("cmd=finalize", "finalize_ack");
+  wire_.close();
+}
+
+// What was sent is read by the manager even when its sender is no more, and nothing is answered:
+// there is no reason to wait. A manager that cannot be told sees a process fail.
+void Pmi1::abort(int exit_code, std::string_view) {
+  const int status = exit_status(exit_code);
+  wire_.tell("cmd=abort exitcode=" + std::to_string(status));
+  _exit(status);
+}
+
+}  // namespace viaduct::mpi

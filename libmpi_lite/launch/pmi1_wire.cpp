@@ -1,0 +1,200 @@
+#include "libmpi_lite/launch/pmi1_wire.hpp"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "drivers/link/types.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+using link::SetupError;
+
+// Far more than any manager sends (values have 1024 characters at most): what is longer is not PMI.
+constexpr std::size_t kLongestLine = 65536;
+
+std::string reason() {
+  return std::strerror(errno);
+}
+
+}  // namespace
+
+Pmi1Message::Pmi1Message(std::string_view line) : line_(line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  while (!line.empty()) {
+    const auto start = line.find_first_not_of(kBlanks);
+    if (start == std::string_view::npos) break;
+    line.remove_prefix(start);
+    const auto field = line.substr(0, line.find_first_of(kBlanks));
+    line.remove_prefix(field.size());
+    const auto equals = field.find('=');  // the first one: a value may have more of them
+    if (equals == std::string_view::npos) continue;
+    fields_.emplace_back(field.substr(0, equals), field.substr(equals + 1));
+  }
+}
+
+std::optional<std::string> Pmi1Message::field(std::string_view name) const {
+  for (const auto& [key, value] : fields_)
+    if (key == name) return value;
+  return {};
+}
+
+std::string Pmi1Message::text(std::string_view name) const {
+  if (auto value = field(name)) return *value;
+  throw SetupError("the process manager's answer '" + line_ + "' has no " + std::string(name) +
+                   "=; does it speak PMI-1?");
+}
+
+int Pmi1Message::number(std::string_view name) const {
+  const std::string value = text(name);
+  int number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size())
+    throw SetupError("the process manager's answer '" + line_ + "' has no number after " +
+                     std::string(name) + "=; does it speak PMI-1?");
+  return number;
+}
+
+bool Pmi1Message::good() const {
+  const auto rc = field("rc");
+  return !rc || *rc == "0";
+}
+
+Pmi1Wire::Pmi1Wire(int fd, std::string manager, std::chrono::milliseconds patience)
+    : fd_(fd), manager_(std::move(manager)), patience_(patience) {
+  // Programs that this one starts are no part of the job.
+  fcntl(fd_, F_SETFD, fcntl(fd_, F_GETFD) | FD_CLOEXEC);
+}
+
+Pmi1Wire::Pmi1Wire(Pmi1Wire&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      manager_(std::move(other.manager_)),
+      patience_(other.patience_),
+      received_(std::move(other.received_)) {}
+
+Pmi1Wire::~Pmi1Wire() {
+  close();
+}
+
+Pmi1Wire Pmi1Wire::connect(const std::string& address, std::chrono::milliseconds patience) {
+  const auto colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size())
+    throw SetupError("PMI_PORT=" + address + " is not HOST:PORT; does something else set it?");
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(address.substr(0, colon).c_str(),
+                                    address.substr(colon + 1).c_str(), &hints, &found))
+    throw SetupError("the process manager at PMI_PORT=" + address +
+                     " cannot be found: " + gai_strerror(error));
+  int fd = -1;
+  std::string why;
+  for (const addrinfo* to = found; to != nullptr && fd < 0; to = to->ai_next) {
+    fd = socket(to->ai_family, to->ai_socktype | SOCK_CLOEXEC, to->ai_protocol);
+    if (fd < 0 || ::connect(fd, to->ai_addr, to->ai_addrlen) == 0) continue;
+    why = reason();
+    ::close(fd);
+    fd = -1;
+  }
+  freeaddrinfo(found);
+  if (fd < 0)
+    throw SetupError("the process manager at PMI_PORT=" + address + " does not answer: " + why);
+  return {fd, "at PMI_PORT=" + address, patience};
+}
+
+void Pmi1Wire::close() noexcept {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+Pmi1Message Pmi1Wire::ask(std::string_view request, std::string_view answer) {
+  send_line(request);
+  return receive(answer, false);
+}
+
+Pmi1Message Pmi1Wire::ask_all(std::string_view request, std::string_view answer) {
+  send_line(request);
+  return receive(answer, true);
+}
+
+Pmi1Message Pmi1Wire::expect(std::string_view cmd) {
+  return receive(cmd, false);
+}
+
+bool Pmi1Wire::tell(std::string_view request) noexcept try {
+  const std::string line = std::string(request) + '\n';
+  return send(fd_, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(line.size());
+} catch (...) {
+  return false;
+}
+
+Pmi1Message Pmi1Wire::receive(std::string_view cmd, bool forever) {
+  Pmi1Message message(receive_line(cmd, forever));
+  if (message.field("cmd") != cmd)
+    throw SetupError("the process manager " + manager_ + " said '" + message.line() +
+                     "' where cmd=" + std::string(cmd) + " was due; does it speak PMI-1?");
+  return message;
+}
+
+void Pmi1Wire::send_line(std::string_view request) {
+  const std::string line = std::string(request) + '\n';
+  std::size_t sent = 0;
+  while (sent < line.size()) {
+    const ssize_t n = send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
+    if (n >= 0) {
+      sent += static_cast<std::size_t>(n);
+    } else if (errno == EAGAIN) {
+      pollfd writable{fd_, POLLOUT, 0};
+      poll(&writable, 1, -1);
+    } else if (errno != EINTR) {
+      lost("was sent '" + std::string(request) + "'", reason());
+    }
+  }
+}
+
+std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
+  while (true) {
+    if (const auto end = received_.find('\n'); end != std::string::npos) {
+      std::string line = received_.substr(0, end);
+      received_.erase(0, end + 1);
+      return line;
+    }
+    if (received_.size() > kLongestLine)
+      throw SetupError("the process manager " + manager_ +
+                       " sends lines without end; does it speak PMI-1?");
+    wait_readable(cmd, forever);
+    std::array<char, 2048> piece;
+    const ssize_t n = recv(fd_, piece.data(), piece.size(), 0);
+    if (n > 0)
+      received_.append(piece.data(), static_cast<std::size_t>(n));
+    else if (n == 0)
+      lost("was to send cmd=" + std::string(cmd), "it closed the connection");
+    else if (errno != EINTR && errno != EAGAIN)
+      lost("was to send cmd=" + std::string(cmd), reason());
+  }
+}
+
+void Pmi1Wire::wait_readable(std::string_view cmd, bool forever) {
+  pollfd readable{fd_, POLLIN, 0};
+  const int ready = poll(&readable, 1, forever ? -1 : static_cast<int>(patience_.count()));
+  if (ready == 0)
+    throw SetupError("the process manager " + manager_ + " has not sent cmd=" + std::string(cmd) +
+                     " for " + std::to_string(patience_.count()) +
+                     " ms; does it still run, and does it speak PMI-1?");
+}
+
+void Pmi1Wire::lost(const std::string& doing, const std::string& why) const {
+  throw SetupError("the process manager " + manager_ + " is gone (when it " + doing + ": " + why +
+                   "); this process was to be started by mpiexec or srun and to end with it");
+}
+
+}  // namespace viaduct::mpi

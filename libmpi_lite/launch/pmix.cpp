@@ -1,0 +1,275 @@
+#include "libmpi_lite/launch/pmix.hpp"
+
+#include <cstdlib>
+
+#include "drivers/link/types.hpp"
+
+#if __has_include(<pmix.h>)
+
+#include <dlfcn.h>
+#include <pmix.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "libmpi_lite/launch/common.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+using link::SetupError;
+
+constexpr std::size_t kLongestKey = 200, kLongestValue = 4096;
+// How long the server may take to answer a request that depends on it alone.
+constexpr int kPatienceSeconds = 60;
+constexpr auto kAbortPatience = std::chrono::seconds(5);
+
+// Loaded when a server is there, so that the library costs nothing otherwise.
+struct Api {
+  Api();
+  decltype(&PMIx_Init) init;
+  decltype(&PMIx_Finalize) finalize;
+  decltype(&PMIx_Abort) abort;
+  decltype(&PMIx_Put) put;
+  decltype(&PMIx_Commit) commit;
+  decltype(&PMIx_Fence) fence;
+  decltype(&PMIx_Get) get;
+  decltype(&PMIx_Register_event_handler) register_event_handler;
+  decltype(&PMIx_Error_string) error_string;
+};
+
+template <class Function>
+void load(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr)
+    throw SetupError(std::string("libpmix.so.2 has no ") + name +
+                     "; install PMIx 3 or newer (Debian: libpmix2)");
+}
+
+// Never unloaded: it has threads of its own.
+Api::Api() {
+  void* library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    throw SetupError(std::string("a PMIx server started this process (PMIX_NAMESPACE is set) and "
+                                 "its library cannot be loaded: ") +
+                     dlerror() + "; install it (Debian: apt-get install libpmix2)");
+  load(library, "PMIx_Init", init);
+  load(library, "PMIx_Finalize", finalize);
+  load(library, "PMIx_Abort", abort);
+  load(library, "PMIx_Put", put);
+  load(library, "PMIx_Commit", commit);
+  load(library, "PMIx_Fence", fence);
+  load(library, "PMIx_Get", get);
+  load(library, "PMIx_Register_event_handler", register_event_handler);
+  load(library, "PMIx_Error_string", error_string);
+}
+
+// The header's macros call functions of the library, which is not linked: what they do for the few
+// types that are used here is done by hand.
+pmix_info_t directive(const char* key) {
+  pmix_info_t info;
+  std::memset(&info, 0, sizeof info);
+  std::strncpy(info.key, key, sizeof info.key - 1);
+  return info;
+}
+
+pmix_info_t switched_on(const char* key) {
+  pmix_info_t info = directive(key);
+  info.value.type = PMIX_BOOL;
+  info.value.data.flag = true;
+  return info;
+}
+
+pmix_info_t time_limit() {
+  pmix_info_t info = directive(PMIX_TIMEOUT);
+  info.value.type = PMIX_INT;
+  info.value.data.integer = kPatienceSeconds;
+  return info;
+}
+
+// A number, whatever type the server has chosen for it; -1: not a number.
+std::int64_t number_in(const pmix_value_t& value) {
+  switch (value.type) {
+    case PMIX_UINT16: return value.data.uint16;
+    case PMIX_UINT32: return value.data.uint32;
+    case PMIX_INT32: return value.data.int32;
+    case PMIX_INT: return value.data.integer;
+    case PMIX_UINT: return value.data.uint;
+    case PMIX_SIZE: return static_cast<std::int64_t>(value.data.size);
+    case PMIX_UINT64: return static_cast<std::int64_t>(value.data.uint64);
+    case PMIX_PROC_RANK: return value.data.rank;
+    default: return -1;
+  }
+}
+
+// Called by libpmix's thread. When the launcher has died, nobody else ends a process that computes
+// or waits for messages.
+void connection_lost(std::size_t, pmix_status_t, const pmix_proc_t*, pmix_info_t*, std::size_t,
+                     pmix_info_t*, std::size_t, pmix_event_notification_cbfunc_fn_t, void*) {
+  constexpr std::string_view kMessage =
+      "viaduct: the job's PMIx server or a process of the job has died; this process ends, too\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(1);
+}
+
+class Pmix final : public Launch {
+ public:
+  Pmix();
+  const char* name() const override { return "pmix"; }
+  int rank() const override { return static_cast<int>(self_.rank); }
+  int size() const override { return size_; }
+  int local_rank() const override { return local_rank_; }
+  int local_size() const override { return local_size_; }
+  std::string job() const override { return job_; }
+  int appnum() const override { return appnum_; }
+  int universe_size() const override { return universe_size_; }
+  void put(std::string_view key, std::string_view value) override;
+  void fence() override;
+  std::string get(int rank, std::string_view key) override;
+  void finalize() override;
+  [[noreturn]] void abort(int exit_code, std::string_view message) override;
+
+ private:
+  void check(pmix_status_t status, const std::string& what) const;
+  pmix_proc_t process(pmix_rank_t rank) const;
+  // What the server knows about a process or, with PMIX_RANK_WILDCARD, about the job.
+  int known(pmix_rank_t rank, const char* key) const;
+  int must_know(pmix_rank_t rank, const char* key, int least) const;
+
+  Api api_;
+  pmix_proc_t self_;
+  int size_ = 1, local_rank_ = 0, local_size_ = 1, appnum_ = -1, universe_size_ = -1;
+  std::string job_;
+};
+
+Pmix::Pmix() {
+  std::memset(&self_, 0, sizeof self_);
+  check(api_.init(&self_, nullptr, 0),
+        "that PMIX_NAMESPACE speaks of does not let this process join");
+  pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
+  api_.register_event_handler(&lost, 1, nullptr, 0, connection_lost, nullptr, nullptr);
+  size_ = must_know(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 1);
+  local_rank_ = must_know(self_.rank, PMIX_LOCAL_RANK, 0);
+  local_size_ = must_know(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, 1);
+  appnum_ = known(self_.rank, PMIX_APPNUM);
+  universe_size_ = known(PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE);
+  job_ = agree_on_job_name(*this, self_.nspace);
+}
+
+void Pmix::check(pmix_status_t status, const std::string& what) const {
+  if (status != PMIX_SUCCESS)
+    throw SetupError("the PMIx server " + what + ": " + api_.error_string(status));
+}
+
+pmix_proc_t Pmix::process(pmix_rank_t rank) const {
+  pmix_proc_t process = self_;
+  process.rank = rank;
+  return process;
+}
+
+int Pmix::known(pmix_rank_t rank, const char* key) const {
+  const pmix_proc_t about = process(rank);
+  pmix_value_t* value = nullptr;
+  if (api_.get(&about, key, nullptr, 0, &value) != PMIX_SUCCESS) return -1;
+  const std::int64_t number = number_in(*value);
+  std::free(value);
+  return number >= 0 && number <= INT32_MAX ? static_cast<int>(number) : -1;
+}
+
+int Pmix::must_know(pmix_rank_t rank, const char* key, int least) const {
+  const int number = known(rank, key);
+  if (number < least)
+    throw SetupError("the PMIx server of job " + std::string(self_.nspace) + " does not say " +
+                     key + " of rank " + std::to_string(self_.rank));
+  return number;
+}
+
+void Pmix::put(std::string_view key, std::string_view value) {
+  check_card(key, value, kLongestKey, kLongestValue);
+  std::string text(value);
+  pmix_value_t stored;
+  std::memset(&stored, 0, sizeof stored);
+  stored.type = PMIX_STRING;
+  stored.data.string = text.data();  // copied
+  const std::string name(key);
+  check(api_.put(PMIX_GLOBAL, name.c_str(), &stored), "does not store key '" + name + "'");
+}
+
+// With the data: get() then never has to wait for somebody who may have nothing to say.
+void Pmix::fence() {
+  check(api_.commit(), "does not accept what this process has put");
+  const pmix_info_t collect = switched_on(PMIX_COLLECT_DATA);
+  const pmix_proc_t all = process(PMIX_RANK_WILDCARD);
+  check(api_.fence(&all, 1, &collect, 1), "could not do a fence");
+}
+
+std::string Pmix::get(int rank, std::string_view key) {
+  const std::string name(key);
+  const pmix_proc_t owner = process(static_cast<pmix_rank_t>(rank));
+  const pmix_info_t how[] = {switched_on(PMIX_IMMEDIATE), time_limit()};
+  pmix_value_t* value = nullptr;
+  check(api_.get(&owner, name.c_str(), how, std::size(how), &value),
+        "has no '" + name + "' of rank " + std::to_string(rank));
+  const bool text = value->type == PMIX_STRING && value->data.string != nullptr;
+  std::string found = text ? value->data.string : "";
+  if (text) std::free(value->data.string);
+  std::free(value);
+  if (!text)
+    throw SetupError("the PMIx server has a '" + name + "' of rank " + std::to_string(rank) +
+                     " that is not a text");
+  return found;
+}
+
+// The server takes a process that ends before others have finished their business for a failed one.
+void Pmix::finalize() {
+  fence();
+  check(api_.finalize(nullptr, 0), "did not let this process leave the job");
+}
+
+// PMIx_Abort waits for the server, which may hang.
+void Pmix::abort(int exit_code, std::string_view message) {
+  const int status = exit_status(exit_code);
+  try {
+    std::thread([status] {
+      std::this_thread::sleep_for(kAbortPatience);
+      _exit(status);
+    }).detach();
+    api_.abort(status, std::string(message).c_str(), nullptr, 0);
+  } catch (...) {  // no memory, no thread: the end of this process has to do
+  }
+  _exit(status);
+}
+
+}  // namespace
+
+std::unique_ptr<Launch> join_pmix() {
+  return std::make_unique<Pmix>();
+}
+
+}  // namespace viaduct::mpi
+
+#else
+
+namespace viaduct::mpi {
+
+std::unique_ptr<Launch> join_pmix() {
+  throw link::SetupError(
+      "a PMIx server started this process (PMIX_NAMESPACE is set) and this library was built "
+      "without PMIx's headers; install them (Debian: apt-get install libpmix-dev) and build again, "
+      "or start with mpiexec.hydra or srun --mpi=pmi2");
+}
+
+}  // namespace viaduct::mpi
+
+#endif
+
+namespace viaduct::mpi {
+
+bool pmix_announced() {
+  return std::getenv("PMIX_NAMESPACE") != nullptr;
+}
+
+}  // namespace viaduct::mpi

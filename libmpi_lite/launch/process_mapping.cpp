@@ -1,0 +1,63 @@
+#include "libmpi_lite/launch/process_mapping.hpp"
+
+#include <charconv>
+#include <string>
+
+#include "drivers/link/types.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+// Takes the text apart from its beginning.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : all_(text), rest_(text) {}
+  bool ended() const { return rest_.empty(); }
+  bool next_is(std::string_view token) const { return rest_.starts_with(token); }
+  void take(std::string_view token) {
+    if (!next_is(token)) refuse();
+    rest_.remove_prefix(token.size());
+  }
+  int take_number() {
+    int number = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
+    if (error != std::errc() || number < 0) refuse();
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return number;
+  }
+  [[noreturn]] void refuse() const {
+    throw link::SetupError("the process manager's PMI_process_mapping '" + std::string(all_) +
+                           "' does not say which processes share a host");
+  }
+
+ private:
+  std::string_view all_, rest_;
+};
+
+}  // namespace
+
+std::vector<int> hosts_of_ranks(std::string_view mapping, int size) {
+  const auto wanted = static_cast<std::size_t>(size);
+  std::vector<int> hosts;
+  while (hosts.size() < wanted) {
+    Scanner text(mapping);
+    const std::size_t before = hosts.size();
+    text.take("(vector");
+    while (!text.next_is(")")) {
+      text.take(",(");
+      const int first = text.take_number();
+      text.take(",");
+      const int count = text.take_number();
+      text.take(",");
+      const int each = text.take_number();
+      text.take(")");
+      for (int host = first; host - first < count && hosts.size() < wanted; ++host)
+        for (int i = 0; i < each && hosts.size() < wanted; ++i) hosts.push_back(host);
+    }
+    text.take(")");
+    if (!text.ended() || hosts.size() == before) text.refuse();
+  }
+  return hosts;
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,33 @@
+// A job of one process that nobody has started as a part of one.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "libmpi_lite/launch/launch.hpp"
+
+namespace viaduct::mpi {
+
+class Single final : public Launch {
+ public:
+  Single();
+  const char* name() const override { return "single"; }
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  std::string job() const override { return job_; }
+  int appnum() const override { return -1; }
+  int universe_size() const override { return -1; }
+  void put(std::string_view key, std::string_view value) override;
+  void fence() override {}
+  std::string get(int rank, std::string_view key) override;
+  void finalize() override {}
+  [[noreturn]] void abort(int exit_code, std::string_view message) override;
+
+ private:
+  std::string job_;
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+}  // namespace viaduct::mpi

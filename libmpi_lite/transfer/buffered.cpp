@@ -1,0 +1,82 @@
+#include "libmpi_lite/transfer/buffered.hpp"
+
+#include <list>
+
+#include "libmpi_lite/core/error.hpp"
+#include "libmpi_lite/transfer/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+struct Segment {  // in the order of their places
+  std::size_t at, bytes;
+  Ref<Request> send;
+};
+
+struct AttachedBuffer {
+  std::byte* memory = nullptr;
+  std::size_t bytes = 0;
+  std::list<Segment> segments;
+
+  void reclaim() {
+    std::erase_if(segments, [](const Segment& s) { return s.send->complete; });
+  }
+  // The first gap that is large enough, as a new segment; segments.end(): none.
+  std::list<Segment>::iterator reserve(std::size_t wanted) {
+    std::size_t at = 0;
+    auto before = segments.begin();
+    while (before != segments.end() && before->at - at < wanted) {
+      at = before->at + before->bytes;
+      ++before;
+    }
+    if (before == segments.end() && bytes - at < wanted) return segments.end();
+    return segments.insert(before, {at, wanted, nullptr});
+  }
+};
+AttachedBuffer attached;
+
+constexpr std::size_t kAlignment = 16;
+
+}  // namespace
+
+void attach_buffer(void* buffer, std::size_t bytes) {
+  if (attached.memory)
+    throw Error(MPI_ERR_BUFFER, "there is a buffer attached already; detach it first");
+  attached.memory = static_cast<std::byte*>(buffer);
+  attached.bytes = bytes;
+}
+
+void detach_buffer(void*& buffer, std::size_t& bytes) {
+  for (const Segment& s : attached.segments) wait(*s.send);
+  attached.segments.clear();
+  buffer = std::exchange(attached.memory, nullptr);
+  bytes = std::exchange(attached.bytes, 0);
+}
+
+Ref<Request> start_buffered(const Items& items, const Envelope& to) {
+  // What the user sees: done as soon as the data is out of the way.
+  auto done = make<SendRequest>(items, to, -1, SendMode::buffered);
+  if (to.rank != MPI_PROC_NULL) {
+    const auto bytes = static_cast<std::size_t>(items.bytes());
+    const std::size_t wanted = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    attached.reclaim();
+    auto segment = attached.reserve(wanted);
+    if (segment == attached.segments.end()) {
+      progress();
+      attached.reclaim();
+      segment = attached.reserve(wanted);
+    }
+    if (segment == attached.segments.end())
+      throw Error(MPI_ERR_BUFFER, "the attached buffer of " + std::to_string(attached.bytes) +
+                                      " bytes has no room for a message of " +
+                                      std::to_string(bytes) + " bytes");
+    std::byte* copy = attached.memory + segment->at;
+    items.type->pack(items.data, items.count, 0, {copy, bytes});
+    const Items packed{copy, static_cast<MPI_Count>(bytes), &datatype(MPI_BYTE)};
+    segment->send = start_send(packed, to, SendMode::standard);
+  }
+  done->finish();
+  return Ref<Request>(done.get());
+}
+
+}  // namespace viaduct::mpi

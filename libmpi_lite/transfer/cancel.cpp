@@ -1,0 +1,71 @@
+// MPI_Cancel (MPI 5.0, section 3.8.4). A receive that no message has matched is taken back at once,
+// unless the sender was asked to write into it; a send that the receiver knows of and has not
+// matched, and such a receive, are taken back by asking the other end, which says what was first.
+
+#include "libmpi_lite/transfer/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+void finish_cancelled(Request& request) {
+  request.cancelled = true;
+  set_status_cancelled(request.status, true);
+}
+
+}  // namespace
+
+void Transfer::cancel(SendRequest& send) {
+  if (send.complete || !send.announced) return;
+  Peer& p = peer(send.peer);
+  say(p, bytes_of(IdHead{Kind::cancel_send, {}, send.id}));
+}
+
+void Transfer::cancel(ReceiveRequest& receive) {
+  if (receive.complete || !receive.posted) return;
+  if (receive.wanted) {
+    Peer& p = peer(receive.peer);
+    say(p, bytes_of(IdHead{Kind::cancel_want, {}, receive.id}));
+    return;
+  }
+  const Ref<ReceiveRequest> keep(&receive);
+  matches_[receive.context].unpost(receive);
+  finish_cancelled(receive);
+  finish(receive);
+}
+
+void Transfer::on_cancel_send(Peer& p, const IdHead& head) {
+  bool done = false;
+  matches_.for_each([&](MatchQueues& queues) {
+    if (Unexpected* message = done ? nullptr : queues.find_announced(p.rank, head.id)) {
+      const Ref<Unexpected> taken = queues.take(*message);
+      if (taken->data) consume(p, static_cast<std::size_t>(taken->length));
+      done = true;
+    }
+  });
+  say(p, bytes_of(CancelledHead{Kind::cancelled, done, {}, head.id}));
+}
+
+void Transfer::on_cancel_want(Peer& p, const IdHead& head) {
+  const std::size_t removed =
+      std::erase_if(p.wants, [&](const Want& w) { return w.receive == head.id; });
+  say(p, bytes_of(CancelledHead{Kind::cancelled, removed != 0, {}, head.id}));
+}
+
+void Transfer::on_cancelled(Peer& p, const CancelledHead& head) {
+  if (!head.done) return;  // it goes on as if nobody had asked
+  if (const Ref<SendRequest> send = find<SendRequest>(head.id, p)) {
+    if (!send->announced) return void(malformed(p));
+    if (send->offered) p.through->withdraw_offer(p.rank, send->offer);
+    finish_cancelled(*send);
+    return finish(*send);
+  }
+  const Ref<ReceiveRequest> receive = find<ReceiveRequest>(head.id, p);
+  if (!receive || !receive->wanted || receive->written) return;  // it has met another message since
+  matches_[receive->context].unpost(*receive);
+  receive->wanted = false;
+  p.through->close_receive(p.rank, receive->ticket);
+  finish_cancelled(*receive);
+  finish(*receive);
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,178 @@
+// Short messages travel in the control message itself; arrival and matching of all messages.
+
+#include <algorithm>
+#include <cstring>
+
+#include "libmpi_lite/core/error.hpp"
+#include "libmpi_lite/transfer/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+Head head_of(Kind kind, std::uint32_t context, const Comm& comm, int tag) {
+  return {kind, {}, context, comm.rank(), tag};
+}
+
+}  // namespace
+
+// ---- sending -----------------------------------------------------------------------------------
+
+void Transfer::send(const Items& items, const Envelope& to, SendMode mode) {
+  if (to.rank == MPI_PROC_NULL) return;
+  const int process = to.comm->peer(to.rank);
+  Peer& p = peer(process);
+  const MPI_Count bytes = items.bytes();
+  if (mode != SendMode::synchronous && items.type->contiguous() && may_be_eager(p, bytes) &&
+      p.outgoing.empty() && p.wants.empty() && !p.lost) [[likely]] {
+    const Head head = head_of(Kind::eager, to.context, *to.comm, to.tag);
+    const Bytes data{static_cast<const std::byte*>(items.data) + items.type->true_lb(),
+                     static_cast<std::size_t>(bytes)};
+    if (p.through->send_control(process, bytes_of(head), data)) {
+      if (p.early) count_sent(p, to.context, to.tag);
+      ++p.sent;
+      p.eager_sent += static_cast<std::uint32_t>(bytes);
+      counters_[p.channel].add(Protocol::eager, bytes);
+      return;
+    }
+  }
+  const auto request = make<SendRequest>(items, to, process, mode);
+  start(*request);
+  wait(*request);
+  if (request->error != MPI_SUCCESS) throw Error(request->error, error_text(*request));
+}
+
+void Transfer::start(SendRequest& send) {
+  if (send.rank == MPI_PROC_NULL) return send.finish();
+  Peer& p = peer(send.peer);
+  if (p.lost) return fail(send, MPI_ERR_PROC_ABORTED);
+  if (p.early && write_wanted(p, send)) return;
+  const bool eager = may_be_eager(p, send.bytes);
+  if (p.early) count_sent(p, send.context, send.tag);
+  ++p.sent;
+  eager ? send_eager(p, send) : announce(p, send);
+}
+
+void Transfer::send_eager(Peer& p, SendRequest& send) {
+  const auto bytes = static_cast<std::size_t>(send.bytes);
+  const bool contiguous = send.type->contiguous();
+  Bytes data{contiguous ? send.contiguous() : nullptr, contiguous ? bytes : 0};
+  if (!contiguous) {
+    if (scratch_.size() < bytes) scratch_.resize(bytes);
+    send.type->pack(send.data, send.count, 0, {scratch_.data(), bytes});
+    data = {scratch_.data(), bytes};
+  }
+  p.eager_sent += static_cast<std::uint32_t>(bytes);
+  counters_[p.channel].add(Protocol::eager, send.bytes);
+  if (send.mode == SendMode::synchronous) {
+    enter(send);
+    send.announced = true;
+    const SyncHead head{head_of(Kind::eager_sync, send.context, *send.comm, send.tag), send.id};
+    // The data stays, as the request does not complete before it has arrived; scratch_ does not.
+    say(p, bytes_of(head), data, nullptr, !contiguous);
+  } else {
+    const Head head = head_of(Kind::eager, send.context, *send.comm, send.tag);
+    say(p, bytes_of(head), data, Ref(&send), !contiguous);
+  }
+}
+
+void Transfer::on_matched(Peer& p, const IdHead& head) {
+  const Ref<SendRequest> send = find<SendRequest>(head.id, p);
+  if (!send || send->mode != SendMode::synchronous) return void(malformed(p));
+  finish(*send);
+}
+
+// ---- receiving ---------------------------------------------------------------------------------
+
+void Transfer::start(ReceiveRequest& receive) {
+  if (receive.rank == MPI_PROC_NULL) {
+    receive.status = empty_status(MPI_PROC_NULL);
+    return receive.finish();
+  }
+  MatchQueues& queues = matches_[receive.context];
+  if (Unexpected* message = queues.find_message(receive.rank, receive.tag))
+    return receive_kept(receive, *queues.take(*message));
+  if (receive.peer < 0) return queues.post(receive);
+  Peer& p = peer(receive.peer);
+  if (p.lost) return fail(receive, MPI_ERR_PROC_ABORTED);
+  queues.post(receive);
+  if (p.early) want(p, receive);
+}
+
+void Transfer::receive_kept(ReceiveRequest& receive, Unexpected& message) {
+  Peer& p = peer(message.peer);
+  if (message.head.kind != Kind::announce) {
+    const auto bytes = static_cast<std::size_t>(message.length);
+    if (message.send != 0) say(p, bytes_of(IdHead{Kind::matched, {}, message.send}));
+    deliver(receive, message.head, {message.data.get(), bytes});
+    consume(p, bytes);
+    return;
+  }
+  accept(receive, p, message.head, message.send, message.length,
+         message.offered ? &message.offer : nullptr);
+}
+
+void Transfer::on_eager(Peer& p, const Head& head, Bytes data, std::uint64_t send) {
+  ++p.arrived;
+  MatchQueues& queues = matches_[head.context];
+  if (const Ref<ReceiveRequest> receive = queues.match_message(head)) {
+    if (send != 0) say(p, bytes_of(IdHead{Kind::matched, {}, send}));
+    unwant(*receive);
+    deliver(*receive, head, data);
+    consume(p, data.size());
+    return;
+  }
+  ++counters_[p.channel].unexpected;
+  auto message = make<Unexpected>();
+  message->head = head;
+  message->peer = p.rank;
+  message->send = send;
+  message->length = data.size();
+  if (!data.empty()) {
+    message->data.reset(new std::byte[data.size()]);
+    std::memcpy(message->data.get(), data.data(), data.size());
+  }
+  queues.keep(std::move(message));
+}
+
+void Transfer::set_status(ReceiveRequest& receive, const Head& head, std::uint64_t length) {
+  receive.status.MPI_SOURCE = head.source;
+  receive.status.MPI_TAG = head.tag;
+  const auto room = static_cast<std::uint64_t>(receive.bytes);
+  set_status_bytes(receive.status, static_cast<std::int64_t>(std::min(length, room)));
+  if (length > room) {
+    receive.error = MPI_ERR_TRUNCATE;
+    receive.status.MPI_ERROR = MPI_ERR_TRUNCATE;
+    receive.sent_length = length;
+  }
+}
+
+void Transfer::deliver(ReceiveRequest& receive, const Head& head, Bytes data) {
+  set_status(receive, head, data.size());
+  const Bytes fits = data.first(std::min(data.size(), static_cast<std::size_t>(receive.bytes)));
+  if (!fits.empty()) {
+    if (receive.type->contiguous())
+      std::memcpy(receive.contiguous(), fits.data(), fits.size());
+    else
+      receive.type->unpack(receive.data, receive.count, 0, fits);
+  }
+  finish(receive);
+}
+
+// ---- what waits at the receiver ----------------------------------------------------------------
+
+void Transfer::consume(Peer& p, std::size_t bytes) {
+  p.consumed += static_cast<std::uint32_t>(bytes);
+  const bool many = p.early && p.arrived - p.arrived_reported >= kReportMessages;
+  if (p.consumed - p.consumed_reported < config_.eager_budget / kReportConsumed && !many) return;
+  p.consumed_reported = p.consumed;
+  p.arrived_reported = p.arrived;
+  say(p, bytes_of(ConsumedHead{Kind::consumed, {}, p.consumed, p.arrived}));
+}
+
+void Transfer::on_consumed(Peer& p, const ConsumedHead& head) {
+  if (p.eager_sent - head.bytes > p.eager_sent - p.eager_consumed) return void(malformed(p));
+  p.eager_consumed = head.bytes;
+  if (p.early) forget_seen(p, head.messages);
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,249 @@
+#include "libmpi_lite/transfer/engine.hpp"
+
+#include <cstring>
+
+#include "libmpi_lite/collective/collective.hpp"
+#include "libmpi_lite/core/error.hpp"
+#include "libmpi_lite/transfer/process.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+// A head of type T and what follows it; false: the message is too short.
+template <class T>
+bool take_head(Bytes message, T& head, Bytes& rest) {
+  if (message.size() < sizeof head) return false;
+  std::memcpy(&head, message.data(), sizeof head);
+  rest = message.subspan(sizeof head);
+  return true;
+}
+
+}  // namespace
+
+Transfer::Transfer(const OpenChannels& open, ChooseChannel choose, int rank, int size,
+                   const TransferConfig& config)
+    : rank_(rank),
+      config_(config),
+      channels_(open(*this)),
+      choose_(std::move(choose)),
+      counters_(channels_.size()),
+      peers_(static_cast<std::size_t>(size)) {
+  self_ = this;
+}
+
+Transfer::~Transfer() {
+  self_ = nullptr;
+}
+
+// ---- peers -------------------------------------------------------------------------------------
+
+Transfer::Peer& Transfer::open_peer(int process) {
+  auto p = std::make_unique<Peer>();
+  p->rank = process;
+  p->channel = choose_(process);
+  p->through = channels_[p->channel].get();
+  const Channel::Limits limits = p->through->limits();
+  p->eager = std::min(limits.eager, limits.control - sizeof(SyncHead));
+  p->early = limits.early && config_.write_protocol;
+  return *(peers_[static_cast<std::size_t>(process)] = std::move(p));
+}
+
+void Transfer::say(Peer& peer, Bytes head, Bytes body, Ref<SendRequest> completes, bool copy_body) {
+  if (peer.outgoing.empty() && peer.through->send_control(peer.rank, head, body)) [[likely]] {
+    if (completes) finish(*completes);
+    return;
+  }
+  Outgoing& out = peer.outgoing.emplace_back();
+  std::memcpy(out.head.data(), head.data(), head.size());
+  out.head_bytes = head.size();
+  out.body = body;
+  if (copy_body && !body.empty()) {
+    out.copy.reset(new std::byte[body.size()]);
+    std::memcpy(out.copy.get(), body.data(), body.size());
+    out.body = {out.copy.get(), body.size()};
+  }
+  out.completes = std::move(completes);
+  backlog(peer);
+}
+
+void Transfer::backlog(Peer& peer) {
+  if (peer.listed) return;
+  peer.listed = true;
+  backlogged_.push_back(&peer);
+}
+
+bool Transfer::pump() {
+  bool any = false;
+  for (std::size_t i = 0; i < backlogged_.size();) {
+    Peer& p = *backlogged_[i];
+    any |= pump(p);
+    if (backlogged(p)) {
+      ++i;
+    } else {
+      p.listed = false;
+      backlogged_[i] = backlogged_.back();
+      backlogged_.pop_back();
+    }
+  }
+  return any;
+}
+
+bool Transfer::pump(Peer& p) {
+  bool any = false;
+  while (!p.outgoing.empty()) {
+    Outgoing& out = p.outgoing.front();
+    if (!p.through->send_control(p.rank, {out.head.data(), out.head_bytes}, out.body)) return any;
+    const Ref<SendRequest> completes = std::move(out.completes);
+    p.outgoing.pop_front();
+    if (completes) finish(*completes);
+    any = true;
+  }
+  while (!p.ready.empty()) {
+    const Ready& r = p.ready.front();
+    if (!p.through->start_send(p.rank, r.data, r.ticket, r.offered ? &r.send->offer : nullptr,
+                               r.send->id))
+      return any;
+    p.ready.pop_front();
+    any = true;
+  }
+  while (!p.to_grant.empty() && grant_next(*p.to_grant.front())) {
+    p.to_grant.pop_front();
+    any = true;
+  }
+  return any;
+}
+
+// ---- operations --------------------------------------------------------------------------------
+
+void Transfer::enter(Operation& operation) {
+  if (operation.id != 0) return;
+  operation.id = pending_.add(Ref<Request>(&operation));
+  if (operation.id == 0) throw Error(MPI_ERR_NO_MEM, "there are too many operations under way");
+}
+
+void Transfer::leave(Operation& operation) {
+  if (operation.id == 0) return;
+  const Ref<Request> keep = pending_.remove(operation.id);
+  operation.id = 0;
+}
+
+template <class T>
+Ref<T> Transfer::find(std::uint64_t id, const Peer& from) {
+  auto* operation = dynamic_cast<T*>(pending_.find(id));
+  return operation && operation->peer == from.rank ? Ref<T>(operation) : nullptr;
+}
+template Ref<SendRequest> Transfer::find(std::uint64_t, const Peer&);
+template Ref<ReceiveRequest> Transfer::find(std::uint64_t, const Peer&);
+
+void Transfer::finish(Operation& operation) {
+  const Ref<Operation> keep(&operation);
+  leave(operation);
+  operation.staging.reset();
+  operation.finish();
+}
+
+void Transfer::fail(Operation& operation, int error) {
+  operation.error = error;
+  operation.status.MPI_ERROR = error;
+  finish(operation);
+}
+
+bool Transfer::malformed(Peer& peer) {
+  ++counters_[peer.channel].malformed;
+  return false;
+}
+
+// ---- what channels tell ------------------------------------------------------------------------
+
+void Transfer::on_control(int from, Bytes message) {
+  Peer& p = peer(from);
+  if (message.empty()) return void(malformed(p));
+  Bytes rest;
+  // Calls the handler for a message that starts with a T.
+  const auto as = [&]<class T>(T head, auto handle) {
+    take_head(message, head, rest) ? void(handle(head)) : void(malformed(p));
+  };
+  switch (static_cast<Kind>(message[0])) {
+    case Kind::eager: return as(Head{}, [&](const Head& h) { on_eager(p, h, rest, 0); });
+    case Kind::eager_sync:
+      return as(SyncHead{}, [&](const SyncHead& h) { on_eager(p, h.head, rest, h.send); });
+    case Kind::announce:
+      return as(AnnounceHead{}, [&](const AnnounceHead& h) { on_announce(p, h); });
+    case Kind::matched: return as(IdHead{}, [&](const IdHead& h) { on_matched(p, h); });
+    case Kind::grant: return as(GrantHead{}, [&](const GrantHead& h) { on_grant(p, h); });
+    case Kind::want: return as(WantHead{}, [&](const WantHead& h) { on_want(p, h); });
+    case Kind::written: return as(WrittenHead{}, [&](const WrittenHead& h) { on_written(p, h); });
+    case Kind::cancel_send: return as(IdHead{}, [&](const IdHead& h) { on_cancel_send(p, h); });
+    case Kind::cancel_want: return as(IdHead{}, [&](const IdHead& h) { on_cancel_want(p, h); });
+    case Kind::cancelled:
+      return as(CancelledHead{}, [&](const CancelledHead& h) { on_cancelled(p, h); });
+    case Kind::consumed:
+      return as(ConsumedHead{}, [&](const ConsumedHead& h) { on_consumed(p, h); });
+  }
+  malformed(p);
+}
+
+void Transfer::on_long_sent(Cookie cookie, bool ok) {
+  auto* send = dynamic_cast<SendRequest*>(pending_.find(cookie));
+  if (!send) return;
+  ok ? sent_part(*send) : fail(*send, MPI_ERR_PROC_ABORTED);
+}
+
+void Transfer::on_long_received(Cookie cookie, bool ok) {
+  auto* receive = dynamic_cast<ReceiveRequest*>(pending_.find(cookie));
+  if (!receive) return;
+  ok ? received_part(*receive) : fail(*receive, MPI_ERR_PROC_ABORTED);
+}
+
+void Transfer::on_peer_lost(int process, std::string_view why) {
+  Peer& p = peer(process);
+  if (p.lost) return;
+  p.lost = true;
+  p.why = why;
+  std::deque<Outgoing> unsent = std::move(p.outgoing);
+  p.outgoing.clear();
+  p.ready.clear();
+  p.to_grant.clear();
+  for (const Outgoing& out : unsent)
+    if (out.completes && !out.completes->complete) fail(*out.completes, MPI_ERR_PROC_ABORTED);
+  // A receive from anybody may have been meant for it: nobody else can tell.
+  matches_.for_each([&](MatchQueues& queues) {
+    queues.for_each_posted([&](ReceiveRequest& r) {
+      if (r.peer != process && r.peer != -1) return;
+      const Ref<ReceiveRequest> keep(&r);
+      queues.unpost(r);
+      fail(r, MPI_ERR_PROC_ABORTED);
+    });
+  });
+  pending_.for_each([&](Request& r) {
+    auto& operation = static_cast<Operation&>(r);
+    if (operation.peer == process) fail(operation, MPI_ERR_PROC_ABORTED);
+  });
+}
+
+std::string Transfer::loss_text(int process) {
+  for (const std::unique_ptr<Peer>& p : peers_)
+    if (p && p->lost && (process < 0 || p->rank == process))
+      return "process " + std::to_string(p->rank) + " of MPI_COMM_WORLD was lost: " + p->why;
+  return "the operation failed";
+}
+
+// ---- progress ----------------------------------------------------------------------------------
+
+bool Transfer::progress() {
+  bool any = false;
+  for (const std::unique_ptr<Channel>& channel : channels_) any |= channel->poll();
+  if (!backlogged_.empty()) any |= pump();
+  any |= continue_collectives();
+  return any;
+}
+
+bool Transfer::busy() const {
+  for (const Peer* p : backlogged_)
+    if (!p->lost) return true;
+  for (const std::unique_ptr<Channel>& channel : channels_)
+    if (channel->busy()) return true;
+  return false;
+}
+
+}  // namespace viaduct::mpi

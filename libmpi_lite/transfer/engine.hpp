@@ -1,0 +1,193 @@
+// The engine of point-to-point communication: one for each process, between MPI_Init and
+// MPI_Finalize. transfer.hpp is what others use.
+//
+//   eager.cpp          short messages; arrival and matching
+//   rendezvous.cpp     long messages: announce, grant, move
+//   write_protocol.cpp MBCF's: the receiver says where to write before the sender has sent
+//   cancel.cpp         MPI_Cancel
+//   engine.cpp         peers, backlog, progress, lost processes
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libmpi_lite/transfer/counters.hpp"
+#include "libmpi_lite/transfer/match.hpp"
+
+namespace viaduct::mpi {
+
+struct TransferConfig {
+  bool write_protocol = true;             // VIADUCT_WRITE_PROTOCOL
+  bool spin = true;                       // waiting processes have a CPU each
+  std::uint32_t eager_budget = 4u << 20;  // bytes of eager data that may wait at one receiver
+  MPI_Count piece = 4 << 20;              // of long messages of types with gaps
+};
+
+class Transfer final : private ChannelSink {
+ public:
+  using OpenChannels = std::function<std::vector<std::unique_ptr<Channel>>(ChannelSink&)>;
+  using ChooseChannel =
+      std::function<std::size_t(int process)>;  // index of the one that leads there
+
+  // Opens the channels. Operations follow when those are ready.
+  Transfer(const OpenChannels& open, ChooseChannel choose, int rank, int size,
+           const TransferConfig& config);
+  ~Transfer();
+
+  static Transfer& self() { return *self_; }
+
+  void send(const Items& items, const Envelope& to, SendMode mode);
+  void start(SendRequest& send);
+  void start(ReceiveRequest& receive);
+  void cancel(SendRequest& send);
+  void cancel(ReceiveRequest& receive);
+  // A receive for a message that is not in the queues (any more).
+  void receive_kept(ReceiveRequest& receive, Unexpected& message);
+  MatchQueues& queues(std::uint32_t context) { return matches_[context]; }
+
+  bool progress();
+  // Why that process was lost, in a sentence.
+  std::string loss_text(int process);
+  // Work is left that others depend on.
+  bool busy() const;
+  void print_counters() const;
+  const TransferCounters& counters(std::size_t channel) const { return counters_[channel]; }
+  int rank() const { return rank_; }
+  const TransferConfig& config() const { return config_; }
+  void set_spin(bool spin) { config_.spin = spin; }
+
+ private:
+  struct Outgoing {  // a control message that found no room
+    std::array<std::byte, kLargestHead> head;
+    std::size_t head_bytes;
+    Bytes body;
+    std::unique_ptr<std::byte[]> copy;  // of the body, if it would not last
+    Ref<SendRequest> completes;         // when it is sent
+  };
+  struct Want {  // a receive of the peer's that may be written into
+    std::uint32_t context;
+    int tag;
+    std::uint64_t receive, capacity;
+    Ticket ticket;
+  };
+  struct Ready {  // a transfer that found no room in the channel
+    Ref<SendRequest> send;
+    Bytes data;
+    Ticket ticket;
+    bool offered;
+  };
+  struct Peer {
+    int rank = 0;  // of the process
+    std::size_t channel = 0;
+    Channel* through = nullptr;
+    std::size_t eager = 0;  // largest eager message, bytes
+    bool lost = false;
+    std::string why;            // lost
+    std::uint32_t sent = 0;     // messages that take part in matching there, modulo 2^32
+    std::uint32_t arrived = 0;  // the same from there
+    std::uint32_t eager_sent = 0, eager_consumed = 0;   // bytes, modulo 2^32
+    std::uint32_t consumed = 0, consumed_reported = 0;  // of what came from there
+    std::uint32_t arrived_reported = 0;
+    // Write protocol: what was sent and perhaps not yet seen there; whether a receive that asked to
+    // be written into is known to get it.
+    struct Sent {
+      std::uint32_t serial, context;
+      int tag;
+      bool accounted;
+    };
+    std::deque<Sent> log;
+    bool early = false;  // the write protocol is used with that process
+    std::deque<Outgoing> outgoing;
+    std::deque<Ready> ready;
+    std::deque<Want> wants;
+    std::deque<Ref<ReceiveRequest>> to_grant;  // no room to open them yet
+    bool listed = false;                       // in backlogged_
+  };
+
+  // How often a receiver tells what it has taken in: times in a budget, and after that many
+  // messages.
+  static constexpr std::uint32_t kReportConsumed = 4, kReportMessages = 1024;
+
+  // engine.cpp
+  Peer& peer(int process) {
+    Peer* p = peers_[static_cast<std::size_t>(process)].get();
+    return p ? *p : open_peer(process);
+  }
+  Peer& open_peer(int process);
+  void say(Peer& peer, Bytes head, Bytes body = {}, Ref<SendRequest> completes = nullptr,
+           bool copy_body = false);
+  void backlog(Peer& peer);
+  bool pump();
+  bool pump(Peer& peer);
+  bool backlogged(const Peer& p) const {
+    return !p.outgoing.empty() || !p.ready.empty() || !p.to_grant.empty();
+  }
+  void enter(Operation& operation);  // gives it a name for the other end
+  template <class T>
+  Ref<T> find(std::uint64_t id, const Peer& from);
+  void leave(Operation& operation);
+  void finish(Operation& operation);
+  void fail(Operation& operation, int error);
+  bool malformed(Peer& peer);
+  void on_control(int from, Bytes message) override;
+  void on_long_sent(Cookie cookie, bool ok) override;
+  void on_long_received(Cookie cookie, bool ok) override;
+  void on_peer_lost(int peer, std::string_view why) override;
+
+  // eager.cpp
+  bool may_be_eager(const Peer& p, MPI_Count bytes) const {
+    return static_cast<std::uint64_t>(bytes) <= p.eager &&
+           p.eager_sent - p.eager_consumed + bytes <= config_.eager_budget;
+  }
+  void send_eager(Peer& peer, SendRequest& send);
+  void on_eager(Peer& peer, const Head& head, Bytes data, std::uint64_t send);
+  void deliver(ReceiveRequest& receive, const Head& head, Bytes data);
+  void set_status(ReceiveRequest& receive, const Head& head, std::uint64_t length);
+  void consume(Peer& peer, std::size_t bytes);
+  void on_consumed(Peer& peer, const ConsumedHead& head);
+  void on_matched(Peer& peer, const IdHead& head);
+
+  // rendezvous.cpp
+  void announce(Peer& peer, SendRequest& send);
+  void on_announce(Peer& peer, const AnnounceHead& head);
+  void accept(ReceiveRequest& receive, Peer& peer, const Head& head, std::uint64_t send,
+              std::uint64_t length, const Ticket* offer);
+  bool grant_next(ReceiveRequest& receive);
+  void on_grant(Peer& peer, const GrantHead& head);
+  void start_long(Peer& peer, SendRequest& send, Bytes data, const Ticket& ticket, bool offered);
+  void received_part(ReceiveRequest& receive);
+  void sent_part(SendRequest& send);
+
+  // write_protocol.cpp
+  void want(Peer& peer, ReceiveRequest& receive);
+  void on_want(Peer& peer, const WantHead& head);
+  bool write_wanted(Peer& peer, SendRequest& send);
+  bool take_wanted(Peer& peer, std::uint32_t context, int tag, Want* taken = nullptr);
+  void count_sent(Peer& peer, std::uint32_t context, int tag);
+  void forget_seen(Peer& peer, std::uint32_t seen);
+  void on_written(Peer& peer, const WrittenHead& head);
+  void written_part(ReceiveRequest& receive);
+  void unwant(ReceiveRequest& receive);
+
+  // cancel.cpp
+  void on_cancel_send(Peer& peer, const IdHead& head);
+  void on_cancel_want(Peer& peer, const IdHead& head);
+  void on_cancelled(Peer& peer, const CancelledHead& head);
+
+  static inline Transfer* self_ = nullptr;
+  const int rank_;
+  TransferConfig config_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  const ChooseChannel choose_;
+  std::vector<TransferCounters> counters_;  // by channel
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<Peer*> backlogged_;
+  MatchTable matches_;
+  HandleTable<Request, HandleKind::request> pending_;  // operations that another process may name
+  std::vector<std::byte> scratch_;                     // for packing
+};
+
+}  // namespace viaduct::mpi

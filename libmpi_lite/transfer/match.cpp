@@ -1,0 +1,90 @@
+#include "libmpi_lite/transfer/match.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+ReceiveRequest* first_match(const Queue<ReceiveRequest>& queue, int source, int tag) {
+  for (ReceiveRequest* r = queue.first(); r; r = r->next)
+    if (r->matches(source, tag)) return r;
+  return nullptr;
+}
+
+bool tags_overlap(int a, int b) {
+  return a == MPI_ANY_TAG || b == MPI_ANY_TAG || a == b;
+}
+
+}  // namespace
+
+Ref<ReceiveRequest> MatchQueues::match_message(const Head& head) {
+  ReceiveRequest* exact = first_match(posted_[bin(head.source)], head.source, head.tag);
+  ReceiveRequest* any = first_match(posted_[kAny], head.source, head.tag);
+  ReceiveRequest* r =
+      exact && any ? (exact->serial < any->serial ? exact : any) : (exact ? exact : any);
+  if (!r) return nullptr;
+  Ref<ReceiveRequest> found(r);
+  unpost(*r);
+  return found;
+}
+
+Unexpected* MatchQueues::find_message(int rank, int tag) const {
+  if (rank != MPI_ANY_SOURCE) {
+    for (Unexpected* m = unexpected_[bin(rank)].first(); m; m = m->next)
+      if (m->matches(rank, tag)) return m;
+    return nullptr;
+  }
+  Unexpected* oldest = nullptr;
+  for (const Queue<Unexpected>& queue : unexpected_)
+    for (Unexpected* m = queue.first(); m && (!oldest || m->serial < oldest->serial); m = m->next)
+      if (m->matches(rank, tag)) oldest = m;
+  return oldest;
+}
+
+void MatchQueues::post(ReceiveRequest& receive) {
+  receive.serial = ++serial_;
+  receive.posted = true;
+  posted_[receive.rank == MPI_ANY_SOURCE ? kAny : bin(receive.rank)].push_back(
+      Ref(&receive).detach());
+}
+
+bool MatchQueues::unpost(ReceiveRequest& receive) {
+  if (!receive.posted) return false;
+  posted_[receive.rank == MPI_ANY_SOURCE ? kAny : bin(receive.rank)].remove(&receive);
+  receive.posted = false;
+  Ref<ReceiveRequest>::adopt(&receive);  // and let go
+  return true;
+}
+
+void MatchQueues::keep(Ref<Unexpected> message) {
+  message->serial = ++serial_;
+  unexpected_[bin(message->head.source)].push_back(message.detach());
+}
+
+Ref<Unexpected> MatchQueues::take(Unexpected& message) {
+  unexpected_[bin(message.head.source)].remove(&message);
+  return Ref<Unexpected>::adopt(&message);
+}
+
+Unexpected* MatchQueues::find_announced(int peer, std::uint64_t send) const {
+  for (const Queue<Unexpected>& queue : unexpected_)
+    for (Unexpected* m = queue.first(); m; m = m->next)
+      if (m->peer == peer && m->send == send) return m;
+  return nullptr;
+}
+
+bool MatchQueues::only_wanted_before(const ReceiveRequest& receive) const {
+  for (const std::size_t b : {bin(receive.rank), kAny})
+    for (const ReceiveRequest* r = posted_[b].first(); r && r->serial < receive.serial; r = r->next)
+      if (!r->wanted && (b == kAny || r->rank == receive.rank) && tags_overlap(r->tag, receive.tag))
+        return false;
+  return true;
+}
+
+MatchQueues& MatchTable::find(std::uint32_t context) {
+  std::unique_ptr<MatchQueues>& queues = contexts_[context];
+  if (!queues) queues = std::make_unique<MatchQueues>();
+  last_ = context;
+  last_queues_ = queues.get();
+  return *last_queues_;
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,120 @@
+// Matching (MPI 5.0, section 3.5): which receive a message belongs to. For each context the
+// receives that wait for messages and the messages that wait for receives, both in bins by source
+// so that many peers do not make long lists.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "libmpi_lite/transfer/requests.hpp"
+#include "libmpi_lite/transfer/wire.hpp"
+
+namespace viaduct::mpi {
+
+// A message that has arrived before its receive.
+class Unexpected final : public Message, public Recycled<Unexpected> {
+ public:
+  using Recycled::operator new;
+  using Recycled::operator delete;
+
+  Head head{};
+  int peer = 0;
+  std::uint64_t send = 0;  // synchronous and announced ones
+  std::uint64_t length = 0;
+  bool offered = false;
+  Ticket offer;
+  std::unique_ptr<std::byte[]> data;  // eager ones
+
+  bool matches(int rank, int tag) const {
+    return (rank == MPI_ANY_SOURCE || rank == head.source) &&
+           (tag == MPI_ANY_TAG || tag == head.tag);
+  }
+
+  Unexpected *next = nullptr, *previous = nullptr;
+  std::uint64_t serial = 0;
+};
+
+// Doubly linked, first in first out.
+template <class T>
+class Queue {
+ public:
+  T* first() const { return first_; }
+  void push_back(T* t) {
+    t->next = nullptr;
+    t->previous = last_;
+    (last_ ? last_->next : first_) = t;
+    last_ = t;
+  }
+  void remove(T* t) {
+    (t->previous ? t->previous->next : first_) = t->next;
+    (t->next ? t->next->previous : last_) = t->previous;
+    t->next = t->previous = nullptr;
+  }
+
+ private:
+  T *first_ = nullptr, *last_ = nullptr;
+};
+
+class MatchQueues {
+ public:
+  // The oldest posted receive for such a message, no longer posted; or nullptr.
+  Ref<ReceiveRequest> match_message(const Head& head);
+  // The oldest message for such a receive; stays.
+  Unexpected* find_message(int rank, int tag) const;
+  void post(ReceiveRequest& receive);
+  // Takes it out; false: it was not posted.
+  bool unpost(ReceiveRequest& receive);
+  void keep(Ref<Unexpected> message);
+  // The queue gives up its hold.
+  Ref<Unexpected> take(Unexpected& message);
+  // A message of that peer that can still be cancelled.
+  Unexpected* find_announced(int peer, std::uint64_t send) const;
+  // Write protocol: whether a message from `rank` with such a tag would go to `receive` or to an
+  // older one that has been wanted as well.
+  bool only_wanted_before(const ReceiveRequest& receive) const;
+  // For each posted receive; `visit` may take it out.
+  template <class Visit>
+  void for_each_posted(Visit visit) {
+    for (Queue<ReceiveRequest>& q : posted_)
+      for (ReceiveRequest* r = q.first(); r;) {
+        ReceiveRequest* next = r->next;
+        visit(*r);
+        r = next;
+      }
+  }
+
+ private:
+  static constexpr std::size_t kBins = 16;
+  static constexpr std::size_t kAny = kBins;  // posted receives from MPI_ANY_SOURCE
+  static std::size_t bin(int source) { return static_cast<std::size_t>(source) % kBins; }
+
+  std::array<Queue<ReceiveRequest>, kBins + 1> posted_;
+  std::array<Queue<Unexpected>, kBins> unexpected_;
+  std::uint64_t serial_ = 0;
+};
+
+// All contexts. A context exists from the first message or receive in it on.
+class MatchTable {
+ public:
+  MatchQueues& operator[](std::uint32_t context) {
+    if (context == last_ && last_queues_) [[likely]]
+      return *last_queues_;
+    return find(context);
+  }
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (auto& [context, queues] : contexts_) visit(*queues);
+  }
+
+ private:
+  MatchQueues& find(std::uint32_t context);
+
+  std::unordered_map<std::uint32_t, std::unique_ptr<MatchQueues>> contexts_;
+  std::uint32_t last_ = 0;
+  MatchQueues* last_queues_ = nullptr;
+};
+
+}  // namespace viaduct::mpi

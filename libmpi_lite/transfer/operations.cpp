@@ -1,0 +1,149 @@
+// transfer.hpp in terms of the engine.
+
+#include "libmpi_lite/core/error.hpp"
+#include "libmpi_lite/transfer/buffered.hpp"
+#include "libmpi_lite/transfer/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+int process_of(const Envelope& e) {
+  return e.rank < 0 ? -1 : e.comm->peer(e.rank);
+}
+
+void fill(MPI_Status* status, const Message* message) {
+  if (status == MPI_STATUS_IGNORE) return;
+  const auto& m = static_cast<const Unexpected&>(*message);
+  const int error = status->MPI_ERROR;  // section 3.2.5: only calls on several requests set it
+  *status = empty_status(m.head.source);
+  status->MPI_TAG = m.head.tag;
+  status->MPI_ERROR = error;
+  set_status_bytes(*status, static_cast<std::int64_t>(m.length));
+}
+
+Unexpected* look(const Envelope& from) {
+  MatchQueues& queues = Transfer::self().queues(from.context);
+  if (Unexpected* m = queues.find_message(from.rank, from.tag)) return m;
+  progress();
+  return queues.find_message(from.rank, from.tag);
+}
+
+}  // namespace
+
+Ref<Request> start_send(const Items& items, const Envelope& to, SendMode mode) {
+  if (mode == SendMode::buffered) return start_buffered(items, to);
+  auto request = make<SendRequest>(items, to, process_of(to), mode);
+  Transfer::self().start(*request);
+  return Ref<Request>(request.get());
+}
+
+Ref<Request> start_receive(const Items& into, const Envelope& from) {
+  auto request = make<ReceiveRequest>(into, from, process_of(from));
+  Transfer::self().start(*request);
+  return Ref<Request>(request.get());
+}
+
+void send(const Items& items, const Envelope& to, SendMode mode) {
+  if (mode == SendMode::buffered)
+    start_buffered(items, to);
+  else
+    Transfer::self().send(items, to, mode);
+}
+
+void receive(const Items& into, const Envelope& from, MPI_Status* status) {
+  const auto request = make<ReceiveRequest>(into, from, process_of(from));
+  Transfer::self().start(*request);
+  wait(*request);
+  if (status != MPI_STATUS_IGNORE) copy_status(request->status, *status);
+  if (request->error != MPI_SUCCESS) throw Error(request->error, error_text(*request));
+}
+
+// ---- persistent --------------------------------------------------------------------------------
+
+Ref<Request> make_send(const Items& items, const Envelope& to, SendMode mode) {
+  auto request = make<SendRequest>(items, to, process_of(to), mode);
+  request->persistent = true;
+  request->active = false;
+  return Ref<Request>(request.get());
+}
+
+Ref<Request> make_receive(const Items& into, const Envelope& from) {
+  auto request = make<ReceiveRequest>(into, from, process_of(from));
+  request->persistent = true;
+  request->active = false;
+  return Ref<Request>(request.get());
+}
+
+void start(Request& persistent) {
+  auto& operation = static_cast<Operation&>(persistent);
+  operation.renew();
+  if (operation.kind == Request::Kind::receive)
+    return Transfer::self().start(static_cast<ReceiveRequest&>(operation));
+  auto& send = static_cast<SendRequest&>(operation);
+  if (send.mode != SendMode::buffered) return Transfer::self().start(send);
+  try {
+    start_buffered(send.items(), send.envelope());
+  } catch (const Error&) {  // no room in the buffer: the request stays inactive
+    operation.active = false;
+    throw;
+  }
+  send.finish();
+}
+
+// ---- probes ------------------------------------------------------------------------------------
+
+bool probe(const Envelope& from, MPI_Status* status) {
+  const Unexpected* message = look(from);
+  if (message) fill(status, message);
+  return message != nullptr;
+}
+
+Ref<Message> matched_probe(const Envelope& from, MPI_Status* status) {
+  Unexpected* message = look(from);
+  if (!message) return nullptr;
+  const Ref<Unexpected> taken = Transfer::self().queues(from.context).take(*message);
+  fill(status, taken.get());
+  return Ref<Message>(taken.get());
+}
+
+Ref<Request> start_matched_receive(const Items& into, Message& message) {
+  auto& m = static_cast<Unexpected&>(message);
+  const Envelope from{nullptr, m.head.context, m.head.source, m.head.tag};
+  auto request = make<ReceiveRequest>(into, from, m.peer);
+  Transfer::self().receive_kept(*request, m);
+  return Ref<Request>(request.get());
+}
+
+void cancel(Request& request) {
+  if (request.kind == Request::Kind::send)
+    Transfer::self().cancel(static_cast<SendRequest&>(request));
+  else if (request.kind == Request::Kind::receive)
+    Transfer::self().cancel(static_cast<ReceiveRequest&>(request));
+}
+
+// ---- results -----------------------------------------------------------------------------------
+
+void copy_status(const MPI_Status& from, MPI_Status& to) {
+  const int error = to.MPI_ERROR;
+  to = from;
+  to.MPI_ERROR = error;
+}
+
+std::string error_text(const Request& request) {
+  if (request.kind != Request::Kind::send && request.kind != Request::Kind::receive)
+    return "the operation failed";
+  const auto& operation = static_cast<const Operation&>(request);
+  if (request.error == MPI_ERR_TRUNCATE)
+    return "a message of " +
+           std::to_string(static_cast<const ReceiveRequest&>(operation).sent_length) +
+           " bytes from rank " + std::to_string(request.status.MPI_SOURCE) + " with tag " +
+           std::to_string(request.status.MPI_TAG) + " does not fit the receive buffer of " +
+           std::to_string(operation.bytes) + " bytes";
+  return Transfer::self().loss_text(operation.peer);
+}
+
+bool progress() {
+  return Transfer::self().progress();
+}
+
+}  // namespace viaduct::mpi

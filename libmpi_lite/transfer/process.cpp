@@ -1,0 +1,126 @@
+#include "libmpi_lite/transfer/process.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "drivers/link/knobs.hpp"
+#include "libmpi_lite/channel/node.hpp"
+#include "libmpi_lite/channel/open.hpp"
+#include "libmpi_lite/collective/collective.hpp"
+#include "libmpi_lite/core/keyval.hpp"
+#include "libmpi_lite/core/predefined.hpp"
+#include "libmpi_lite/transfer/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+std::unique_ptr<Transfer> transfer;
+std::thread::id main_thread_id;
+
+// Whether the processes of this node have a CPU each. A process that is pinned knows by itself only
+// about its own, so then the others' cards are read.
+bool cpu_for_each(Launch& launch, Nodes& nodes) {
+  const int wanted = launch.local_size();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) >= wanted) return true;
+  if (wanted > ::sysconf(_SC_NPROCESSORS_ONLN)) return false;
+  std::string all;  // of the node, as bits of the digits in the cards
+  int cpus = 0;
+  for (int r = 0; r < launch.size(); ++r) {
+    if (!nodes.same_node(r)) continue;
+    const std::string& theirs = nodes.card(r).cpus;
+    if (all.size() < theirs.size()) all.insert(0, theirs.size() - all.size(), '0');
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      char& digit = all[all.size() - 1 - i];
+      const int bits = std::stoi(std::string(1, digit), nullptr, 16) |
+                       std::stoi(std::string(1, theirs[theirs.size() - 1 - i]), nullptr, 16);
+      digit = "0123456789abcdef"[bits];
+    }
+  }
+  for (const char digit : all)
+    cpus += __builtin_popcount(std::stoi(std::string(1, digit), nullptr, 16));
+  return cpus >= wanted;
+}
+
+// What programs may no longer use. Info objects and error handlers they may (section 11.4).
+void forget_handles() {
+  request_handles.clear();
+  message_handles.clear();
+  comm_handles.clear();
+  group_handles.clear();
+  op_handles.clear();
+  datatype_handles.clear();
+}
+
+}  // namespace
+
+Process& Process::self() {
+  static Process* process = new Process;  // never destroyed: exit handlers may call MPI functions
+  return *process;
+}
+
+void Process::init(int thread_level) {
+  for (const std::string& name : link::unknown_knobs())
+    std::fprintf(stderr,
+                 "viaduct: unknown environment variable %s; viaduct-info --config lists them\n",
+                 name.c_str());
+  launch_ = join_job();
+  rank_ = launch_->rank();
+  size_ = launch_->size();
+  thread_level_ = std::min(thread_level, MPI_THREAD_SERIALIZED);
+  main_thread_id = std::this_thread::get_id();
+  TransferConfig config;
+  config.write_protocol = link::knob_switch("VIADUCT_WRITE_PROTOCOL");
+  transfer =
+      std::make_unique<Transfer>([&](ChannelSink& sink) { return open_channels(sink, *launch_); },
+                                 choose_channel, rank_, size_, config);
+  launch_->fence();
+  transfer->set_spin(cpu_for_each(*launch_, job_nodes()));
+  define_datatypes();
+  define_ops();
+  define_predefined(rank_, size_);
+  world_ = Ref(comm_handles.find(reinterpret_cast<std::uintptr_t>(MPI_COMM_WORLD)));
+  phase_ = Phase::running;
+}
+
+void Process::finalize() {
+  delete_comm_attributes(MPI_COMM_SELF);
+  wait(*start_barrier(*world_));
+  // All messages have arrived; what may be left are acknowledgements. The other end may be gone
+  // already, so not for long.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  wait_until([&] { return !transfer->busy() || std::chrono::steady_clock::now() > until; });
+  if (link::knob_switch("VIADUCT_STATS")) transfer->print_counters();
+  phase_ = Phase::finalized;
+  world_ = nullptr;
+  forget_handles();
+  transfer.reset();
+  launch_->finalize();
+}
+
+bool Process::main_thread() const {
+  return std::this_thread::get_id() == main_thread_id;
+}
+bool Process::same_node(int world_rank) {
+  return job_nodes().same_node(world_rank);
+}
+int Process::node_of(int world_rank) {
+  return job_nodes().node_of(world_rank);
+}
+
+void Process::abort(int exit_code, std::string_view message) {
+  if (!message.empty())
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(message.size()), message.data());
+  std::fflush(nullptr);
+  // What was printed is on its way through the process manager, which forgets it when it ends the
+  // job.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (launch_) launch_->abort(exit_code, message);
+  ::_exit(exit_code == 0 ? 1 : exit_code);
+}
+
+}  // namespace viaduct::mpi

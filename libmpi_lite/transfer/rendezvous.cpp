@@ -1,0 +1,155 @@
+// Long messages: the sender announces, the receiver grants as soon as the receive is there, and the
+// channel moves the data from buffer to buffer. The receiver grants a message in one part if both
+// buffers are contiguous, else in parts that are packed and unpacked in between.
+//
+// No order of nonblocking sends and receives can deadlock: nobody waits inside; every step is taken
+// by whoever makes progress. Two processes that exchange head to head grant each other.
+
+#include <algorithm>
+
+#include "libmpi_lite/transfer/engine.hpp"
+
+namespace viaduct::mpi {
+
+// ---- sender ------------------------------------------------------------------------------------
+
+void Transfer::announce(Peer& p, SendRequest& send) {
+  enter(send);
+  send.announced = true;
+  AnnounceHead head{};
+  head.head = {Kind::announce, {}, send.context, send.comm->rank(), send.tag};
+  head.send = send.id;
+  head.length = static_cast<std::uint64_t>(send.bytes);
+  if (send.type->contiguous() && send.bytes > 0) {
+    p.through->offer(p.rank, {send.contiguous(), static_cast<std::size_t>(send.bytes)}, send.offer);
+    send.offered = true;
+    head.has_offer = 1;
+    head.offer = send.offer;
+  }
+  counters_[p.channel].add(Protocol::rendezvous, send.bytes);
+  say(p, bytes_of(head));
+}
+
+void Transfer::on_grant(Peer& p, const GrantHead& head) {
+  const Ref<SendRequest> send = find<SendRequest>(head.send, p);
+  const auto bytes = send ? static_cast<std::uint64_t>(send->bytes) : 0;
+  if (!send || head.total > bytes || head.offset != static_cast<std::uint64_t>(send->moved) ||
+      head.length > head.total - head.offset || (head.uses_offer && !send->offered))
+    return void(malformed(p));
+  send->announced = false;  // matched: can no longer be cancelled
+  send->total = static_cast<MPI_Count>(head.total);
+  send->part = static_cast<MPI_Count>(head.length);
+  if (send->offered && !head.uses_offer) {
+    p.through->withdraw_offer(p.rank, send->offer);
+    send->offered = false;
+  }
+  if (head.length == 0) return finish(*send);  // the receiver has no room for any of it
+  const auto length = static_cast<std::size_t>(head.length);
+  Bytes data;
+  if (send->type->contiguous()) {
+    data = {send->contiguous() + head.offset, length};
+  } else {
+    if (!send->staging || send->moved == 0) send->staging.reset(new std::byte[length]);
+    send->type->pack(send->data, send->count, send->moved, {send->staging.get(), length});
+    data = {send->staging.get(), length};
+  }
+  start_long(p, *send, data, head.ticket, head.uses_offer != 0);
+}
+
+void Transfer::start_long(Peer& p, SendRequest& send, Bytes data, const Ticket& ticket,
+                          bool offered) {
+  if (p.ready.empty() &&
+      p.through->start_send(p.rank, data, ticket, offered ? &send.offer : nullptr, send.id))
+    return;
+  p.ready.push_back({Ref(&send), data, ticket, offered});
+  backlog(p);
+}
+
+void Transfer::sent_part(SendRequest& send) {
+  send.moved += send.part;
+  send.part = 0;
+  if (send.moved == send.total) finish(send);
+}
+
+// ---- receiver ----------------------------------------------------------------------------------
+
+void Transfer::on_announce(Peer& p, const AnnounceHead& head) {
+  ++p.arrived;
+  const Ticket* offer = head.has_offer ? &head.offer : nullptr;
+  MatchQueues& queues = matches_[head.head.context];
+  if (const Ref<ReceiveRequest> receive = queues.match_message(head.head)) {
+    unwant(*receive);
+    accept(*receive, p, head.head, head.send, head.length, offer);
+  } else {
+    ++counters_[p.channel].unexpected;
+    auto message = make<Unexpected>();
+    message->head = head.head;
+    message->peer = p.rank;
+    message->send = head.send;
+    message->length = head.length;
+    message->offered = offer != nullptr;
+    message->offer = head.offer;
+    queues.keep(std::move(message));
+  }
+  consume(p, 0);
+}
+
+void Transfer::accept(ReceiveRequest& receive, Peer& p, const Head& head, std::uint64_t send,
+                      std::uint64_t length, const Ticket* offer) {
+  set_status(receive, head, length);
+  receive.peer = p.rank;
+  receive.send = send;
+  receive.total = std::min(static_cast<MPI_Count>(length), receive.bytes);
+  receive.moved = 0;
+  receive.offered = offer != nullptr;
+  if (offer) receive.offer = *offer;
+  enter(receive);
+  if (p.to_grant.empty() && grant_next(receive)) return;
+  p.to_grant.push_back(Ref(&receive));
+  backlog(p);
+}
+
+// Opens the next part and tells the sender. false: the channel has no room just now.
+bool Transfer::grant_next(ReceiveRequest& receive) {
+  Peer& p = peer(receive.peer);
+  const bool contiguous = receive.type->contiguous();
+  const bool whole = contiguous && receive.offered;
+  const MPI_Count left = receive.total - receive.moved;
+  GrantHead head{};
+  head.kind = Kind::grant;
+  head.uses_offer = whole && left > 0;
+  head.send = receive.send;
+  head.receive = receive.id;
+  head.total = static_cast<std::uint64_t>(receive.total);
+  head.offset = static_cast<std::uint64_t>(receive.moved);
+  receive.part = whole ? left : std::min(left, config_.piece);
+  head.length = static_cast<std::uint64_t>(receive.part);
+  if (left > 0) {
+    const auto length = static_cast<std::size_t>(receive.part);
+    if (!contiguous && !receive.staging) receive.staging.reset(new std::byte[length]);
+    std::byte* into = contiguous ? receive.contiguous() + receive.moved : receive.staging.get();
+    if (!p.through->open_receive(p.rank, {into, length}, whole ? &receive.offer : nullptr,
+                                 receive.id, head.ticket))
+      return false;
+  }
+  say(p, bytes_of(head));
+  if (left == 0) finish(receive);
+  return true;
+}
+
+void Transfer::received_part(ReceiveRequest& receive) {
+  if (receive.wanted) return written_part(receive);
+  const auto length = static_cast<std::size_t>(receive.part);
+  if (!receive.type->contiguous())
+    receive.type->unpack(receive.data, receive.count, receive.moved,
+                         {receive.staging.get(), length});
+  receive.moved += receive.part;
+  receive.part = 0;
+  if (receive.moved == receive.total) return finish(receive);
+  Peer& p = peer(receive.peer);
+  if (p.to_grant.empty() && grant_next(receive)) return;
+  p.to_grant.push_back(Ref(&receive));
+  backlog(p);
+}
+
+}  // namespace viaduct::mpi

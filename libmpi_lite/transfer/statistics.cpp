@@ -1,0 +1,38 @@
+// VIADUCT_STATS=1: what this process has sent, by channel and protocol, and which path led to whom.
+
+#include <cstdio>
+#include <string>
+
+#include "libmpi_lite/transfer/engine.hpp"
+
+namespace viaduct::mpi {
+
+void Transfer::print_counters() const {
+  const std::string start = "viaduct: rank " + std::to_string(rank_) + ": ";
+  std::string out;
+  for (std::size_t c = 0; c < channels_.size(); ++c) {
+    const TransferCounters& t = counters_[c];
+    std::uint64_t messages = 0;
+    for (const Traffic& sent : t.sent) messages += sent.messages;
+    if (messages + t.unexpected + t.wants == 0) continue;
+    out += start + channels_[c]->name() + ":";
+    for (std::size_t p = 0; p < kProtocols; ++p)
+      out += std::string(p ? ", " : " ") + kProtocolNames[p] + " " +
+             std::to_string(t.sent[p].messages) + " messages " + std::to_string(t.sent[p].bytes) +
+             " bytes";
+    const auto writes = t.sent[static_cast<std::size_t>(Protocol::write)].messages;
+    char share[32];
+    std::snprintf(share, sizeof share, "%.2f", messages ? 100.0 * writes / messages : 0.0);
+    out += "; Remote Write share " + std::string(share) + " %; received " +
+           std::to_string(t.unexpected) + " unexpected; " + std::to_string(t.wants) +
+           " receives asked for writes, " + std::to_string(t.wants_missed) +
+           " got other messages; " + std::to_string(t.malformed) + " malformed\n";
+  }
+  for (const std::unique_ptr<Peer>& p : peers_)
+    if (p)
+      out += start + "to rank " + std::to_string(p->rank) + " by " + p->through->describe(p->rank) +
+             "\n";
+  std::fputs(out.c_str(), stderr);
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,107 @@
+// Control messages between two processes: what they say in front of the data. docs/wire.md has the
+// pictures. Both ends are the same kind of machine (one job, one binary interface), so fields are
+// in its byte order; everything is checked on arrival nevertheless.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "libmpi_lite/channel/channel.hpp"
+
+namespace viaduct::mpi {
+
+enum class Kind : std::uint8_t {
+  eager = 1,        // Head, data: a whole message
+  eager_sync = 2,   // SyncHead, data: the sender waits for `matched`
+  announce = 3,     // AnnounceHead: a long message waits at the sender (request to send)
+  matched = 4,      // IdHead: a synchronous message has met its receive
+  grant = 5,        // GrantHead: send that part of the long message (clear to send)
+  want = 6,         // WantHead: write protocol: a receive waits, write into it
+  written = 7,      // WrittenHead: write protocol: the message for that receive is on its way
+  cancel_send = 8,  // IdHead: forget that announced or synchronous message if it has not matched
+  cancel_want = 9,  // IdHead: forget that wanted receive if nothing was written
+  cancelled = 10,   // CancelledHead: the answer to both
+  consumed = 11,    // ConsumedHead: what the receiver has taken in
+};
+
+// In front of each message that takes part in matching.
+struct Head {
+  Kind kind;
+  std::uint8_t reserved[3];
+  std::uint32_t context;
+  std::int32_t source;  // rank of the sender in the communicator
+  std::int32_t tag;
+};
+
+struct SyncHead {
+  Head head;
+  std::uint64_t send;  // names the sender's request
+};
+
+struct AnnounceHead {
+  Head head;
+  std::uint64_t send;
+  std::uint64_t length;    // bytes of the whole message
+  std::uint8_t has_offer;  // `offer` says how to fetch it
+  std::uint8_t reserved[7];
+  Ticket offer;
+};
+
+struct IdHead {
+  Kind kind;
+  std::uint8_t reserved[7];
+  std::uint64_t id;  // of a request of the one who is addressed (cancel_*: of the one who speaks)
+};
+
+struct CancelledHead {
+  Kind kind;
+  std::uint8_t done;  // 1: it will never match
+  std::uint8_t reserved[6];
+  std::uint64_t id;
+};
+
+struct GrantHead {
+  Kind kind;
+  std::uint8_t uses_offer;  // the receiver goes by the sender's ticket
+  std::uint8_t reserved[6];
+  std::uint64_t send, receive;
+  std::uint64_t total;           // bytes that the receiver will take of the message
+  std::uint64_t offset, length;  // the part that this grant is for
+  Ticket ticket;
+};
+
+struct WantHead {
+  Kind kind;
+  std::uint8_t reserved[3];
+  std::uint32_t context;
+  std::int32_t tag;    // may be MPI_ANY_TAG
+  std::uint32_t seen;  // matching messages from the addressed process so far, modulo 2^32
+  std::uint64_t receive;
+  std::uint64_t capacity;
+  Ticket ticket;
+};
+
+struct WrittenHead {
+  Head head;
+  std::uint64_t receive;
+  std::uint64_t length;  // of the whole message; what exceeds the capacity is not written
+};
+
+struct ConsumedHead {
+  Kind kind;
+  std::uint8_t reserved[3];
+  std::uint32_t bytes;     // of eager data in all, modulo 2^32
+  std::uint32_t messages;  // matching messages so far, modulo 2^32
+};
+
+static_assert(sizeof(Head) == 16 && sizeof(SyncHead) == 24 && sizeof(AnnounceHead) == 72);
+static_assert(sizeof(GrantHead) == 80 && sizeof(WantHead) == 64 && sizeof(WrittenHead) == 32);
+inline constexpr std::size_t kLargestHead = 80;
+
+template <class T>
+Bytes bytes_of(const T& head) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return {reinterpret_cast<const std::byte*>(&head), sizeof head};
+}
+
+}  // namespace viaduct::mpi

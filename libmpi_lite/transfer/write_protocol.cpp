@@ -1,0 +1,129 @@
+// MBCF's write protocol (MPI/MBCF, EuroPVM/MPI 1999, section 3.2): a receive from a known source
+// that is posted before its message tells the sender where its buffer is; the sender writes
+// straight into it.
+//
+// The sender must not use a request that another message will have satisfied, and must use requests
+// in the order in which MPI matches. Both ends know enough to be exact:
+//  * The receiver asks only if every older receive that could take the same messages has asked too.
+//  * A request says how many messages of the sender had arrived when it was made. What the sender
+//    sent later has crossed the request: the oldest such message that the receive accepts, and that
+//    is not accounted for by an older request, is the one that satisfies it.
+//  * Whatever the sender sends to a receive that has asked, by whichever protocol, uses up the
+//  request.
+
+#include <algorithm>
+
+#include "libmpi_lite/transfer/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+bool accepts(int wanted_tag, int tag) {
+  return wanted_tag == MPI_ANY_TAG || wanted_tag == tag;
+}
+
+}  // namespace
+
+// ---- receiver ----------------------------------------------------------------------------------
+
+void Transfer::want(Peer& p, ReceiveRequest& receive) {
+  if (static_cast<std::uint64_t>(receive.bytes) <= p.eager || !receive.type->contiguous() ||
+      backlogged(p) || !matches_[receive.context].only_wanted_before(receive))
+    return;
+  enter(receive);
+  WantHead head{};
+  const MutableBytes into{receive.contiguous(), static_cast<std::size_t>(receive.bytes)};
+  if (!p.through->open_receive(p.rank, into, nullptr, receive.id, receive.ticket))
+    return leave(receive);
+  receive.wanted = true;
+  receive.written = receive.arrived = false;
+  head.kind = Kind::want;
+  head.context = receive.context;
+  head.tag = receive.tag;
+  head.seen = p.arrived;
+  head.receive = receive.id;
+  head.capacity = static_cast<std::uint64_t>(receive.bytes);
+  head.ticket = receive.ticket;
+  ++counters_[p.channel].wants;
+  say(p, bytes_of(head));
+}
+
+// The receive has met its message by another way.
+void Transfer::unwant(ReceiveRequest& receive) {
+  if (!receive.wanted) return;
+  receive.wanted = false;
+  Peer& p = peer(receive.peer);
+  ++counters_[p.channel].wants_missed;
+  p.through->close_receive(p.rank, receive.ticket);
+}
+
+void Transfer::on_written(Peer& p, const WrittenHead& head) {
+  const Ref<ReceiveRequest> receive = find<ReceiveRequest>(head.receive, p);
+  if (!receive || !receive->wanted || receive->written) return void(malformed(p));
+  matches_[receive->context].unpost(*receive);
+  set_status(*receive, head.head, head.length);
+  receive->written = true;
+  if (receive->arrived) written_part(*receive);
+}
+
+void Transfer::written_part(ReceiveRequest& receive) {
+  receive.arrived = true;
+  if (!receive.written) return;
+  receive.wanted = false;
+  finish(receive);
+}
+
+// ---- sender ------------------------------------------------------------------------------------
+
+void Transfer::on_want(Peer& p, const WantHead& head) {
+  forget_seen(p, head.seen);
+  for (Peer::Sent& m : p.log)
+    if (!m.accounted && m.context == head.context && accepts(head.tag, m.tag)) {
+      m.accounted = true;  // it has crossed that message, which will satisfy it
+      return;
+    }
+  p.wants.push_back({head.context, head.tag, head.receive, head.capacity, head.ticket});
+}
+
+bool Transfer::take_wanted(Peer& p, std::uint32_t context, int tag, Want* taken) {
+  const auto w = std::find_if(p.wants.begin(), p.wants.end(), [&](const Want& want) {
+    return want.context == context && accepts(want.tag, tag);
+  });
+  if (w == p.wants.end()) return false;
+  if (taken) *taken = *w;
+  p.wants.erase(w);
+  return true;
+}
+
+// Sends the message by the write protocol if its receive has asked. Short messages do better in one
+// control message.
+bool Transfer::write_wanted(Peer& p, SendRequest& send) {
+  Want want;
+  if (p.wants.empty() || send.bytes <= static_cast<MPI_Count>(p.eager) ||
+      !send.type->contiguous() || !take_wanted(p, send.context, send.tag, &want))
+    return false;
+  enter(send);
+  WrittenHead head{};
+  head.head = {Kind::written, {}, send.context, send.comm->rank(), send.tag};
+  head.receive = want.receive;
+  head.length = static_cast<std::uint64_t>(send.bytes);
+  send.total = send.part = std::min(send.bytes, static_cast<MPI_Count>(want.capacity));
+  counters_[p.channel].add(Protocol::write, send.bytes);
+  say(p, bytes_of(head));
+  start_long(p, send, {send.contiguous(), static_cast<std::size_t>(send.total)}, want.ticket,
+             false);
+  return true;
+}
+
+// The message goes by another protocol.
+void Transfer::count_sent(Peer& p, std::uint32_t context, int tag) {
+  const bool accounted = !p.wants.empty() && take_wanted(p, context, tag);
+  p.log.push_back({p.sent + 1, context, tag, accounted});
+}
+
+void Transfer::forget_seen(Peer& p, std::uint32_t seen) {
+  while (!p.log.empty() && static_cast<std::int32_t>(p.log.front().serial - seen) <= 0)
+    p.log.pop_front();
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,201 @@
+// Processes with a network channel each on the simulated network, for the tests in this room.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "drivers/link/sim_net.hpp"
+#include "libmpi_lite/channel/mbcf.hpp"
+#include "libmpi_lite/channel/startx.hpp"
+
+namespace viaduct::mpi {
+
+// A job whose processes are all in this one.
+struct FakeJob {
+  int size;
+  std::map<std::string, std::string> values;  // "rank key"
+  std::size_t gets = 0;
+};
+
+class FakeLaunch final : public Launch {
+ public:
+  FakeLaunch(FakeJob& job, int rank) : job_(job), rank_(rank) {}
+  const char* name() const override { return "fake"; }
+  int rank() const override { return rank_; }
+  int size() const override { return job_.size; }
+  int local_rank() const override { return rank_; }
+  int local_size() const override { return job_.size; }
+  std::string job() const override { return "fake"; }
+  int appnum() const override { return -1; }
+  int universe_size() const override { return -1; }
+  void put(std::string_view key, std::string_view value) override {
+    EXPECT_TRUE(job_.values.emplace(named(rank_, key), value).second) << key << " twice";
+    EXPECT_LE(value.size(), 900u);
+    EXPECT_EQ(value.find(' '), std::string_view::npos);
+  }
+  void fence() override {}
+  std::string get(int rank, std::string_view key) override {
+    ++job_.gets;
+    const auto found = job_.values.find(named(rank, key));
+    if (found == job_.values.end())
+      throw link::SetupError("rank " + std::to_string(rank) + " has not put " + std::string(key));
+    return found->second;
+  }
+  void finalize() override {}
+  [[noreturn]] void abort(int, std::string_view) override { std::abort(); }
+
+  static std::string named(int rank, std::string_view key) {
+    return std::to_string(rank) + " " + std::string(key);
+  }
+
+ private:
+  FakeJob& job_;
+  const int rank_;
+};
+
+// What has happened to a process; tests may hook in.
+struct Sink final : ChannelSink {
+  std::function<void(int, Bytes)> control = [](int, Bytes) {};
+  std::map<Cookie, bool> sent, received;  // whether it went well
+  std::map<int, std::string> lost;
+
+  void on_control(int from, Bytes message) override { control(from, message); }
+  void on_long_sent(Cookie cookie, bool ok) override { end(sent, cookie, ok); }
+  void on_long_received(Cookie cookie, bool ok) override { end(received, cookie, ok); }
+  void on_peer_lost(int peer, std::string_view why) override {
+    EXPECT_TRUE(lost.emplace(peer, why).second) << "lost twice";
+    EXPECT_FALSE(why.empty());
+  }
+
+ private:
+  static void end(std::map<Cookie, bool>& all, Cookie cookie, bool ok) {
+    EXPECT_TRUE(all.emplace(cookie, ok).second) << "transfer " << cookie << " ended twice";
+  }
+};
+
+struct BedConfig {
+  int processes = 2;
+  link::SimConfig net{};
+  link::SimPortConfig port{};
+  link::LinkConfig link{};
+  std::size_t eager = 2048;
+  std::size_t fifo = 64u << 10;
+};
+
+using MakeChannel = std::unique_ptr<Channel> (*)(ChannelSink&, Launch&,
+                                                 std::shared_ptr<link::SimPort>, const NetConfig&,
+                                                 const BedConfig&, link::SimNet&);
+
+class Bed {
+ public:
+  Bed(MakeChannel make, const BedConfig& config)
+      : net(config.net), job{config.processes, {}}, config_(config) {
+    for (int rank = 0; rank < config.processes; ++rank) {
+      processes_.push_back(std::make_unique<Process>(job, rank));
+      Process& p = *processes_.back();
+      p.port = &net.add_port(config.port);
+      NetConfig own{"sim" + std::to_string(rank), config.link, config.eager};
+      own.link.seed = 100 * (config.net.faults.seed + 1) + static_cast<std::uint64_t>(rank);
+      // The net owns the port.
+      p.channel = make(p.sink, p.launch, {std::shared_ptr<void>(), p.port}, own, config, net);
+    }
+  }
+  ~Bed() {
+    // Links still speak as they end.
+    for (auto& p : processes_) p->channel.reset();
+  }
+  Channel& operator[](int rank) { return *at(rank).channel; }
+  Sink& sink(int rank) { return at(rank).sink; }
+  int size() const { return static_cast<int>(processes_.size()); }
+
+  // Polls everybody and lets time pass until `done` says so; false when `limit` came first.
+  bool run(const std::function<bool()>& done, link::Duration limit = std::chrono::seconds{20}) {
+    const link::Time end = net.now() + limit;
+    while (!done()) {
+      if (net.now() >= end) return false;
+      for (auto& p : processes_)
+        if (p->polls) p->channel->poll();
+      const link::Time next = net.now() + step;
+      while (net.step(next)) continue;
+    }
+    return true;
+  }
+  void run_for(link::Duration time) {
+    run([] { return false; }, time);
+  }
+  // Whoever sleeps does not poll.
+  void sleep(int rank, bool asleep = true) { at(rank).polls = !asleep; }
+  // Gone without a word: nothing of it reaches anybody any more.
+  void vanish(int rank) {
+    for (auto& other : processes_)
+      if (other->port != at(rank).port) net.partition(*at(rank).port, *other->port);
+    sleep(rank);
+  }
+  // It ends as it should.
+  void leave(int rank) {
+    at(rank).channel.reset();
+    sleep(rank);
+  }
+
+  link::SimNet net;
+  FakeJob job;
+  link::Duration step = std::chrono::microseconds{1};  // between two polls
+
+ private:
+  struct Process {
+    Process(FakeJob& job, int rank) : launch(job, rank) {}
+    FakeLaunch launch;
+    Sink sink;
+    link::SimPort* port = nullptr;
+    std::unique_ptr<Channel> channel;
+    bool polls = true;
+  };
+  Process& at(int rank) { return *processes_[static_cast<std::size_t>(rank)]; }
+
+  const BedConfig config_;
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+// A test that holds for both channels.
+struct Kind {
+  const char* name;
+  MakeChannel make;
+};
+inline const Kind kKinds[] = {
+    {"mbcf",
+     [](ChannelSink& sink, Launch& launch, std::shared_ptr<link::SimPort> port,
+        const NetConfig& own, const BedConfig& config,
+        link::SimNet& net) -> std::unique_ptr<Channel> {
+       return std::make_unique<MbcfChannel<link::SimPort>>(
+           sink, launch, std::move(port), own, config.fifo, ClockOf<link::SimPort>{&net});
+     }},
+    {"startx",
+     [](ChannelSink& sink, Launch& launch, std::shared_ptr<link::SimPort> port,
+        const NetConfig& own, const BedConfig&, link::SimNet& net) -> std::unique_ptr<Channel> {
+       return std::make_unique<StartxChannel<link::SimPort>>(sink, launch, std::move(port), own,
+                                                             ClockOf<link::SimPort>{&net});
+     }},
+};
+
+class NetChannels : public testing::TestWithParam<Kind> {
+ protected:
+  Bed make(const BedConfig& config = {}) { return Bed(GetParam().make, config); }
+};
+
+// Contents that tell where they belong.
+inline std::byte pattern(std::uint64_t seed, std::size_t i) {
+  return static_cast<std::byte>(((i + 1) * 2654435761u + seed * 40503u) >> 13);
+}
+inline std::vector<std::byte> patterned(std::uint64_t seed, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = pattern(seed, i);
+  return bytes;
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,513 @@
+// The channels over Ethernet, both ends in this process on the simulated network.
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <deque>
+#include <random>
+
+#include "tests/mpi/channel/bed.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+INSTANTIATE_TEST_SUITE_P(All, NetChannels, testing::ValuesIn(kKinds),
+                         [](const auto& test) { return test.param.name; });
+
+// Tells `to` a text as soon as there is room.
+bool say(Bed& bed, int from, int to, const std::string& text) {
+  const Bytes bytes = std::as_bytes(std::span(text));
+  return bed.run([&] { return bed[from].send_control(to, bytes.first(1), bytes.subspan(1)); });
+}
+std::string text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// ---- connections
+// -----------------------------------------------------------------------------------
+
+TEST_P(NetChannels, NobodyIsLookedUpBeforeItIsNeeded) {
+  Bed bed = make({.processes = 4});
+  bed.run_for(1ms);
+  EXPECT_EQ(bed.job.gets, 0u);
+  std::vector<std::string> heard;
+  const auto listen = [&](int from, Bytes m) {
+    heard.push_back(std::to_string(from) + " " + text_of(m));
+  };
+  bed.sink(2).control = bed.sink(1).control = listen;
+  ASSERT_TRUE(say(bed, 1, 2, "hello"));
+  ASSERT_TRUE(bed.run([&] { return heard.size() == 1; }));
+  EXPECT_EQ(heard[0], "1 hello");
+  EXPECT_EQ(bed.job.gets, 1u);
+  ASSERT_TRUE(say(bed, 2, 1, "back"));
+  ASSERT_TRUE(bed.run([&] { return heard.size() == 2; }));
+  EXPECT_EQ(heard[1], "2 back");
+  EXPECT_EQ(bed.job.gets, 1u) << "who is spoken to knows who speaks";
+  EXPECT_THAT(bed[1].describe(2), HasSubstr("02:00:00:00:00:02 -> 02:00:00:00:00:03"));
+  EXPECT_THAT(bed[1].describe(2), HasSubstr(std::string(GetParam().name) + " on sim1"));
+  EXPECT_THAT(bed[1].describe(3), HasSubstr("not used"));
+}
+
+TEST_P(NetChannels, BothMaySpeakFirst) {
+  Bed bed = make();
+  int heard = 0;
+  for (int rank : {0, 1})
+    bed.sink(rank).control = [&, rank](int from, Bytes m) {
+      EXPECT_EQ(from, 1 - rank);
+      EXPECT_EQ(text_of(m), from == 0 ? "zero" : "one");
+      ++heard;
+    };
+  bool sent[2] = {};
+  ASSERT_TRUE(bed.run([&] {
+    for (int rank : {0, 1}) {
+      const std::string text = rank == 0 ? "zero" : "one";
+      sent[rank] =
+          sent[rank] || bed[rank].send_control(1 - rank, std::as_bytes(std::span(text)), {});
+    }
+    return heard == 2;
+  }));
+}
+
+TEST_P(NetChannels, WithoutAnAddressAPeerIsLostAndNothingElse) {
+  Bed bed = make({.processes = 3});
+  bed.job.values.erase(FakeLaunch::named(2, std::string("viaduct-") + GetParam().name));
+  ASSERT_TRUE(say(bed, 0, 2, "anybody?")) << "taken, as nobody can take it later";
+  ASSERT_TRUE(bed.run([&] { return !bed.sink(0).lost.empty(); }));
+  EXPECT_THAT(bed.sink(0).lost[2], HasSubstr("rank 2 has not put"));
+  bool heard = false;
+  bed.sink(1).control = [&](int, Bytes) { heard = true; };
+  ASSERT_TRUE(say(bed, 0, 1, "hello"));
+  ASSERT_TRUE(bed.run([&] { return heard; }));
+  EXPECT_EQ(bed.sink(0).lost.size(), 1u);
+}
+
+TEST_P(NetChannels, ARankWithOurOwnAddressIsAMistakeThatIsNamed) {
+  Bed bed = make();
+  const std::string key = std::string("viaduct-") + GetParam().name;
+  bed.job.values[FakeLaunch::named(1, key)] = bed.job.values[FakeLaunch::named(0, key)];
+  ASSERT_TRUE(say(bed, 0, 1, "hello"));
+  ASSERT_TRUE(bed.run([&] { return !bed.sink(0).lost.empty(); }));
+  EXPECT_THAT(bed.sink(0).lost[1], HasSubstr("VIADUCT_PORTS"));
+}
+
+// ---- control messages
+// ------------------------------------------------------------------------------
+
+// Messages of all sizes both ways between all; each is checked where it arrives.
+class Chatter {
+ public:
+  Chatter(Bed& bed, std::uint64_t seed, int count) : bed_(bed), random_(seed), count_(count) {
+    const auto n = static_cast<std::size_t>(bed.size());
+    sent_.assign(n * n, 0);
+    got_.assign(n * n, 0);
+    for (int rank = 0; rank < bed.size(); ++rank)
+      bed.sink(rank).control = [this, rank](int from, Bytes m) { check(from, rank, m); };
+  }
+  bool run() {
+    return bed_.run([&] {
+      for (int from = 0; from < bed_.size(); ++from)
+        for (int to = 0; to < bed_.size(); ++to)
+          if (from != to) send(from, to);
+      return arrived_ == static_cast<std::uint64_t>(count_ * bed_.size() * (bed_.size() - 1));
+    });
+  }
+  int refused() const { return refused_; }
+
+ private:
+  std::size_t pair(int from, int to) const {
+    return static_cast<std::size_t>(from * bed_.size() + to);
+  }
+  std::uint64_t seed(int from, int to, int number) const {
+    return pair(from, to) * 100'000 + static_cast<std::uint64_t>(number);
+  }
+  // What the n-th message of a pair is, both ends know.
+  std::vector<std::byte> message(int from, int to, int number) const {
+    std::mt19937_64 random(seed(from, to, number));
+    const std::size_t most = bed_[from].limits().control;
+    const std::size_t sizes[] = {1 + random() % 88, 1 + random() % 300, 1 + random() % most, most};
+    auto bytes = patterned(seed(from, to, number), sizes[random() % 4]);
+    bytes[0] &= std::byte{0x7f};
+    return bytes;
+  }
+  void send(int from, int to) {
+    int& number = sent_[pair(from, to)];
+    for (std::size_t burst = random_() % 8; burst != 0 && number < count_; --burst) {
+      auto bytes = message(from, to, number);
+      const std::size_t head = random_() % (bytes.size() + 1);
+      const Bytes all(bytes);
+      const bool taken = bed_[from].send_control(to, all.first(head), all.subspan(head));
+      // The memory is ours again at once.
+      std::fill(bytes.begin(), bytes.end(), std::byte{0xee});
+      if (!taken) {
+        ++refused_;
+        return;
+      }
+      ++number;
+    }
+  }
+  void check(int from, int to, Bytes m) {
+    const auto expected = message(from, to, got_[pair(from, to)]++);
+    EXPECT_EQ(m.size(), expected.size());
+    EXPECT_TRUE(std::equal(m.begin(), m.end(), expected.begin(), expected.end()))
+        << from << " to " << to << ", message " << got_[pair(from, to)] - 1;
+    ++arrived_;
+  }
+
+  Bed& bed_;
+  std::mt19937_64 random_;
+  const int count_;
+  std::vector<int> sent_, got_;
+  std::uint64_t arrived_ = 0;
+  int refused_ = 0;
+};
+
+TEST_P(NetChannels, ControlMessagesArriveOnceInOrderWhole) {
+  Bed bed = make({.processes = 3});
+  EXPECT_TRUE(Chatter(bed, 1, 500).run());
+}
+
+// A sleeper's queues fill up; whoever sends to it is told so, and goes on when it wakes.
+TEST_P(NetChannels, BackPressureLosesNothing) {
+  BedConfig config;
+  config.link.max_window = 8;
+  config.link.max_backlog = 4;
+  Bed bed = make(config);
+  ASSERT_TRUE(say(bed, 0, 1, "hello"));
+  bed.run_for(1ms);
+  std::deque<std::size_t> expected;
+  std::size_t arrived = 0;
+  bed.sink(1).control = [&](int, Bytes m) {
+    ASSERT_FALSE(expected.empty());
+    EXPECT_EQ(m.size(), expected.front());
+    expected.pop_front();
+    for (std::size_t i = 0; i < m.size(); ++i) ASSERT_EQ(m[i], std::byte(i % 100));
+    ++arrived;
+  };
+  std::vector<std::byte> bytes(bed[0].limits().control);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::byte(i % 100);
+  std::mt19937_64 random(3);
+  std::size_t sent = 0, size = 1;
+  const auto flood = [&] {
+    while (bed[0].send_control(1, {}, std::span(bytes).first(size))) {
+      expected.push_back(size);
+      ++sent;
+      size = 1 + random() % bytes.size();
+    }
+  };
+  for (int nap = 0; nap < 20; ++nap) {
+    bed.sleep(1);
+    std::size_t before;
+    do {
+      before = sent;
+      flood();
+      bed.run_for(2ms);
+    } while (sent != before && sent < 5'000'000);
+    ASSERT_LT(sent, 5'000'000u) << "nothing holds it up";
+    bed.sleep(1, false);
+    ASSERT_TRUE(bed.run([&] { return expected.empty(); }));
+  }
+  EXPECT_EQ(arrived, sent);
+  EXPECT_GT(sent, 20u * 2);
+}
+
+// ---- long transfers
+// --------------------------------------------------------------------------------
+
+// Receivers open, tell the sender the ticket; senders start.
+class Traffic {
+ public:
+  struct Transfer {
+    int from, to;
+    std::vector<std::byte> data, into;
+    Ticket opened, heard_of;  // the receiver's, and as the sender was told
+    bool open = false, told = false, heard = false, started = false;
+  };
+
+  explicit Traffic(Bed& bed) : bed_(bed) {
+    for (int rank = 0; rank < bed.size(); ++rank)
+      bed.sink(rank).control = [this](int, Bytes m) {
+        std::uint32_t number;
+        ASSERT_EQ(m.size(), 1 + sizeof number + sizeof(Ticket));
+        std::memcpy(&number, m.data() + 1, sizeof number);
+        std::memcpy(&all_[number].heard_of, m.data() + 1 + sizeof number, sizeof(Ticket));
+        all_[number].heard = true;
+      };
+  }
+  void add(int from, int to, std::size_t size, std::size_t room) {
+    all_.push_back({from,
+                    to,
+                    patterned(all_.size(), size),
+                    std::vector<std::byte>(room, std::byte{0xcc}),
+                    {},
+                    {}});
+    open_.push_back(all_.size() - 1);
+  }
+  // As far as there is room; `waits` counts how often there was none.
+  void step() {
+    std::erase_if(open_, [this](std::size_t i) { return advance(i, all_[i]); });
+  }
+  bool run() {
+    return bed_.run([&] {
+      step();
+      return open_.empty();
+    });
+  }
+  void check() const {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      const Transfer& t = all_[i];
+      EXPECT_TRUE(bed_.sink(t.from).sent.at(2 * i));
+      EXPECT_TRUE(bed_.sink(t.to).received.at(2 * i + 1));
+      EXPECT_TRUE(std::equal(t.data.begin(), t.data.end(), t.into.begin())) << "transfer " << i;
+      EXPECT_TRUE(std::all_of(t.into.begin() + static_cast<std::ptrdiff_t>(t.data.size()),
+                              t.into.end(), [](std::byte b) { return b == std::byte{0xcc}; }))
+          << "written behind the data of transfer " << i;
+    }
+  }
+  std::size_t waits = 0;
+
+ private:
+  // Whether it is over.
+  bool advance(std::size_t i, Transfer& t) {
+    if (!t.open) {
+      t.open = bed_[t.to].open_receive(t.from, t.into, nullptr, 2 * i + 1, t.opened);
+      waits += !t.open;
+    }
+    if (t.open && !t.told) {
+      const auto number = static_cast<std::uint32_t>(i);
+      std::byte message[1 + sizeof number + sizeof(Ticket)] = {std::byte{7}};
+      std::memcpy(message + 1, &number, sizeof number);
+      std::memcpy(message + 1 + sizeof number, &t.opened, sizeof(Ticket));
+      t.told = bed_[t.to].send_control(t.from, message, {});
+    }
+    if (t.heard && !t.started) {
+      t.started = bed_[t.from].start_send(t.to, t.data, t.heard_of, nullptr, 2 * i);
+      waits += !t.started;
+    }
+    return t.started && bed_.sink(t.from).sent.contains(2 * i) &&
+           bed_.sink(t.to).received.contains(2 * i + 1);
+  }
+
+  Bed& bed_;
+  std::deque<Transfer> all_;
+  std::vector<std::size_t> open_;  // of those the ones that are not over
+};
+
+TEST_P(NetChannels, LongTransfersBothWaysOfAllSizes) {
+  Bed bed = make();
+  Traffic traffic(bed);
+  for (const std::size_t size : {0, 1, 7, 8, 1400, 1450, 1500, 3000, 65'536, 1'000'003})
+    for (const std::size_t spare : {0, 1, 5000}) {
+      traffic.add(0, 1, size, size + spare);
+      traffic.add(1, 0, size, size + spare);
+    }
+  ASSERT_TRUE(traffic.run());
+  traffic.check();
+}
+
+// More than there are places: those that find none wait.
+TEST_P(NetChannels, ManyLongTransfersAtOnce) {
+  Bed bed = make({.processes = 3});
+  Traffic traffic(bed);
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 4000; ++i) {
+    const int from = static_cast<int>(random() % 3);
+    const std::size_t size = random() % 100 == 0 ? random() % 2'000'000 : random() % 4000;
+    traffic.add(from, (from + 1 + static_cast<int>(random() % 2)) % 3, size, size + random() % 64);
+  }
+  ASSERT_TRUE(traffic.run());
+  traffic.check();
+  EXPECT_GT(traffic.waits, 0u);
+}
+
+TEST_P(NetChannels, AClosedReceiveIsFreeAgain) {
+  Bed bed = make();
+  std::vector<std::byte> into(5000);
+  // Far more than there are places.
+  for (Cookie cookie = 0; cookie < 50'000; ++cookie) {
+    Ticket ticket;
+    ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, cookie, ticket)) << cookie;
+    bed[0].close_receive(1, ticket);
+    bed[0].close_receive(1, ticket);  // once is enough
+  }
+  bed.run_for(1ms);
+  EXPECT_TRUE(bed.sink(0).received.empty());
+}
+
+TEST_P(NetChannels, WhatIsWrittenIntoAClosedReceiveTouchesNothing) {
+  Bed bed = make();
+  std::vector<std::byte> into(5000, std::byte{0xcc});
+  const std::vector<std::byte> data(5000, std::byte{1});
+  Ticket ticket;
+  ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, 1, ticket));
+  bed[0].close_receive(1, ticket);
+  ASSERT_TRUE(bed.run([&] { return bed[1].start_send(0, data, ticket, nullptr, 2); }));
+  bed.run_for(10ms);
+  EXPECT_TRUE(bed.sink(0).received.empty());
+  EXPECT_TRUE(
+      std::all_of(into.begin(), into.end(), [](std::byte b) { return b == std::byte{0xcc}; }));
+}
+
+TEST_P(NetChannels, TablesRunFullAndSaySo) {
+  Bed bed = make();
+  std::vector<std::byte> into(100);
+  std::vector<Ticket> tickets(1);
+  while (bed[0].open_receive(1, into, nullptr, tickets.size(), tickets.back())) {
+    ASSERT_LT(tickets.size(), 100'000u);
+    tickets.emplace_back();
+  }
+  EXPECT_GE(tickets.size(), 1000u);
+  tickets.pop_back();
+  for (const Ticket& ticket : tickets) bed[0].close_receive(1, ticket);
+  EXPECT_TRUE(bed[0].open_receive(1, into, nullptr, 0, tickets[0]));
+}
+
+// ---- the end
+// ---------------------------------------------------------------------------------------
+
+TEST_P(NetChannels, NothingIsLeftToDoInTheEnd) {
+  Bed bed = make();
+  EXPECT_FALSE(bed[0].busy()) << "nothing was done";
+  Traffic traffic(bed);
+  traffic.add(0, 1, 100'000, 100'000);
+  traffic.step();
+  ASSERT_TRUE(bed.run([&] {
+    traffic.step();
+    return bed[0].busy();
+  }));
+  ASSERT_TRUE(traffic.run());
+  EXPECT_TRUE(bed.run([&] { return !bed[0].busy() && !bed[1].busy(); }, 100ms));
+}
+
+// Who stops polling as soon as its own things are done leaves nobody behind.
+TEST_P(NetChannels, TheLastAcknowledgementIsNotLost) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    BedConfig config;
+    config.net.faults = {.loss = 0.1, .seed = seed};
+    Bed bed = make(config);
+    ASSERT_TRUE(Chatter(bed, seed, 3).run());
+    bool busy[2] = {true, true};
+    EXPECT_TRUE(bed.run(
+        [&] {
+          for (int rank : {0, 1})
+            if (busy[rank] && !(busy[rank] = bed[rank].busy())) bed.sleep(rank);
+          return !busy[0] && !busy[1];
+        },
+        5s))
+        << seed;
+  }
+}
+
+TEST_P(NetChannels, ADeadPeerEndsWhatIsOpenWithIt) {
+  BedConfig config{.processes = 3};
+  config.link.dead_after = 100ms;
+  Bed bed = make(config);
+  ASSERT_TRUE(Chatter(bed, 1, 2).run());
+  Traffic traffic(bed);
+  for (int i = 0; i < 3; ++i) {
+    traffic.add(0, 1, 1'000'000, 1'000'000);
+    traffic.add(1, 0, 1'000'000, 1'000'000);
+    traffic.add(0, 2, 1'000'000, 1'000'000);
+  }
+  ASSERT_TRUE(bed.run([&] {
+    traffic.step();
+    return bed.sink(0).sent.size() + bed.sink(0).received.size() != 0;
+  }));
+  std::vector<std::byte> into(100);
+  Ticket ticket;
+  ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, 1000, ticket)) << "nobody has sent yet";
+  bed.vanish(1);
+  const auto ended_before = [&] {
+    EXPECT_EQ(bed.sink(0).received.count(1000), 1u) << "first the transfers, then the peer";
+    return true;
+  };
+  ASSERT_TRUE(bed.run([&] { return bed.sink(0).lost.contains(1) && ended_before(); }));
+  EXPECT_FALSE(bed.sink(0).received.at(1000));
+  EXPECT_FALSE(bed.sink(0).lost.contains(2));
+  for (Cookie send : {0, 6, 12}) EXPECT_TRUE(bed.sink(0).sent.contains(send)) << send;
+  ASSERT_TRUE(bed.run([&] { return bed.sink(2).received.size() == 3; })) << "the others go on";
+  // What is begun with it later ends, too, and keeps nobody.
+  EXPECT_TRUE(bed[0].send_control(1, std::as_bytes(std::span("x")), {}));
+  EXPECT_TRUE(bed[0].open_receive(1, into, nullptr, 1001, ticket));
+  EXPECT_TRUE(bed[0].start_send(1, into, ticket, nullptr, 1002));
+  ASSERT_TRUE(bed.run(
+      [&] { return bed.sink(0).received.contains(1001) && bed.sink(0).sent.contains(1002); }));
+  EXPECT_FALSE(bed.sink(0).received.at(1001) || bed.sink(0).sent.at(1002));
+  EXPECT_TRUE(bed.run([&] { return !bed[0].busy(); }));
+  EXPECT_THAT(bed[0].describe(1), HasSubstr("lost"));
+}
+
+// A peer that leaves has said its last word before.
+TEST_P(NetChannels, WhatWasSaidBeforeLeavingIsHeard) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    BedConfig config;
+    config.net.faults = {.reorder = 0.3, .seed = seed};
+    Bed bed = make(config);
+    int heard = 0;
+    bed.sink(1).control = [&](int, Bytes) {
+      EXPECT_TRUE(bed.sink(1).lost.empty());
+      ++heard;
+    };
+    const std::vector<std::byte> message(bed[0].limits().control, std::byte{1});
+    int sent = 0;
+    ASSERT_TRUE(bed.run([&] {
+      sent += bed[0].send_control(1, {}, message);
+      return sent == 10;
+    }));
+    ASSERT_TRUE(bed.run([&] { return !bed[0].busy(); }));
+    bed.leave(0);
+    ASSERT_TRUE(bed.run([&] { return !bed.sink(1).lost.empty(); }));
+    EXPECT_EQ(heard, 10);
+  }
+}
+
+// ---- everything at once on a bad network
+// -----------------------------------------------------------
+
+TEST_P(NetChannels, SurviveLossDuplicationReorderingAndDamage) {
+  std::uint64_t lost = 0;
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    BedConfig config{.processes = 2 + static_cast<int>(seed % 2)};
+    config.net.faults = {
+        .loss = 0.05, .duplicate = 0.03, .reorder = 0.05, .corrupt = 0.02, .seed = seed};
+    // Sequence numbers wrap, MTUs differ, windows and FIFOs are small.
+    config.link.first_sequence = static_cast<std::uint32_t>(-static_cast<int>(seed % 50));
+    config.port.mtu = seed % 3 == 0 ? 576 : 1500;
+    config.eager = seed % 4 == 0 ? 8192 : 1024;
+    config.fifo = seed % 5 == 0 ? 1 : 64u << 10;
+    if (seed % 7 == 0) config.link.max_window = 2;
+    Bed bed = make(config);
+    ASSERT_TRUE(Chatter(bed, seed, 40).run()) << "seed " << seed;
+    Traffic traffic(bed);
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < 12; ++i) {
+      const int from = static_cast<int>(random() % static_cast<unsigned>(bed.size()));
+      const std::size_t size = random() % 20 == 0 ? 200'000 : random() % 5000;
+      traffic.add(from, (from + 1) % bed.size(), size, size + random() % 2000);
+    }
+    ASSERT_TRUE(traffic.run()) << "seed " << seed;
+    traffic.check();
+    lost += bed.net.faults().lost;
+    for (int rank = 0; rank < bed.size(); ++rank) ASSERT_TRUE(bed.sink(rank).lost.empty());
+  }
+  EXPECT_GT(lost, 1000u) << "the network was too good";
+}
+
+// ---- what is published
+// -----------------------------------------------------------------------------
+
+TEST(Card, IsReadAsItIsWritten) {
+  const Card card{*link::Address::parse("02:76:64:00:01:00"), 0xfedcba9876543210};
+  const auto again = Card::parse(card.text());
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->address, card.address);
+  EXPECT_EQ(again->key, card.key);
+  for (const char* bad :
+       {"", "/", "02:76:64:00:01:00", "02:76:64:00:01:00/", "02:76:64:00:01/7",
+        "02:76:64:00:01:00/x", "02:76:64:00:01:00/1 ", "02:76:64:00:01:00/10000000000000000"})
+    EXPECT_FALSE(Card::parse(bad)) << bad;
+}
+
+}  // namespace
+}  // namespace viaduct::mpi

@@ -1,0 +1,221 @@
+// Error handlers: which one is called, with what, and what the call returns then.
+#include "comm_checks.hpp"
+
+#include <cstring>
+
+using namespace job;
+
+namespace {
+
+struct Seen {
+  int calls = 0;
+  MPI_Comm comm = MPI_COMM_NULL;
+  int error_class = MPI_SUCCESS;
+};
+Seen first, second;
+
+void note(Seen& seen, MPI_Comm* comm, int* code) {
+  ++seen.calls;
+  seen.comm = *comm;
+  MPI_Error_class(*code, &seen.error_class);
+}
+void first_handler(MPI_Comm* comm, int* code, ...) {
+  note(first, comm, code);
+}
+void second_handler(MPI_Comm* comm, int* code, ...) {
+  note(second, comm, code);
+}
+
+MPI_Errhandler make_errhandler(MPI_Comm_errhandler_function* function) {
+  MPI_Errhandler errhandler;
+  MPI_Comm_create_errhandler(function, &errhandler);
+  return errhandler;
+}
+
+// A call that cannot be done on any of these communicators.
+int bad_send(MPI_Comm comm) {
+  return MPI_Send(nullptr, 0, MPI_INT, 12345, 0, comm);
+}
+
+void user_handlers() {
+  section("a user's handler is told, and the call returns the code");
+  MPI_Comm comm, dup;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Errhandler errhandler = make_errhandler(first_handler);
+  MPI_Comm_set_errhandler(comm, errhandler);
+  first = {};
+  CHECK_CLASS(bad_send(comm), MPI_ERR_RANK);
+  CHECK_EQ(first.calls, 1);
+  CHECK(first.comm == comm);
+  CHECK_EQ(first.error_class, MPI_ERR_RANK);
+  CHECK_CLASS(MPI_Send(nullptr, -1, MPI_INT, 0, 0, comm), MPI_ERR_COUNT);
+  CHECK_EQ(first.error_class, MPI_ERR_COUNT);
+  CHECK_EQ(first.calls, 2);
+
+  // It lives on in communicators when the program frees it, and goes along to new ones.
+  MPI_Errhandler_free(&errhandler);
+  CHECK(errhandler == MPI_ERRHANDLER_NULL);
+  bad_send(comm);
+  CHECK_EQ(first.calls, 3);
+  MPI_Comm_dup(comm, &dup);
+  bad_send(dup);
+  CHECK_EQ(first.calls, 4);
+  CHECK(first.comm == dup);
+  MPI_Comm_free(&comm);
+  bad_send(dup);
+  CHECK_EQ(first.calls, 5);
+  MPI_Comm_split(dup, 0, 0, &comm);
+  bad_send(comm);
+  CHECK_EQ(first.calls, 6);
+  CHECK(first.comm == comm);
+  // A child's handler is its own.
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  CHECK_CLASS(bad_send(comm), MPI_ERR_RANK);
+  CHECK_EQ(first.calls, 6);
+  bad_send(dup);
+  CHECK_EQ(first.calls, 7);
+  MPI_Comm_free(&dup);
+  MPI_Comm_free(&comm);
+}
+
+void each_communicator_its_own() {
+  section("each communicator has its own handler");
+  MPI_Comm comms[2];
+  Seen* seen[2] = {&first, &second};
+  MPI_Comm_errhandler_function* functions[2] = {first_handler, second_handler};
+  first = second = {};
+  for (int i = 0; i < 2; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    MPI_Errhandler errhandler = make_errhandler(functions[i]);
+    MPI_Comm_set_errhandler(comms[i], errhandler);
+    MPI_Errhandler_free(&errhandler);
+  }
+  for (int i = 0; i < 2; ++i) {
+    bad_send(comms[i]);
+    CHECK_EQ(seen[i]->calls, 1);
+    CHECK(seen[i]->comm == comms[i]);
+  }
+  CHECK_EQ(first.calls + second.calls, 2);
+  // Replaced while in use.
+  MPI_Errhandler old;
+  MPI_Comm_get_errhandler(comms[0], &old);
+  MPI_Comm_set_errhandler(comms[1], old);
+  MPI_Errhandler_free(&old);
+  bad_send(comms[1]);
+  CHECK_EQ(first.calls, 2);
+  CHECK(first.comm == comms[1]);
+  free_comm(comms[0]);
+  bad_send(comms[1]);
+  CHECK_EQ(first.calls, 3);
+  free_comm(comms[1]);
+}
+
+void handles() {
+  section("get gives back what was set, and each is freed");
+  MPI_Errhandler got, mine = make_errhandler(first_handler);
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &got);
+  CHECK(got == MPI_ERRORS_ARE_FATAL);  // unless somebody says otherwise
+  MPI_Errhandler_free(&got);
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_get_errhandler(comm, &got);
+  CHECK(got == MPI_ERRORS_RETURN);
+  MPI_Errhandler_free(&got);
+  MPI_Comm_set_errhandler(comm, mine);
+  MPI_Comm_get_errhandler(comm, &got);
+  CHECK(got == mine);
+  MPI_Errhandler_free(&got);
+  MPI_Comm_set_errhandler(comm, mine);  // still there: it was freed as often as it was given
+  MPI_Errhandler_free(&mine);
+  // Freed by the program altogether, then asked for again.
+  MPI_Comm_get_errhandler(comm, &got);
+  MPI_Comm other;
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  MPI_Comm_set_errhandler(other, got);
+  MPI_Errhandler_free(&got);
+  first = {};
+  bad_send(other);
+  CHECK_EQ(first.calls, 1);
+  free_comm(comm);
+  free_comm(other);
+}
+
+void called_by_the_program() {
+  section("MPI_Comm_call_errhandler");
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Errhandler errhandler = make_errhandler(first_handler);
+  MPI_Comm_set_errhandler(comm, errhandler);
+  MPI_Errhandler_free(&errhandler);
+  int own_class, own_code;
+  MPI_Add_error_class(&own_class);
+  MPI_Add_error_code(own_class, &own_code);
+  MPI_Add_error_string(own_code, "no more tea");
+  first = {};
+  CHECK_EQ(MPI_Comm_call_errhandler(comm, own_code), MPI_SUCCESS);
+  CHECK_EQ(first.calls, 1);
+  CHECK(first.comm == comm);
+  CHECK_EQ(first.error_class, own_class);
+  char text[MPI_MAX_ERROR_STRING];
+  int length;
+  MPI_Error_string(own_code, text, &length);
+  CHECK_EQ(std::string(text), "no more tea");
+  CHECK_EQ(length, 11);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  CHECK_EQ(MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER), MPI_SUCCESS);
+  CHECK_EQ(first.calls, 1);
+  free_comm(comm);
+}
+
+void without_a_communicator() {
+#if MPI_VERSION >= 5
+  section("errors without a communicator are MPI_COMM_SELF's");
+  MPI_Errhandler errhandler = make_errhandler(second_handler);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, errhandler);
+  MPI_Errhandler_free(&errhandler);
+  second = {};
+  MPI_Datatype null = MPI_DATATYPE_NULL;
+  CHECK_CLASS(MPI_Type_commit(&null), MPI_ERR_TYPE);
+  CHECK_EQ(second.calls, 1);
+  CHECK(second.comm == MPI_COMM_SELF);
+  CHECK_EQ(second.error_class, MPI_ERR_TYPE);
+  int n;
+  CHECK_CLASS(MPI_Group_size(MPI_GROUP_NULL, &n), MPI_ERR_GROUP);
+  CHECK_CLASS(MPI_Comm_size(MPI_COMM_NULL, &n), MPI_ERR_COMM);
+  CHECK_EQ(second.calls, 3);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+#endif
+}
+
+void old_names() {
+#ifndef OPEN_MPI
+  section("the names of MPI-1");
+  MPI_Comm comm;
+  MPI_Errhandler errhandler, got;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Errhandler_create(first_handler, &errhandler);
+  MPI_Errhandler_set(comm, errhandler);
+  MPI_Errhandler_get(comm, &got);
+  CHECK(got == errhandler);
+  MPI_Errhandler_free(&got);
+  MPI_Errhandler_free(&errhandler);
+  first = {};
+  CHECK_CLASS(bad_send(comm), MPI_ERR_RANK);
+  CHECK_EQ(first.calls, 1);
+  free_comm(comm);
+#endif
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  user_handlers();
+  each_communicator_its_own();
+  handles();
+  called_by_the_program();
+  without_a_communicator();
+  old_names();
+  return report();
+}

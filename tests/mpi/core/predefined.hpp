@@ -1,0 +1,22 @@
+// Tests of parts of the library: the predefined datatypes and operations are there before the
+// first.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/core/op.hpp"
+
+namespace viaduct::mpi {
+
+class PredefinedObjects : public ::testing::Environment {
+ public:
+  void SetUp() override {
+    define_datatypes();
+    define_ops();
+  }
+};
+inline const ::testing::Environment* const predefined_objects =
+    ::testing::AddGlobalTestEnvironment(new PredefinedObjects);
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,165 @@
+// Much at once.
+#include "sections.hpp"
+
+namespace p2p {
+namespace {
+
+constexpr int kLarge = 24 << 20;  // bytes
+
+void big() {
+  for (const int extra : {0, 3}) {
+    const std::vector<char> out = pattern(kLarge + extra, job::rank());
+    std::vector<char> in(out.size());
+    MPI_Request request;
+    MPI_Isend(out.data(), kLarge + extra, MPI_CHAR, next(), 50, MPI_COMM_WORLD, &request);
+    MPI_Recv(in.data(), kLarge + extra, MPI_CHAR, before(), 50, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(in == pattern(kLarge + extra, before()));
+  }
+}
+
+// Columns of a matrix become rows: both sides are not contiguous, with different types.
+void big_strided() {
+  constexpr int kSide = 1000;
+  std::vector<double> out(kSide * kSide), in(out.size(), -1);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(i) + job::rank();
+  MPI_Datatype column, columns, blocks;
+  MPI_Type_vector(kSide, 1, kSide, MPI_DOUBLE, &column);
+  MPI_Type_create_resized(column, 0, sizeof(double), &columns);
+  MPI_Type_commit(&columns);
+  MPI_Type_vector(kSide, kSide / 2, kSide, MPI_DOUBLE, &blocks);  // the left half of a matrix
+  MPI_Type_commit(&blocks);
+  MPI_Sendrecv(out.data(), kSide / 2, columns, next(), 51, in.data(), 1, blocks, before(), 51,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  int wrong = 0;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::size_t row = i / kSide, at = i % kSide;
+    if (at >= kSide / 2) {
+      wrong += in[i] != -1;
+      continue;
+    }
+    const std::size_t n = row * (kSide / 2) + at;  // n-th number that was sent
+    const double expected = static_cast<double>((n % kSide) * kSide + n / kSide) + before();
+    wrong += in[i] != expected;
+  }
+  CHECK_EQ(wrong, 0);
+  MPI_Type_free(&column);
+  MPI_Type_free(&columns);
+  MPI_Type_free(&blocks);
+}
+
+// All receives are there first, all sends come first, or neither.
+void many_requests(bool receives_first, bool reverse) {
+  constexpr int kRequests = 10000;
+  std::vector<int> out(kRequests), in(kRequests, -1);
+  std::vector<MPI_Request> sends(kRequests), receives(kRequests);
+  const auto receive_all = [&] {
+    for (int i = 0; i < kRequests; ++i) {
+      const auto at = static_cast<std::size_t>(reverse ? kRequests - 1 - i : i);
+      MPI_Irecv(&in[at], 1, MPI_INT, before(), static_cast<int>(at), MPI_COMM_WORLD, &receives[at]);
+    }
+  };
+  if (receives_first) {
+    receive_all();
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  for (std::size_t i = 0; i < kRequests; ++i) {
+    out[i] = job::rank() + static_cast<int>(i);
+    MPI_Isend(&out[i], 1, MPI_INT, next(), static_cast<int>(i), MPI_COMM_WORLD, &sends[i]);
+  }
+  if (!receives_first) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    receive_all();
+  }
+  MPI_Waitall(kRequests, receives.data(), MPI_STATUSES_IGNORE);
+  MPI_Waitall(kRequests, sends.data(), MPI_STATUSES_IGNORE);
+  int wrong = 0;
+  for (std::size_t i = 0; i < kRequests; ++i) wrong += in[i] != before() + static_cast<int>(i);
+  CHECK_EQ(wrong, 0);
+}
+
+// Everybody floods rank 0, which is busy with something else, by blocking sends of small messages.
+void flood() {
+  constexpr int kEach = 20000;
+  if (job::rank() == 0) {
+    int busy = 0;
+    MPI_Request request;
+    MPI_Irecv(&busy, 1, MPI_INT, job::size() - 1, 53, MPI_COMM_WORLD, &request);
+    if (job::size() > 1) {
+      std::vector<int> seen(static_cast<std::size_t>(job::size()));
+      for (int i = 0; i < kEach * (job::size() - 1); ++i) {
+        int value[4] = {-1, -1, -1, -1};
+        MPI_Status status;
+        MPI_Recv(value, 4, MPI_INT, MPI_ANY_SOURCE, 52, MPI_COMM_WORLD, &status);
+        CHECK_EQ(value[0], seen[static_cast<std::size_t>(status.MPI_SOURCE)]++);
+        CHECK_EQ(value[3], status.MPI_SOURCE);
+      }
+    } else {
+      const int free_again = 0;
+      MPI_Send(&free_again, 1, MPI_INT, 0, 53, MPI_COMM_WORLD);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    for (int i = 0; i < kEach; ++i) {
+      const int value[4] = {i, 0, 0, job::rank()};
+      MPI_Send(value, 4, MPI_INT, 0, 52, MPI_COMM_WORLD);
+    }
+    if (job::rank() == job::size() - 1)
+      MPI_Send(&job::state().failures, 1, MPI_INT, 0, 53, MPI_COMM_WORLD);
+  }
+}
+
+// Nobody may wait for the other to receive first.
+void head_to_head() {
+  constexpr int kBytes = 8 << 20;
+  const int partner = (job::rank() ^ 1) < job::size() ? job::rank() ^ 1 : job::rank();
+  const std::vector<char> out = pattern(kBytes, job::rank());
+  std::vector<char> in(out.size());
+  for (int round = 0; round < 3; ++round)
+    MPI_Sendrecv(out.data(), kBytes, MPI_CHAR, partner, 54, in.data(), kBytes, MPI_CHAR, partner,
+                 54, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  CHECK(in == pattern(kBytes, partner));
+
+  // Both send all before they receive anything; both receive in the opposite order.
+  constexpr int kMessages = 16, kEach = kBytes / kMessages;
+  MPI_Request sends[kMessages], receives[kMessages];
+  in.assign(in.size(), 0);
+  for (int i = 0; i < kMessages; ++i)
+    MPI_Isend(out.data() + i * kEach, kEach, MPI_CHAR, partner, i, MPI_COMM_WORLD, &sends[i]);
+  for (int i = kMessages - 1; i >= 0; --i)
+    MPI_Irecv(in.data() + i * kEach, kEach, MPI_CHAR, partner, i, MPI_COMM_WORLD, &receives[i]);
+  MPI_Waitall(kMessages, sends, MPI_STATUSES_IGNORE);  // the sends first: receives go on meanwhile
+  MPI_Waitall(kMessages, receives, MPI_STATUSES_IGNORE);
+  CHECK(in == pattern(kBytes, partner));
+
+  in.assign(in.size(), 0);
+  for (int i = 0; i < kMessages; ++i)
+    MPI_Isend(out.data() + i * kEach, kEach, MPI_CHAR, partner, i, MPI_COMM_WORLD, &sends[i]);
+  for (int i = kMessages - 1; i >= 0; --i)
+    MPI_Recv(in.data() + i * kEach, kEach, MPI_CHAR, partner, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Waitall(kMessages, sends, MPI_STATUSES_IGNORE);
+  CHECK(in == pattern(kBytes, partner));
+}
+
+}  // namespace
+
+void load() {
+  job::section("big messages");
+  big();
+  job::section("big messages that are not contiguous on either side");
+  big_strided();
+  job::section("10,000 requests, receives first");
+  many_requests(true, false);
+  job::section("10,000 requests, sends first");
+  many_requests(false, false);
+  job::section("10,000 requests, received in reverse order");
+  many_requests(false, true);
+  many_requests(true, true);
+  job::section("a flood of unexpected messages");
+  flood();
+  MPI_Barrier(MPI_COMM_WORLD);
+  job::section("large messages head to head");
+  head_to_head();
+}
+
+}  // namespace p2p

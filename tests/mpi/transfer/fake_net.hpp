@@ -1,0 +1,135 @@
+// Processes of a job in one process, joined by channels whose timing the test decides: control
+// messages stay in order for each pair, everything else happens when the test says.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "libmpi_lite/transfer/engine.hpp"
+
+namespace viaduct::mpi {
+
+class FakeNet {
+ public:
+  static constexpr std::size_t kEager = 24;
+
+  class End;
+  explicit FakeNet(std::uint64_t seed) : random(seed) {}
+
+  std::mt19937_64 random;
+  bool chance(int percent) { return static_cast<int>(random() % 100) < percent; }
+  std::vector<End*> ends;
+};
+
+class FakeNet::End final : public Channel {
+ public:
+  End(FakeNet& net, ChannelSink& sink, int rank) : net_(net), sink_(sink), rank_(rank) {
+    net.ends.push_back(this);
+  }
+
+  const char* name() const override { return "fake"; }
+  Limits limits() const override { return {.control = 256, .eager = kEager, .early = true}; }
+
+  bool send_control(int to, Bytes head, Bytes body) override {
+    if (net_.chance(20)) return false;
+    std::vector<std::byte> message(head.size() + body.size());
+    std::memcpy(message.data(), head.data(), head.size());
+    if (!body.empty()) std::memcpy(message.data() + head.size(), body.data(), body.size());
+    net_.ends[static_cast<std::size_t>(to)]->from_[rank_].push_back(std::move(message));
+    return true;
+  }
+
+  void offer(int, Bytes, Ticket&) override { ++offers_; }
+  void withdraw_offer(int, const Ticket&) override { --offers_; }
+  bool open_receive(int, MutableBytes into, const Ticket*, Cookie cookie, Ticket& ticket) override {
+    if (net_.chance(20)) return false;
+    open_[++names_] = {into, cookie};
+    std::memcpy(ticket.bytes.data(), &names_, sizeof names_);
+    return true;
+  }
+  void close_receive(int, const Ticket& ticket) override {
+    ASSERT_EQ(open_.erase(name_of(ticket)), 1u) << "closed what was not open";
+  }
+  bool start_send(int to, Bytes data, const Ticket& ticket, const Ticket* offered,
+                  Cookie cookie) override {
+    if (net_.chance(20)) return false;
+    offers_ -= offered != nullptr;
+    transfers_.push_back({to, data, name_of(ticket), cookie});
+    return true;
+  }
+
+  // One thing that has been under way for some time.
+  bool poll() override {
+    if (net_.chance(30)) return false;
+    std::vector<int> talkers;
+    for (auto& [from, queue] : from_)
+      if (!queue.empty()) talkers.push_back(from);
+    const std::size_t what = net_.random() % (talkers.size() + transfers_.size() + 1);
+    if (what < talkers.size()) {
+      auto& queue = from_[talkers[what]];
+      const std::vector<std::byte> message = std::move(queue.front());
+      queue.pop_front();
+      sink_.on_control(talkers[what], message);
+      return true;
+    }
+    if (what == talkers.size() + transfers_.size()) return false;
+    const auto t = transfers_.begin() + static_cast<std::ptrdiff_t>(what - talkers.size());
+    const Transfer transfer = *t;
+    transfers_.erase(t);
+    net_.ends[static_cast<std::size_t>(transfer.to)]->arrive(transfer.name, transfer.data);
+    sink_.on_long_sent(transfer.cookie, true);
+    return true;
+  }
+  bool busy() const override { return false; }
+  std::string describe(int) const override { return "fake"; }
+
+  // Nothing is under way and nothing was left open.
+  bool quiet() const {
+    for (const auto& [from, queue] : from_)
+      if (!queue.empty()) return false;
+    return transfers_.empty();
+  }
+  std::size_t left_open() const { return open_.size(); }
+  int offers() const { return offers_; }
+
+ private:
+  struct Buffer {
+    MutableBytes into;
+    Cookie cookie;
+  };
+  struct Transfer {
+    int to;
+    Bytes data;
+    std::uint64_t name;
+    Cookie cookie;
+  };
+  static std::uint64_t name_of(const Ticket& ticket) {
+    std::uint64_t name;
+    std::memcpy(&name, ticket.bytes.data(), sizeof name);
+    return name;
+  }
+  void arrive(std::uint64_t name, Bytes data) {
+    const auto buffer = open_.find(name);
+    ASSERT_NE(buffer, open_.end()) << "written into a buffer that was closed";
+    ASSERT_LE(data.size(), buffer->second.into.size());
+    std::memcpy(buffer->second.into.data(), data.data(), data.size());
+    const Cookie cookie = buffer->second.cookie;
+    open_.erase(buffer);
+    sink_.on_long_received(cookie, true);
+  }
+
+  FakeNet& net_;
+  ChannelSink& sink_;
+  const int rank_;
+  std::map<int, std::deque<std::vector<std::byte>>> from_;
+  std::deque<Transfer> transfers_;
+  std::map<std::uint64_t, Buffer> open_;
+  std::uint64_t names_ = 0;
+  int offers_ = 0;
+};
+
+}  // namespace viaduct::mpi
