@@ -94,8 +94,7 @@ std::string MbcfChannel<D>::detail() const {
   return "FIFO of " + std::to_string(fifo_->capacity() >> 10) + " KiB";
 }
 
-// ---- control messages
-// ------------------------------------------------------------------------------
+// ---- control messages ------------------------------------------------------------------------
 
 template <link::PacketDevice D>
 inline bool MbcfChannel<D>::taken(int to, const mbcf::Issued& issued, bool& refused) {
@@ -184,8 +183,7 @@ void MbcfChannel<D>::on_own_entry(link::PeerId from, Bytes entry) {
   }
 }
 
-// ---- long transfers
-// --------------------------------------------------------------------------------
+// ---- long transfers --------------------------------------------------------------------------
 
 template <link::PacketDevice D>
 bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie,
@@ -291,8 +289,6 @@ void MbcfChannel<D>::end_transfers(int rank) {
     if (receives_[name].key && receives_[name].from == rank)
       sink_.on_long_received(end_receive(name), false);
 }
-
-// ----------------------------------------------------------------------------------------------------
 
 template class MbcfChannel<link::Port>;
 template class MbcfChannel<link::SimPort>;

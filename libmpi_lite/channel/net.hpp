@@ -179,6 +179,7 @@ class NetChannel : public Channel {
   // How long a process that has nothing more to do answers those whose acknowledgement was lost: in
   // retransmission timeouts, of which each is twice the one before.
   static constexpr int kLinger = 32;
+  static constexpr link::Duration kLongestLinger = std::chrono::milliseconds{200};
 
   // After that time without an answer the user hears of it, once for each peer.
   static constexpr link::Duration kAnswerExpected = std::chrono::seconds{10};
@@ -226,7 +227,7 @@ class NetChannel : public Channel {
   link::Time now_{};  // of the poll that is running
   bool in_poll_ = false;
   std::uint64_t heard_ = 0;               // frames received before the last poll
-  mutable std::uint64_t heard_idle_ = 0;  // ... before busy() was asked last
+  mutable std::uint64_t heard_idle_ = 0;  // messages and repetitions, when busy() was asked last
   mutable link::Time quiet_since_{};      // since when that has not changed
   std::vector<Peer> peers_;               // by rank
   std::vector<Neighbour> neighbours_;     // by the slot in their PeerId

@@ -35,8 +35,10 @@ template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 bool NetChannel<S, D, Driver, DC, Peer>::busy() const {
   if (self().transfers() != 0 || !link_.idle()) return true;
   // Everything of ours has arrived. But an acknowledgement of ours may have been lost, and who
-  // waits for it asks again and again.
-  const std::uint64_t heard = link_.counters()[link::Counter::frames_received];
+  // waits for it sends again and again.
+  // Frames that we have had already tell of it.
+  const std::uint64_t heard = link_.counters()[link::Counter::messages_delivered] +
+                              link_.counters()[link::Counter::drop_duplicate];
   if (heard != std::exchange(heard_idle_, heard)) quiet_since_ = now();
   return now() - quiet_since_ < linger();
 }
@@ -47,7 +49,7 @@ link::Duration NetChannel<S, D, Driver, DC, Peer>::linger() const {
   link::Duration longest{};
   for (const Peer& p : peers_)
     if (link_.connected(p.id)) longest = std::max(longest, link_.view(p.id).timeout);
-  return kLinger * longest;
+  return std::min(kLinger * longest, kLongestLinger);
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>

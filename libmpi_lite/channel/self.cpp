@@ -41,6 +41,8 @@ class SelfChannel final : public Channel {
   }
 
   bool poll() override {
+    if (!busy()) [[likely]]
+      return false;
     // Only what is there now: what the sink sends in reply comes next time.
     const std::size_t messages = messages_.size(), moved = moved_.size();
     for (std::size_t i = 0; i < messages; ++i) {

@@ -93,8 +93,7 @@ std::string StartxChannel<D>::detail() const {
   return "packets of " + std::to_string(kPacketBytes) + " bytes";
 }
 
-// ---- control messages
-// ------------------------------------------------------------------------------
+// ---- control messages ------------------------------------------------------------------------
 
 template <link::PacketDevice D>
 bool StartxChannel<D>::send_control(int to, Bytes head, Bytes body) {
@@ -223,8 +222,7 @@ void StartxChannel<D>::on_part(int from, const startx::Received& packet) {
   if (m.at == m.size) sink_.on_control(from, {m.bytes.data(), std::exchange(m.size, 0)});
 }
 
-// ---- long transfers
-// --------------------------------------------------------------------------------
+// ---- long transfers --------------------------------------------------------------------------
 
 template <link::PacketDevice D>
 bool StartxChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie,
@@ -297,8 +295,6 @@ bool StartxChannel<D>::take_completions() {
   }
   return any;
 }
-
-// ----------------------------------------------------------------------------------------------------
 
 template class StartxChannel<link::Port>;
 template class StartxChannel<link::SimPort>;

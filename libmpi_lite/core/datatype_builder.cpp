@@ -8,15 +8,15 @@ namespace viaduct::mpi {
 
 namespace {
 
-// Sizes and positions of data stay below this, so that sums of a few of them fit 64 bits.
-constexpr MPI_Count kFarthest = MPI_Count{1} << 60;
+// Sizes and positions of data go up to this, so that the sum or difference of two fits 64 bits.
+constexpr MPI_Count kFarthest = (MPI_Count{1} << 62) - 1;
 
 __extension__ using Wide = __int128;
 
 MPI_Count narrow(Wide value, Wide limit, const char* what) {
   if (value > limit || value < -limit)
     throw Error(MPI_ERR_VALUE_TOO_LARGE,
-                std::string("the datatype would have ") + what + " that 64 bits cannot hold");
+                std::string("the datatype would have ") + what + " beyond what can be handled");
   return static_cast<MPI_Count>(value);
 }
 MPI_Count size_of(Wide value) {

@@ -9,6 +9,8 @@ namespace {
 // Layouts of up to this many pieces are copied into the one they become a part of, not referred to.
 constexpr std::size_t kFewPieces = 8;
 
+__extension__ using Wide = __int128;  // one stride behind the last unit may be beyond 64 bits
+
 bool same_unit(const Layout::Piece& a, const Layout::Piece& b) {
   return a.unit == b.unit && a.of == b.of;
 }
@@ -54,7 +56,7 @@ void Layout::append(const Ref<Layout>& of, MPI_Count displacement, MPI_Count cou
     const MPI_Count units = of->size_ / piece.unit;
     piece.displacement += displacement;
     if (units == 1) piece.stride = stride;
-    if (units == 1 || stride == units * piece.stride)
+    if (units == 1 || stride == Wide{units} * piece.stride)
       return add(std::move(piece), count * of->size_);
   }
   add({displacement, 0, stride, of->size_, of, of->first_basic_}, count * of->size_);
@@ -80,7 +82,7 @@ bool Layout::join(Piece& last, const Piece& next, MPI_Count bytes) const {
   }
   if (!same_unit(last, next)) return false;
   const MPI_Count step = last_units > 1 ? last.stride : next.displacement - last.displacement;
-  if (next.displacement != last.displacement + last_units * step) return false;
+  if (next.displacement != last.displacement + Wide{last_units} * step) return false;
   if (next_units > 1 && next.stride != step) return false;
   last.stride = step;
   return true;

@@ -70,7 +70,7 @@ class Layout final : public Counted {
   static Ref<Layout> untyped_copy(const Layout& typed);
 
   // Adds `count` copies of a layout, the first at `displacement`, each `stride` bytes further. All
-  // positions must fit 62 bits.
+  // positions must be less than 2^62 away from 0.
   void append(const Ref<Layout>& of, MPI_Count displacement, MPI_Count count, MPI_Count stride);
   void append(const Basic& basic);
   void shrink() { pieces_.shrink_to_fit(); }

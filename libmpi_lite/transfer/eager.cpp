@@ -17,25 +17,27 @@ Head head_of(Kind kind, std::uint32_t context, const Comm& comm, int tag) {
 
 // ---- sending -----------------------------------------------------------------------------------
 
-void Transfer::send(const Items& items, const Envelope& to, SendMode mode) {
-  if (to.rank == MPI_PROC_NULL) return;
-  const int process = to.comm->peer(to.rank);
-  Peer& p = peer(process);
+bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
+  if (to.rank == MPI_PROC_NULL) return true;
+  Peer& p = peer(to.comm->peer(to.rank));
   const MPI_Count bytes = items.bytes();
-  if (mode != SendMode::synchronous && items.type->contiguous() && may_be_eager(p, bytes) &&
-      p.outgoing.empty() && p.wants.empty() && !p.lost) [[likely]] {
-    const Head head = head_of(Kind::eager, to.context, *to.comm, to.tag);
-    const Bytes data{static_cast<const std::byte*>(items.data) + items.type->true_lb(),
-                     static_cast<std::size_t>(bytes)};
-    if (p.through->send_control(process, bytes_of(head), data)) {
-      if (p.early) count_sent(p, to.context, to.tag);
-      ++p.sent;
-      p.eager_sent += static_cast<std::uint32_t>(bytes);
-      counters_[p.channel].add(Protocol::eager, bytes);
-      return;
-    }
-  }
-  const auto request = make<SendRequest>(items, to, process, mode);
+  if (mode == SendMode::synchronous || !items.type->contiguous() || !may_be_eager(p, bytes) ||
+      !p.outgoing.empty() || !p.wants.empty() || p.lost) [[unlikely]]
+    return false;
+  const Head head = head_of(Kind::eager, to.context, *to.comm, to.tag);
+  const Bytes data{static_cast<const std::byte*>(items.data) + items.type->true_lb(),
+                   static_cast<std::size_t>(bytes)};
+  if (!p.through->send_control(p.rank, bytes_of(head), data)) return false;
+  if (p.early) count_sent(p, to.context, to.tag);
+  ++p.sent;
+  p.eager_sent += static_cast<std::uint32_t>(bytes);
+  counters_[p.channel].add(Protocol::eager, bytes);
+  return true;
+}
+
+void Transfer::send(const Items& items, const Envelope& to, SendMode mode) {
+  if (send_now(items, to, mode)) return;
+  const auto request = make<SendRequest>(items, to, to.comm->peer(to.rank), mode);
   start(*request);
   wait(*request);
   if (request->error != MPI_SUCCESS) throw Error(request->error, error_text(*request));

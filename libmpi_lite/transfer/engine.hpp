@@ -39,6 +39,8 @@ class Transfer final : private ChannelSink {
 
   static Transfer& self() { return *self_; }
 
+  // The whole of a short send, if it needs no request; false: it does.
+  bool send_now(const Items& items, const Envelope& to, SendMode mode);
   void send(const Items& items, const Envelope& to, SendMode mode);
   void start(SendRequest& send);
   void start(ReceiveRequest& receive);

@@ -32,6 +32,8 @@ Unexpected* look(const Envelope& from) {
 
 Ref<Request> start_send(const Items& items, const Envelope& to, SendMode mode) {
   if (mode == SendMode::buffered) return start_buffered(items, to);
+  if (Transfer::self().send_now(items, to, mode)) [[likely]]
+    return Ref<Request>(request_handles.find(kCompleteSend));
   auto request = make<SendRequest>(items, to, process_of(to), mode);
   Transfer::self().start(*request);
   return Ref<Request>(request.get());
@@ -115,6 +117,7 @@ Ref<Request> start_matched_receive(const Items& into, Message& message) {
 }
 
 void cancel(Request& request) {
+  if (request.complete) return;
   if (request.kind == Request::Kind::send)
     Transfer::self().cancel(static_cast<SendRequest&>(request));
   else if (request.kind == Request::Kind::receive)

@@ -80,6 +80,7 @@ void Process::init(int thread_level) {
                                  choose_channel, rank_, size_, config);
   launch_->fence();
   transfer->set_spin(cpu_for_each(*launch_, job_nodes()));
+  request_handles.define(kCompleteSend, Ref<Request>(new CompleteSend));
   define_datatypes();
   define_ops();
   define_predefined(rank_, size_);

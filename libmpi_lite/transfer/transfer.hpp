@@ -45,6 +45,12 @@ inline HandleTable<Message, HandleKind::message> message_handles;
 // report in Request::error.
 
 Ref<Request> start_send(const Items& items, const Envelope& to, SendMode mode);
+// All sends that were complete at once are this one request.
+inline constexpr std::uintptr_t kCompleteSend = 0x181;  // its handle: behind MPI_REQUEST_NULL
+class CompleteSend final : public Request {
+ public:
+  CompleteSend() : Request(Kind::send) { complete = true; }
+};
 Ref<Request> start_receive(const Items& into, const Envelope& from);
 void send(const Items& items, const Envelope& to, SendMode mode);
 void receive(const Items& into, const Envelope& from,

@@ -21,8 +21,15 @@ class Side {
   // Messages of all sizes both ways, then long data both ways at once.
   void talk() {
     int got = 0, sent = 0;
+    Ticket mine, theirs;
     sink_.control = [&](int from, Bytes m) {
       EXPECT_EQ(from, 1 - rank_);
+      if (got == kMessages) {
+        ASSERT_EQ(m.size(), 1 + sizeof theirs);
+        std::memcpy(&theirs, m.data() + 1, sizeof theirs);
+        told_ = true;
+        return;
+      }
       const auto expected = message(from, got++);
       EXPECT_TRUE(std::equal(m.begin(), m.end(), expected.begin(), expected.end())) << got;
     };
@@ -32,18 +39,12 @@ class Side {
     });
     const auto data = patterned(static_cast<std::uint64_t>(rank_), kLong);
     std::vector<std::byte> into(kLong);
-    Ticket mine, theirs;
-    bool told = false;
-    sink_.control = [&](int, Bytes m) {
-      std::memcpy(&theirs, m.data() + 1, sizeof theirs);
-      told = true;
-    };
     until([&] { return channel_->open_receive(1 - rank_, into, nullptr, 1, mine); });
     const std::byte kind{1};
     until([&] {
       return channel_->send_control(1 - rank_, {&kind, 1}, std::as_bytes(std::span(&mine, 1)));
     });
-    until([&] { return told; });
+    until([&] { return told_; });
     until([&] { return channel_->start_send(1 - rank_, data, theirs, nullptr, 2); });
     until([&] { return sink_.sent.contains(2) && sink_.received.contains(1); });
     EXPECT_TRUE(sink_.sent[2] && sink_.received[1]);
@@ -74,6 +75,7 @@ class Side {
   }
 
   const int rank_;
+  bool told_ = false;
   Pair::Process launch_;
   Sink sink_;
   std::unique_ptr<Channel> channel_;

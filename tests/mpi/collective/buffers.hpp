@@ -13,7 +13,6 @@ namespace collective {
 
 // Ints as plain MPI_INTs, or in pairs with gaps: (int, gap, int, gap) is one item.
 enum class Form { plain, gapped };
-inline constexpr Form kForms[] = {Form::plain, Form::gapped};
 
 inline MPI_Datatype gapped_pair() {
   static MPI_Datatype type = [] {

@@ -22,7 +22,6 @@ void* number(std::intptr_t n) {
 }
 
 MPI_Comm expected_comm = MPI_COMM_NULL;  // which object the callbacks should be told about
-MPI_Datatype expected_type = MPI_DATATYPE_NULL;
 
 // The copy is the value plus 100.
 int note_copy(Calls& calls, void* in, void* out, int* flag) {
@@ -48,17 +47,6 @@ int delete_comm(MPI_Comm comm, int, void* value, void* extra) {
   if (comm != expected_comm) calls.handles_as_expected = false;
   return note_delete(calls, value);
 }
-int copy_type(MPI_Datatype type, int, void* extra, void* in, void* out, int* flag) {
-  Calls& calls = *static_cast<Calls*>(extra);
-  if (type != expected_type) calls.handles_as_expected = false;
-  return note_copy(calls, in, out, flag);
-}
-int delete_type(MPI_Datatype type, int, void* value, void* extra) {
-  Calls& calls = *static_cast<Calls*>(extra);
-  if (type != expected_type) calls.handles_as_expected = false;
-  return note_delete(calls, value);
-}
-
 // What is attached, or -1.
 std::intptr_t get(MPI_Comm comm, int keyval) {
   void* value = nullptr;
@@ -185,6 +173,19 @@ void failures() {
 // Others delete the attributes of a type that was duplicated when its duplicates are freed, not
 // when the program frees it.
 #ifdef VIADUCT_MPI_H
+MPI_Datatype expected_type = MPI_DATATYPE_NULL;
+
+int copy_type(MPI_Datatype type, int, void* extra, void* in, void* out, int* flag) {
+  Calls& calls = *static_cast<Calls*>(extra);
+  if (type != expected_type) calls.handles_as_expected = false;
+  return note_copy(calls, in, out, flag);
+}
+int delete_type(MPI_Datatype type, int, void* value, void* extra) {
+  Calls& calls = *static_cast<Calls*>(extra);
+  if (type != expected_type) calls.handles_as_expected = false;
+  return note_delete(calls, value);
+}
+
 void types() {
   section("attributes of datatypes");
   Calls calls;
@@ -283,7 +284,7 @@ void predefined_attributes() {
   const int before = *last;
   int added;
   MPI_Add_error_class(&added);
-  CHECK_EQ(added, before + 1);
+  CHECK(added > before);
   CHECK_EQ(*predefined(MPI_LASTUSEDCODE), added);
   // A message with the largest tag arrives.
   int in = 0, out = 6;

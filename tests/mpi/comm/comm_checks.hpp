@@ -5,13 +5,6 @@
 
 #include "job.hpp"
 
-// Calls with arguments that are wrong. Other libraries choose other classes for some of them.
-#ifdef VIADUCT_MPI_H
-#define REFUSED(call, expected) CHECK_CLASS(call, expected)
-#else
-#define REFUSED(call, expected) CHECK((call) != MPI_SUCCESS)
-#endif
-
 namespace job {
 
 inline int rank_in(MPI_Comm comm) {

@@ -191,6 +191,7 @@ void probes() {
   MPI_Barrier(MPI_COMM_WORLD);
   job::section("equal tags on two communicators");
   communicators_apart();
+  MPI_Barrier(MPI_COMM_WORLD);
   job::section("the largest tag");
   tag_limit();
   job::section("MPI_Get_count, MPI_Get_elements");

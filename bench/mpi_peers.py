@@ -1,0 +1,234 @@
+"""What bench/compare-shm, compare-net and bcast-two-stage share: mpi_bench built for each MPI library,
+runs with a time limit that leave nothing behind, medians and ratios."""
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TOOLS = os.path.join(ROOT, "tools")
+sys.dont_write_bytecode = True  # nothing is left in the source tree
+NAME = os.path.basename(sys.argv[0])
+
+
+def fail(what):
+    sys.exit(f"{NAME}: {what}")
+
+
+class RunFailed(Exception):
+    pass
+
+
+# ---- building ------------------------------------------------------------------------------------------
+
+def build(library, place):
+    """mpi_bench for "viaduct" (the build directory `place`), "mpich" or "openmpi"."""
+    if library == "viaduct":
+        if not os.path.exists(os.path.join(place, "build.ninja")):
+            fail(f"{place} is not a build directory; run: meson setup {place}, or give --build DIR")
+        command = ["ninja", "-C", place, "bench/mpi/mpi_bench"]
+        program = os.path.join(place, "bench", "mpi", "mpi_bench")
+    else:
+        compiler = "mpicxx." + library
+        if not shutil.which(compiler):
+            fail(f"{compiler} was not found; run: apt-get install "
+                 f"{'libmpich-dev mpich' if library == 'mpich' else 'libopenmpi-dev openmpi-bin'}")
+        sources = os.path.join(ROOT, "bench", "mpi")
+        program = os.path.join(place, "mpi_bench." + library)
+        command = [compiler, "-std=c++20", "-O3", "-DMPICH_SKIP_MPICXX", "-DOMPI_SKIP_MPICXX",
+                   "-o", program,
+                   *(os.path.join(sources, f) for f in sorted(os.listdir(sources))
+                     if f.endswith(".cpp"))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        fail(f"building mpi_bench for {library} failed:\n{done.stdout}{done.stderr}")
+    return program
+
+
+# ---- running -------------------------------------------------------------------------------------------
+
+# A process namespace of its own: when its first process ends, so do all others, daemons too. And a
+# /dev/shm of its own, which goes with it.
+ISOLATE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+           'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh"]
+
+
+def run(command, options, env=None, timeout=120, isolate=True):
+    """Runs mpi_bench: `command` starts it on all ranks, `options` are its own. Gives its rows."""
+    with tempfile.TemporaryDirectory() as place:
+        rows = os.path.join(place, "rows.json")
+        full = [*(ISOLATE if isolate and os.geteuid() == 0 else []), *command, *options,
+                "--json", rows]
+        process = subprocess.Popen(full, env={**os.environ, **(env or {})}, text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            said, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            said = f"it took more than {timeout:g} s"
+            end(process)
+        except BaseException:
+            end(process)
+            raise
+        if process.returncode != 0 or not os.path.exists(rows):
+            raise RunFailed(said.strip().splitlines()[-1] if said.strip()
+                            else f"exit status {process.returncode}")
+        with open(rows) as file:
+            return {(row["test"], row["bytes"]): row["median"] for row in json.load(file)}
+
+
+def end(process):
+    """Politely first: viaduct-run removes its bed."""
+    for sent, patience in ((signal.SIGTERM, 15), (signal.SIGKILL, 15)):
+        try:
+            os.killpg(process.pid, sent)
+            process.communicate(timeout=patience)
+            return
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--bind-to", "none"]
+
+
+class Bed:
+    """Two emulated hosts for the peers, with a port each; ranks in blocks, as viaduct-run does it."""
+
+    def __init__(self, mtu):
+        self.name, self.mtu = f"cmp-{os.getpid()}", mtu
+        self.testbed = os.path.join(TOOLS, "viaduct-testbed")
+        self.shell = [os.path.join(TOOLS, "viaduct-run"), "-x"]  # HOST COMMAND...: as ssh does it
+
+    def __enter__(self):
+        done = subprocess.run([self.testbed, "up", "--name", self.name, "--mtu", str(self.mtu)],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            fail(done.stderr.strip())
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([self.testbed, "down", "--name", self.name])
+
+    def mpich(self, ranks, program):
+        # UCX would find out that both hosts are one machine and use its memory.
+        return self.on_host0(["env", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=p0", "mpiexec.mpich",
+                              "-launcher", "ssh", "-disable-x", "-launcher-exec", self.shell[0],
+                              "-iface", "p0", "-hosts", f"host0:{ranks // 2},host1:{ranks // 2}",
+                              "-n", str(ranks), program])
+
+    def openmpi(self, ranks, program):
+        net = "10.77.0.0/24"
+        return self.on_host0([*OPENMPI, "--host", f"host0:{ranks // 2},host1:{ranks // 2}",
+                              "--mca", "plm_rsh_agent", " ".join(self.shell),
+                              "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+                              "--mca", "oob_tcp_if_include", net, "--mca", "btl_tcp_if_include", net,
+                              "-n", str(ranks), program])
+
+    def on_host0(self, command):
+        return [self.testbed, "exec", "--name", self.name, "host0", "--", *command]
+
+
+# ---- comparing -----------------------------------------------------------------------------------------
+
+class Samples:
+    """The medians of several runs, by who was run and what was measured."""
+
+    def __init__(self):
+        self.values, self.failures = {}, {}
+
+    def take(self, who, measure):
+        """measure() gives rows; a run that fails counts as none, and its reason is kept."""
+        try:
+            for what, value in measure().items():
+                self.values.setdefault((who, what), []).append(value)
+        except RunFailed as reason:
+            self.failures.setdefault(who, []).append(str(reason))
+            print(f"{NAME}: {who}: {reason}", file=sys.stderr)
+
+    def median(self, who, what):
+        values = self.values.get((who, what))
+        return statistics.median(values) if values else None
+
+    def text(self, who, what):
+        values = self.values.get((who, what))
+        if not values:
+            return "failed" if who in self.failures else "-"
+        return f"{number(statistics.median(values))} [{number(min(values))}..{number(max(values))}]"
+
+    def rows(self):
+        return [{"who": who, "test": what[0], "bytes": what[1], "medians": values}
+                for (who, what), values in self.values.items()]
+
+
+def number(value):
+    if value >= 1e6:
+        return f"{value / 1e6:.2f}M"
+    if value >= 1e4:
+        return f"{value / 1e3:.1f}k"
+    return f"{value:.{3 if value < 10 else 1 if value < 1000 else 0}f}"
+
+
+class Bar:
+    """What the ratio ours / theirs must reach. Of several peers the better one counts."""
+
+    def __init__(self, what, title, unit, bound, at_most, peers):
+        self.what, self.title, self.unit = what, title, unit
+        self.bound, self.at_most, self.peers = bound, at_most, peers
+
+    def best(self, samples):
+        values = [(samples.median(peer, self.what), peer) for peer in self.peers]
+        values = [pair for pair in values if pair[0] is not None]
+        if not values:
+            return None, None
+        return min(values) if self.at_most else max(values)
+
+    def row(self, samples, ours, peers):
+        mine, (theirs, peer) = samples.median(ours, self.what), self.best(samples)
+        cells = [self.title, self.unit, samples.text(ours, self.what),
+                 *(samples.text(p, self.what) for p in peers)]
+        want = f"{'<=' if self.at_most else '>='} {self.bound:.3g}"
+        if mine is None or theirs is None:
+            return [*cells, "-", want, "NOT MEASURED"], False
+        ratio = mine / theirs
+        good = ratio <= self.bound if self.at_most else ratio >= self.bound
+        return [*cells, f"{ratio:.2f} x {peer}", want, "good" if good else "MISSED"], good
+
+
+def print_table(heading, rows):
+    widths = [max(len(str(row[i])) for row in [heading, *rows]) for i in range(len(heading))]
+    for row in [heading, *rows]:
+        cells = [str(cell).ljust(width) if i < 2 else str(cell).rjust(width)
+                 for i, (cell, width) in enumerate(zip(row, widths))]
+        print("  ".join(cells).rstrip())
+
+
+def compare(samples, bars, ours, peers):
+    """Prints a table of bars; whether all were reached."""
+    results = [bar.row(samples, ours, peers) for bar in bars]
+    print_table(["what", "unit", ours, *peers, "ratio", "wanted", ""], [row for row, _ in results])
+    return all(good for _, good in results)
+
+
+def common_arguments(parser, rounds):
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="DIR",
+                        help="build directory (default: build)")
+    parser.add_argument("--rounds", type=int, default=rounds, metavar="N",
+                        help=f"runs of each library, interleaved (default {rounds})")
+    parser.add_argument("--seconds", type=float, default=0.5, metavar="S",
+                        help="time for each figure of a run (default 0.5)")
+    parser.add_argument("--timeout", type=float, default=120, metavar="S",
+                        help="limit for each run (default 120)")
+    parser.add_argument("--json", metavar="FILE", help="write the medians of all runs to FILE")
+
+
+def finish(options, samples, good):
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump([row for s in samples for row in s.rows()], file, indent=1)
+    sys.exit(0 if good else 1)

@@ -1,0 +1,116 @@
+// Which ranks share a node, and the trees over them.
+#include "libmpi_lite/collective/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "libmpi_lite/collective/team.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+constexpr int kManyCores = 1000;
+
+std::vector<int> vector_of(std::span<const int> s) {
+  return {s.begin(), s.end()};
+}
+using Ints = std::vector<int>;
+
+TEST(Plan, NodesAreNumberedByTheirLowestRanks) {
+  const Plan plan(Ints{7, 3, 7, 9, 3, 7}, 4, kManyCores, true);
+  EXPECT_EQ(plan.nodes(), 3);
+  EXPECT_EQ(vector_of(plan.members(0)), (Ints{0, 2, 5}));
+  EXPECT_EQ(vector_of(plan.members(1)), (Ints{1, 4}));
+  EXPECT_EQ(vector_of(plan.members(2)), (Ints{3}));
+  EXPECT_EQ(vector_of(plan.leaders()), (Ints{0, 1, 3}));
+  EXPECT_EQ(vector_of(plan.by_node()), (Ints{0, 2, 5, 1, 4, 3}));
+  EXPECT_EQ(plan.my_node(), 1);
+  EXPECT_EQ(plan.local_index(5), 2);
+  EXPECT_FALSE(plan.ordered());
+  EXPECT_TRUE(plan.staged());
+}
+
+TEST(Plan, RanksInARowAreOrdered) {
+  EXPECT_TRUE(Plan(Ints{4, 4, 1, 1, 1, 8}, 0, kManyCores, true).ordered());
+  EXPECT_FALSE(Plan(Ints{4, 1, 4}, 0, kManyCores, true).ordered());
+}
+
+TEST(Plan, StagesWhereTheyHelp) {
+  const Ints one_node(6, 0), spread{0, 1, 2, 3}, two_nodes{0, 0, 2, 2};
+  EXPECT_FALSE(Plan(one_node, 0, 6, true).staged());
+  EXPECT_TRUE(Plan(one_node, 0, 5, true).staged());
+  EXPECT_TRUE(Plan(one_node, 0, 5, true).crowded());
+  EXPECT_FALSE(Plan(spread, 0, 1, true).staged());
+  EXPECT_TRUE(Plan(two_nodes, 0, 2, true).staged());
+  EXPECT_FALSE(Plan(two_nodes, 0, 2, true).crowded());
+  EXPECT_TRUE(Plan(two_nodes, 0, 1, true).crowded());
+  for (const Ints& names : {one_node, spread, two_nodes}) {
+    EXPECT_FALSE(Plan(names, 0, 1, false).staged());
+    EXPECT_FALSE(Plan(names, 0, 1, false).crowded());
+  }
+}
+
+// All processes must draw the same picture.
+TEST(Plan, IsTheSameForAll) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 50; ++round) {
+    Ints names(1 + random() % 40);
+    for (int& name : names) name = static_cast<int>(random() % 6);
+    const Plan first(names, 0, kManyCores, true);
+    std::set<int> seen(first.by_node().begin(), first.by_node().end());
+    EXPECT_EQ(seen.size(), names.size());
+    for (int me = 0; me < static_cast<int>(names.size()); ++me) {
+      const Plan plan(names, me, kManyCores, true);
+      EXPECT_EQ(vector_of(plan.by_node()), vector_of(first.by_node()));
+      EXPECT_EQ(plan.staged(), first.staged());
+      EXPECT_EQ(plan.members(plan.my_node())[static_cast<std::size_t>(plan.local_index(me))], me);
+    }
+  }
+}
+
+// Every edge is seen alike at both ends, subtrees are rows of places, and everybody is in one.
+void check_tree(int size, int root, bool crowded) {
+  const auto tree_of = [&](int me) {
+    return Tree(Team{nullptr, nullptr, size, me, crowded}, root);
+  };
+  const auto index = [&](int place) { return (place + root) % size; };
+  for (int me = 0; me < size; ++me) {
+    const Tree tree = tree_of(me);
+    EXPECT_EQ(index(tree.place()), me);
+    EXPECT_EQ(tree.parent() < 0, me == root);
+    int next = 1;
+    for (int k = 0; k < tree.children(); ++k) {
+      const Tree child = tree_of(tree.child(k));
+      EXPECT_EQ(child.parent(), me);
+      EXPECT_EQ(child.place(), tree.place() + tree.offset(k));
+      EXPECT_EQ(child.width(), tree.width(k));
+      EXPECT_EQ(tree.offset(k), next);
+      next += tree.width(k);
+    }
+    EXPECT_EQ(next, tree.width());
+  }
+  EXPECT_EQ(tree_of(root).width(), size);
+}
+
+TEST(Tree, BinomialAndStar) {
+  for (int size = 1; size <= 35; ++size)
+    for (int root = 0; root < size; ++root)
+      for (const bool crowded : {false, true}) {
+        SCOPED_TRACE(testing::Message() << size << " processes, root " << root << crowded);
+        check_tree(size, root, crowded);
+      }
+}
+
+TEST(Tree, CrowdedIsOneStep) {
+  const Tree leaf(Team{nullptr, nullptr, 16, 5, true}, 3);
+  EXPECT_EQ(leaf.parent(), 3);
+  EXPECT_EQ(leaf.children(), 0);
+  const Tree binomial(Team{nullptr, nullptr, 16, 3, false}, 3);
+  EXPECT_EQ(binomial.children(), 4);
+}
+
+}  // namespace
+}  // namespace viaduct::mpi

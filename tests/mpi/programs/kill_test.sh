@@ -1,0 +1,55 @@
+#!/bin/bash
+# A rank is killed in the middle of communication: the job must end with an error within seconds and
+# leave nothing behind. Prints TAP. Arguments: stress, viaduct-run.
+program=$(realpath "$1") viaduct_run=$(realpath "$2")
+source "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+mine=$scratch/stress
+cp "$program" "$mine"
+
+beds() { ip netns list 2>/dev/null | grep -o '^vrun-[0-9]*-[0-9]*' | sort -u; }
+bed_of_mine() { beds | grep -q "^vrun-$launcher-"; }
+no_bed_of_mine() { ! bed_of_mine; }
+shared_files() { find /dev/shm -mindepth 1 2>/dev/null | sort; }
+ended() { ! kill -0 "$launcher" 2>/dev/null; }
+# All ranks have run for a moment when each has used some processor time.
+are_running() {  # ranks
+  local pid used=0
+  for pid in $(processes); do
+    (($(awk '{print $14 + $15}' "/proc/$pid/stat" 2>/dev/null || echo 0) > 20)) && used=$((used + 1))
+  done
+  ((used == $1))
+}
+
+# kill_one RANKS WHICH LAUNCHER...: starts a long job, kills one of its ranks.
+kill_one() {
+  local ranks=$1 which=$2 victim status
+  shift 2
+  shared_files >"$scratch/shared.before"
+  "$@" "$mine" --seeds 1:100000000 >"$scratch/out" 2>&1 &
+  launcher=$!
+  within 300 are_running "$ranks" || { cat "$scratch/out"; end_all; return 1; }
+  victim=$(processes | sort -n | sed -n "${which}p")
+  kill -KILL "$victim"
+  within 100 ended || { echo "the job goes on"; kill "$launcher"; within 100 ended; return 1; }
+  wait "$launcher"
+  status=$?
+  echo "exit status $status"
+  ((status != 0)) || return 1
+  within 20 nothing_left || { echo "processes are left"; return 1; }
+  within 20 no_bed_of_mine || { echo "the bed is left"; return 1; }
+  # Other jobs may use /dev/shm; what is new there and was made by one of ours would be held by nobody.
+  shared_files | comm -13 "$scratch/shared.before" - | grep -i viaduct && return 1
+  return 0
+}
+
+check "2 ranks in memory, the first is killed" kill_one 2 1 mpiexec.hydra -n 2
+check "4 ranks in memory, the last is killed" kill_one 4 4 mpiexec.hydra -n 4
+for channel in mbcf startx; do
+  what="2 ranks on two hosts over $channel, the second is killed"
+  if may_make_hosts; then
+    check "$what" kill_one 2 2 "$viaduct_run" -n 2 --hosts 2 --channel $channel
+  else
+    skip "$what" "emulated hosts need root and network namespaces"
+  fi
+done
+finish

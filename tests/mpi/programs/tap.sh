@@ -1,0 +1,47 @@
+# Sourced by the test scripts of this directory: TAP lines, a scratch directory, processes by name.
+set -u
+export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
+scratch=$(mktemp -d)
+count=0 failures=0
+trap 'end_all; rm -rf "$scratch"' EXIT
+trap 'exit 1' INT TERM
+
+check() {  # description, then a command that must succeed
+  local what=$1
+  shift
+  count=$((count + 1))
+  if "$@" >"$scratch/log" 2>&1; then
+    echo "ok $count - $what"
+  else
+    failures=$((failures + 1))
+    echo "not ok $count - $what"
+    sed 's/^/# /' "$scratch/log"
+  fi
+}
+skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
+finish() { echo "1..$count"; exit $((failures > 0)); }
+
+# Of programs that were copied into the scratch directory, which makes them ours alone.
+processes() {
+  local link
+  for link in /proc/[0-9]*/exe; do
+    [[ $(readlink "$link" 2>/dev/null) == "$scratch/"* ]] && { link=${link#/proc/}; echo "${link%/exe}"; }
+  done
+}
+end_all() {
+  local pid
+  for pid in $(processes); do kill -9 "$pid" 2>/dev/null; done
+}
+nothing_left() { [[ -z $(processes) ]]; }
+
+# within TENTHS COMMAND...: it succeeds before so many tenths of a second have passed.
+within() {
+  local tenths=$1
+  shift
+  until "$@"; do
+    ((tenths-- > 0)) || { echo "not within the time: $*"; return 1; }
+    sleep 0.1
+  done
+}
+
+may_make_hosts() { [[ $(id -u) == 0 ]] && unshare --net true 2>/dev/null; }

@@ -1,0 +1,195 @@
+#!/bin/bash
+# viaduct-run as its users meet it. Prints TAP. Arguments: viaduct-run, an MPI program that runs with
+# any number of processes and tells its success by its exit status, its arguments.
+set -u
+export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
+run=$(realpath "$1")
+program=$(realpath "$2")
+shift 2
+program_arguments=("$@")
+scratch=$(mktemp -d)
+count=0 failures=0
+
+trap 'rm -rf "$scratch"' EXIT
+
+check() {  # description, then a command that must succeed
+  local what=$1
+  shift
+  count=$((count + 1))
+  if "$@" >"$scratch/log" 2>&1; then
+    echo "ok $count - $what"
+  else
+    failures=$((failures + 1))
+    echo "not ok $count - $what"
+    sed 's/^/# /' "$scratch/log"
+  fi
+}
+
+# One sentence on standard error matching $2, nothing on standard output, exit status $1.
+refuses() {
+  local status=$1 pattern=$2 rc
+  shift 2
+  "$@" >"$scratch/stdout" 2>"$scratch/stderr"
+  rc=$?
+  echo "exit $rc, expected $status: $(cat "$scratch/stdout" "$scratch/stderr")"
+  [[ $rc == "$status" && ! -s $scratch/stdout && $(wc -l <"$scratch/stderr") == 1 ]] &&
+    grep -Eq -- "$pattern" "$scratch/stderr"
+}
+returns() {  # expected exit status, command...
+  local status=$1 rc
+  shift
+  "$@"
+  rc=$?
+  echo "exit $rc, expected $status"
+  [[ $rc == "$status" ]]
+}
+has_sections() {
+  "$run" --help >"$scratch/help" || return 1
+  local section
+  for section in NAME SYNOPSIS DESCRIPTION OPTIONS ENVIRONMENT EXAMPLES "EXIT STATUS"; do
+    grep -qx "$section" "$scratch/help" || { echo "no $section"; return 1; }
+  done
+}
+
+# What other runs on this machine have does not count: beds bear their owner's process id.
+beds_of() { ip netns list | sed -n "s/^\(vrun-$1-[0-9]*\)-.*/\1/p" | sort -u; }
+no_bed_of() { [[ -z $(beds_of "$1") ]]; }
+within() {  # tenths of a second, command
+  local tenths=$1
+  shift
+  until "$@"; do
+    ((tenths-- > 0)) || { echo "not within the time: $*"; return 1; }
+    sleep 0.1
+  done
+}
+
+# Where each rank is: rank, local rank, how many there, which network namespace.
+kPlace='echo "$PMI_RANK $MPI_LOCALRANKID $MPI_LOCALNRANKS $(readlink /proc/self/ns/net)"'
+readonly kPlace
+placed() {  # expected "rank local localsize host", hosts numbered as they appear; options...
+  local expected=$1 said
+  shift
+  said=$("$run" "$@" sh -c "$kPlace" | sort -n |
+    awk '!($4 in host) {host[$4] = n++} {print $1, $2, $3, host[$4]}')
+  diff <(echo "$said") <(echo "$expected")
+}
+ports_are() {  # what viaduct-run must have said to the processes; options...
+  local expected=$1
+  shift
+  diff <("$run" "$@" sh -c '[ "$PMI_RANK" = 0 ] || exit 0; echo "$VIADUCT_CHANNEL $VIADUCT_PORTS"; ls /sys/class/net') <(echo "$expected")
+}
+no_name_of_ours() { ! "$run" -n 1 env | grep VIADUCT_ | grep -v -e ^VIADUCT_CHANNEL= -e ^VIADUCT_PORTS=; }
+passes_input() { [[ $(echo "to rank 0" | "$run" -n 2 --hosts 2 sh -c '[ "$PMI_RANK" != 0 ] || cat') == "to rank 0" ]]; }
+keeps_words() { [[ $("$run" -n 1 printf '<%s>' 'two words' "it's" '$HOME;*') == "<two words><it's><\$HOME;*>" ]]; }
+mtu_is() { [[ $("$run" -n 1 --mtu "$1" cat /sys/class/net/p0/mtu) == "$1" ]]; }
+side_by_side() {
+  local one two
+  "$run" -n 2 sleep 1 & one=$!
+  "$run" -n 2 sleep 1 & two=$!
+  wait "$one" && wait "$two"
+}
+
+start_sleepers() {  # they ignore SIGTERM
+  "$run" -n 4 sh -c 'trap "" TERM; echo "$$"; while :; do sleep 1; done' >"$scratch/pids" &
+  runner=$!
+  within 100 all_run
+}
+all_run() { [[ $(wc -l <"$scratch/pids") == 4 ]]; }
+sleepers_ended() {
+  local pid
+  while read -r pid; do
+    # Where nobody collects them, the dead stay in the table.
+    grep -s '^State:' "/proc/$pid/status" | grep -vq Z && return 1
+  done <"$scratch/pids"
+  return 0
+}
+signalled() {  # signal, exit status
+  start_sleepers || return 1
+  kill -"$1" "$runner"
+  returns "$2" wait "$runner" && no_bed_of "$runner" && sleepers_ended
+}
+# The next run removes what a killed one has left, and nothing of one that lives.
+killed() {
+  local dead living
+  start_sleepers || return 1
+  dead=$runner
+  cp "$scratch/pids" "$scratch/dead_pids"
+  kill -KILL "$dead"
+  wait "$dead"
+  ! no_bed_of "$dead" || { echo "no bed was left"; return 1; }
+  "$run" -n 1 sleep 4 & living=$!
+  within 100 no_bed_of "$dead" || return 1
+  cp "$scratch/dead_pids" "$scratch/pids"
+  sleepers_ended || return 1
+  within 50 has_bed_of "$living" || return 1
+  "$run" -n 1 true || return 1
+  has_bed_of "$living" || { echo "a living run has lost its bed"; return 1; }
+  returns 0 wait "$living" && no_bed_of "$living"
+}
+has_bed_of() { ! no_bed_of "$1"; }
+
+echo "TAP version 13"
+check "--help is a manual page" has_sections
+check "no program" refuses 2 "a program is needed" "$run" -n 4
+check "unknown option" refuses 2 "unknown option '--host'" "$run" --host 2 true
+check "option without value" refuses 2 "--hosts needs a value" "$run" --hosts
+check "not a number" refuses 2 "-n takes a number from 1 to 1023, not 'four'" "$run" -n four true
+check "fewer ports than processes" refuses 2 "--ports takes a number from 2" "$run" -n 4 --ports 1 true
+check "too many processes on a host" refuses 2 "use more --hosts" "$run" -n 300 --hosts 1 true
+check "too many ports" refuses 2 "use fewer --hosts" "$run" --hosts 200 --ports 5 true
+check "unknown channel" refuses 2 "--channel must be mbcf or startx, not 'shm'" "$run" --channel shm true
+check "unknown kind of port" refuses 2 "--port-kind must be" "$run" --port-kind memif true
+check "unknown bed" refuses 2 "--bed must be netns" "$run" --bed cloud true
+check "what Hydra only may do" refuses 2 "-x is for Hydra only" "$run" -x host0 true
+check "no Hydra" refuses 1 "no-hydra was not found; install it with" env MPIEXEC=no-hydra "$run" true
+
+skip=
+command -v mpiexec.hydra >/dev/null || skip="mpiexec.hydra was not found; see tools/install-packages"
+unshare --mount --net true 2>/dev/null ||
+  skip="no right to make network namespaces here (needs root with CAP_SYS_ADMIN and CAP_NET_ADMIN)"
+if [[ -n $skip ]]; then
+  echo "ok $((count + 1)) - runs # SKIP $skip"
+  echo "1..$((count + 1))"
+  exit $((failures > 0))
+fi
+
+check "2 + 2 in blocks" placed "0 0 2 0
+1 1 2 0
+2 0 2 1
+3 1 2 1" -n 4 --hosts 2
+check "2 + 2 + 1" placed "0 0 2 0
+1 1 2 0
+2 0 2 1
+3 1 2 1
+4 0 1 2" -n 5 --hosts 3
+check "a host without processes" placed "0 0 2 0
+1 1 2 0
+2 0 2 1
+3 1 2 1" -n 4 --hosts 3
+check "channel and ports" ports_are "startx net_af_xdp0,iface=p{n}
+lo
+p0
+p1
+p2" --channel startx --port-kind af_xdp
+check "two hosts with one port are wired directly" ports_are "mbcf net_af_packet0,iface=p{n}
+lo
+p0" -n 2
+check "the caller's ports are kept" env VIADUCT_PORTS='x{n}' "$run" -n 1 sh -c '[ "$VIADUCT_PORTS" = "x{n}" ]'
+check "no variables of its own" no_name_of_ours
+check "MTU" mtu_is 9000
+check "standard input" passes_input
+check "words stay words" keeps_words
+check "exit status" returns 7 "$run" -n 2 sh -c 'exit 7'
+check "side by side" side_by_side
+check "SIGTERM" signalled TERM 143
+check "SIGHUP" signalled HUP 129
+check "SIGKILL, then the next run" killed
+for channel in mbcf startx; do
+  for kind in af_packet af_xdp; do
+    check "an MPI program on 2 + 2, $channel, $kind" timeout 60 "$run" -n 4 --hosts 2 --channel $channel --port-kind $kind "$program" "${program_arguments[@]}"
+  done
+done
+check "an MPI program on 2 hosts with jumbo frames" timeout 60 "$run" -n 2 --mtu 9000 "$program" "${program_arguments[@]}"
+check "nothing is left" no_bed_of '[0-9]*'
+echo "1..$count"
+exit $((failures > 0))
