@@ -98,10 +98,11 @@ OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--bind-to", "none"]
 
 
 class Bed:
-    """Two emulated hosts for the peers, with a port each; ranks in blocks, as viaduct-run does it."""
+    """Two emulated hosts for the peers, with a port each; ranks in blocks, as viaduct-run does it.
+    `frames`: the kernel's TCP builds frames of MTU size."""
 
-    def __init__(self, mtu):
-        self.name, self.mtu = f"cmp-{os.getpid()}", mtu
+    def __init__(self, mtu, frames):
+        self.name, self.mtu, self.frames = f"cmp-{os.getpid()}", mtu, frames
         self.testbed = os.path.join(TOOLS, "viaduct-testbed")
         self.shell = [os.path.join(TOOLS, "viaduct-run"), "-x"]  # HOST COMMAND...: as ssh does it
 
@@ -110,6 +111,9 @@ class Bed:
                               capture_output=True, text=True)
         if done.returncode != 0:
             fail(done.stderr.strip())
+        for host in ("host0", "host1") if self.frames else ():
+            subprocess.run([self.testbed, "exec", "--name", self.name, host, "--",
+                            "ip", "link", "set", "dev", "p0", "gso_max_segs", "1"], check=True)
         return self
 
     def __exit__(self, *_):

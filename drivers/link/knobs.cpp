@@ -41,7 +41,7 @@ constexpr std::array kTable{
     Knob{"VIADUCT_STATS", "off", "", "MPI_Finalize prints what went which way"},
     Knob{"VIADUCT_EAGER_SHM", "8192", "bytes",
          "MPI messages up to this go through a ring, longer ones are copied by both processes"},
-    Knob{"VIADUCT_EAGER_MBCF", "8192", "bytes",
+    Knob{"VIADUCT_EAGER_MBCF", "16384", "bytes",
          "MPI messages up to this go through a FIFO, longer ones by Remote Write"},
     Knob{"VIADUCT_EAGER_STARTX", "1024", "bytes",
          "MPI messages up to this go in packets, longer ones by remote DMA"},

@@ -58,7 +58,7 @@ std::string NetChannel<S, D, Driver, DC, Peer>::describe(int rank) const {
   std::string text = std::string(name()) + " on " + config_.port + ", " + device_->address().text();
   switch (p.state) {
     case State::unknown: return text + ", not used";
-    case State::lost: return text + ", lost";
+    case State::lost: return text + ", ended";
     default: break;
   }
   text += " -> " + link_.view(p.id).address.text();

@@ -158,7 +158,11 @@ void ShmChannel::find_rings() {
     if (writer == 0 || writer > peers_.size()) return;  // the next poll sees it
     const int from = static_cast<int>(writer) - 1;
     incoming_.push_back({from, RingReader(ring)});
-    peer(from);  // so that its end is noticed
+    try {
+      peer(from);  // so that its end is noticed
+    } catch (const link::SetupError&) {
+      // It has ended already: what it left in the ring is all there will be.
+    }
   }
 }
 

@@ -1,5 +1,4 @@
 // MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw (MPI 5.0, section 6.8).
-#include <algorithm>
 #include <cstring>
 
 #include "libmpi_lite/collective/algorithms.hpp"
@@ -167,7 +166,7 @@ constexpr std::size_t kUneven = ~std::size_t{0};
 
 template <class From>
 Task exchange(Collective& op, const From& from, const Spread& into, std::size_t block) {
-  if (op.comm().size() > kFewRanks && block <= kShortAlltoall)
+  if (op.comm().size() > kFewRanks && block > 0 && block <= kShortAlltoall)
     return plan_of(op.comm()).staged() ? staged_alltoall(op, from, into, block)
                                        : bruck(op, from, into, block);
   return pairwise(op, from, into);

@@ -1,5 +1,4 @@
 // MPI_Reduce (MPI 5.0, section 6.9).
-#include <algorithm>
 
 #include "libmpi_lite/collective/algorithms.hpp"
 #include "libmpi_lite/collective/inter.hpp"

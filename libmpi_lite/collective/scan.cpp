@@ -1,6 +1,4 @@
 // MPI_Scan and MPI_Exscan (MPI 5.0, section 6.11).
-#include <algorithm>
-#include <utility>
 
 #include "libmpi_lite/collective/algorithms.hpp"
 

@@ -66,7 +66,7 @@ check "a program builds with pkg-config alone" compile
 check "it runs" "$scratch/user"
 check "the drivers' headers are complete" headers
 check "the drivers' plugins are installed" plugins
-for program in viaduct-info viaduct-testbed viaduct-pingpong; do
+for program in viaduct-info viaduct-testbed viaduct-pingpong viaduct-run mpicc mpicxx; do
   check "$program is installed" documented "$program"
 done
 echo "1..$count"

@@ -313,7 +313,7 @@ TEST_P(NetChannels, ADeadPeerEndsWhatIsOpenWithIt) {
       [&] { return bed.sink(0).received.contains(1001) && bed.sink(0).sent.contains(1002); }));
   EXPECT_FALSE(bed.sink(0).received.at(1001) || bed.sink(0).sent.at(1002));
   EXPECT_TRUE(bed.run([&] { return !bed[0].busy(); }));
-  EXPECT_THAT(bed[0].describe(1), HasSubstr("lost"));
+  EXPECT_THAT(bed[0].describe(1), HasSubstr("ended"));
 }
 
 // A peer that leaves has said its last word before.
@@ -338,6 +338,31 @@ TEST_P(NetChannels, WhatWasSaidBeforeLeavingIsHeard) {
     ASSERT_TRUE(bed.run([&] { return !bed.sink(1).lost.empty(); }));
     EXPECT_EQ(heard, 10);
   }
+}
+
+// Also what has arrived faster than one poll after the other hands it on.
+TEST_P(NetChannels, AnEndDoesNotOvertakeWhatHasArrived) {
+  BedConfig config;
+  config.link.max_window = 2;  // so that messages wait for each other and share frames
+  config.fifo = 1u << 20;
+  Bed bed = make(config);
+  bed.step = 20us;
+  constexpr int kMessages = 1000, kMostInAPoll = 64;
+  int heard = 0, sent = 0;
+  bed.sink(1).control = [&](int, Bytes) {
+    EXPECT_TRUE(bed.sink(1).lost.empty());
+    ++heard;
+  };
+  const std::byte message{1};
+  ASSERT_TRUE(bed.run([&] {
+    while (sent < kMessages && bed[0].send_control(1, {}, {&message, 1})) ++sent;
+    return heard > kMessages * 6 / 10;
+  }));
+  ASSERT_EQ(sent, kMessages);
+  ASSERT_LT(heard, kMessages - kMostInAPoll) << "too late to test anything";
+  bed.leave(0);
+  ASSERT_TRUE(bed.run([&] { return !bed.sink(1).lost.empty(); }));
+  EXPECT_EQ(heard, kMessages);
 }
 
 // ---- everything at once on a bad network -----------------------------------------------------

@@ -8,6 +8,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 count=0 failures=0
+prefix=
 
 check() {  # description, then a command that must succeed
   local what=$1

@@ -5,6 +5,9 @@ program=$(realpath "$1") viaduct_run=$(realpath "$2")
 source "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 mine=$scratch/stress
 cp "$program" "$mine"
+# The copy does not find the library by itself.
+LD_LIBRARY_PATH=$(dirname "$(ldd "$program" | sed -n 's/.*libmpi_abi.* => \(.*\) (.*/\1/p')")
+export LD_LIBRARY_PATH
 
 beds() { ip netns list 2>/dev/null | grep -o '^vrun-[0-9]*-[0-9]*' | sort -u; }
 bed_of_mine() { beds | grep -q "^vrun-$launcher-"; }
@@ -19,6 +22,7 @@ are_running() {  # ranks
   done
   ((used == $1))
 }
+are_running_or_ended() { are_running "$1" || ended; }
 
 # kill_one RANKS WHICH LAUNCHER...: starts a long job, kills one of its ranks.
 kill_one() {
@@ -27,7 +31,8 @@ kill_one() {
   shared_files >"$scratch/shared.before"
   "$@" "$mine" --seeds 1:100000000 >"$scratch/out" 2>&1 &
   launcher=$!
-  within 300 are_running "$ranks" || { cat "$scratch/out"; end_all; return 1; }
+  within 300 are_running_or_ended "$ranks"
+  are_running "$ranks" || { echo "did not start"; cat "$scratch/out"; end_all; return 1; }
   victim=$(processes | sort -n | sed -n "${which}p")
   kill -KILL "$victim"
   within 100 ended || { echo "the job goes on"; kill "$launcher"; within 100 ended; return 1; }

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the test scripts of this directory: TAP lines, a scratch directory, processes by name.
 set -u
 export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"

@@ -21,6 +21,7 @@ void receives() {
   MPI_Wait(&request, &status);
   CHECK(was_cancelled(status));
   CHECK(request == MPI_REQUEST_NULL);
+  MPI_Barrier(MPI_COMM_WORLD);
   // A message that comes now must go to the next receive, not to the cancelled one.
   int later = -1;
   MPI_Sendrecv(&out, 1, MPI_INT, next(), 30, &later, 1, MPI_INT, before(), 30, MPI_COMM_WORLD,
@@ -91,6 +92,7 @@ void sends() {
     if (theirs) MPI_Cancel(&receive);
     MPI_Wait(&receive, &status);
     CHECK_EQ(was_cancelled(status), theirs != 0);
+    MPI_Barrier(MPI_COMM_WORLD);  // the next message must not meet this receive
     CHECK(in == (theirs ? std::vector<char>(out.size(), 'x') : pattern(bytes, before())));
   }
 }
