@@ -343,9 +343,11 @@ TEST_P(NetChannels, WhatWasSaidBeforeLeavingIsHeard) {
 // Also what has arrived faster than one poll after the other hands it on.
 TEST_P(NetChannels, AnEndDoesNotOvertakeWhatHasArrived) {
   BedConfig config;
-  config.link.max_window = 2;  // so that messages wait for each other and share frames
+  config.link.max_window = 8;  // so that messages wait for each other and share frames
   config.fifo = 1u << 20;
   Bed bed = make(config);
+  ASSERT_TRUE(say(bed, 0, 1, "hello"));
+  bed.run_for(1ms);
   bed.step = 20us;
   constexpr int kMessages = 1000, kMostInAPoll = 64;
   int heard = 0, sent = 0;

@@ -51,9 +51,15 @@ compile() {  # example
     -Wl,-rpath,"$place" -lm && ldd "$scratch/$1" | grep "libmpi_abi.so.1 => $place/"
 }
 is_foreign() {  # the program was compiled with that header and not with ours
-  gcc -std=c11 -I "$(dirname "$found")" -M "$examples/$1.c" | tee /dev/stderr | grep -q "$found"
+  local used
+  used=$(gcc -std=c11 -I "$(dirname "$found")" -M "$examples/$1.c") && [[ $used == *"$found"* ]]
 }
-correct() { timeout 60 "$@" | tee /dev/stderr | grep -q ', correct$'; }
+correct() {
+  local said
+  said=$(timeout 60 "$@" 2>&1) || { echo "exit status $?"; echo "$said"; return 1; }
+  echo "$said"
+  [[ $said == *", correct" ]]
+}
 
 # Every function that both headers declare has the same arguments in both.
 prototypes_agree() {

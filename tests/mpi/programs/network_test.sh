@@ -1,0 +1,33 @@
+#!/bin/bash
+# stress and point_to_point between emulated hosts, over every channel, with and without faults. Prints
+# TAP. Arguments: stress, point_to_point, viaduct-run.
+stress=$(realpath "$1") point_to_point=$(realpath "$2") viaduct_run=$(realpath "$3")
+source "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+passes() {  # exit status 0, and something was tested
+  local said
+  said=$(timeout 150 "$@" 2>&1) || { echo "exit status $?"; echo "$said"; return 1; }
+  grep -q '^ok' <<<"$said" || { echo "$said"; return 1; }
+}
+
+on_hosts() {  # description, program and arguments
+  local what=$1
+  shift
+  if may_make_hosts; then
+    check "$what" passes "$viaduct_run" --hosts 2 --channel "$channel" "$@"
+  else
+    skip "$what" "emulated hosts need root and network namespaces"
+  fi
+}
+
+for channel in mbcf startx; do
+  on_hosts "point_to_point, 2 ranks over $channel" -n 2 "$point_to_point"
+  on_hosts "point_to_point, 4 ranks over $channel" -n 4 "$point_to_point"
+  on_hosts "stress, 4 ranks over $channel" -n 4 "$stress" --seeds 1:400
+  export VIADUCT_SHM=off
+  on_hosts "stress, 3 ranks over $channel, without shared memory" -n 3 "$stress" --seeds 1:200
+  export VIADUCT_FAULTS=loss=2%,dup=1%,reorder=2%
+  on_hosts "stress, 2 ranks over $channel, frames are lost, duplicated and reordered" -n 2 "$stress" --seeds 1:200
+  unset VIADUCT_SHM VIADUCT_FAULTS
+done
+finish
