@@ -2,7 +2,7 @@
 // a short message is one cache line here, with the word in front of it that says that it is there;
 // a ring with indices besides moves two or three lines between the cores for each message.
 //
-//   record:  word (length + 1, or kSkip, or 0: nothing yet) | bytes | padding to a whole line
+//   record:  word (length + 1, or kSkip, or 0: nothing yet) | bytes | padding to half a line
 //
 // The writer makes the word of the next record 0 before it fills in the word of this one, so the
 // reader never sees old bytes as a word. The reader tells from time to time how far it has read.
@@ -20,8 +20,22 @@ inline constexpr RingWord kSkip = ~RingWord{0};  // the rest up to the end is no
 inline constexpr std::size_t kLargestRecord = kRingBytes / 4;
 inline constexpr std::size_t kLargestInRing = kLargestRecord - sizeof(RingWord);
 
+// Records start at multiples of half a line: two short messages share one.
+inline constexpr std::size_t kRecordGrain = kLine / 2;
 inline std::size_t record_bytes(std::size_t length) {
-  return (sizeof(RingWord) + length + kLine - 1) / kLine * kLine;
+  return (sizeof(RingWord) + length + kRecordGrain - 1) / kRecordGrain * kRecordGrain;
+}
+// Heads have just been written, word by word. Reading them in larger units would have to wait until
+// those writes have left the store buffer, behind the misses of the ring.
+inline void copy_words(std::byte* to, std::span<const std::byte> words) {
+  for (std::size_t at = 0; at + 8 <= words.size(); at += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, words.data() + at, sizeof word);
+    asm("" : "+r"(word));  // one by one
+    std::memcpy(to + at, &word, sizeof word);
+  }
+  const std::size_t rest = words.size() % 8;
+  std::memcpy(to + words.size() - rest, words.data() + words.size() - rest, rest);
 }
 inline std::atomic_ref<RingWord> ring_word(Ring& ring, std::uint64_t at) {
   return std::atomic_ref<RingWord>(*reinterpret_cast<RingWord*>(ring.data + at % kRingBytes));
@@ -37,7 +51,7 @@ class RingWriter {
     if (write_ % kRingBytes + bytes > kRingBytes && !skip()) return false;
     if (!has_room(bytes)) return false;
     std::byte* to = ring_->data + write_ % kRingBytes + sizeof(RingWord);
-    std::memcpy(to, head.data(), head.size());
+    copy_words(to, head);
     if (!body.empty()) std::memcpy(to + head.size(), body.data(), body.size());
     publish(head.size() + body.size() + 1, bytes);
     return true;

@@ -1,6 +1,8 @@
 // Short messages travel in the control message itself; arrival and matching of all messages.
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "libmpi_lite/core/error.hpp"
@@ -9,8 +11,13 @@
 namespace viaduct::mpi {
 namespace {
 
+// Made in registers, word by word: see copy_words() in channel/shm_ring.hpp.
 Head head_of(Kind kind, std::uint32_t context, const Comm& comm, int tag) {
-  return {kind, {}, context, comm.rank(), tag};
+  const std::array<std::uint64_t, 2> words{
+      static_cast<std::uint64_t>(kind) | std::uint64_t{context} << 32,
+      static_cast<std::uint32_t>(comm.rank()) | std::uint64_t{static_cast<std::uint32_t>(tag)}
+                                                    << 32};
+  return std::bit_cast<Head>(words);
 }
 
 }  // namespace
