@@ -39,7 +39,7 @@ constexpr std::array kTable{
     Knob{"VIADUCT_WRITE_PROTOCOL", "on", "",
          "MPI receives tell their senders where to write before the message is sent (mbcf)"},
     Knob{"VIADUCT_STATS", "off", "", "MPI_Finalize prints what went which way"},
-    Knob{"VIADUCT_EAGER_SHM", "8192", "bytes",
+    Knob{"VIADUCT_EAGER_SHM", "16384", "bytes",
          "MPI messages up to this go through a ring, longer ones are copied by both processes"},
     Knob{"VIADUCT_EAGER_MBCF", "16384", "bytes",
          "MPI messages up to this go through a FIFO, longer ones by Remote Write"},
