@@ -102,8 +102,7 @@ int erase(const char* function, MPI_Comm comm, int keyval) {
 
 }  // namespace
 
-// ---- communicators
-// -----------------------------------------------------------------------------------
+// ---- communicators -----------------------------------------------------------------------------
 
 int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function* comm_copy_attr_fn,
                             MPI_Comm_delete_attr_function* comm_delete_attr_fn, int* comm_keyval,
@@ -133,8 +132,7 @@ int PMPI_Comm_delete_attr(MPI_Comm comm, int comm_keyval) {
 }
 VIADUCT_MPI(Comm_delete_attr);
 
-// ---- the names of MPI-1
-// ------------------------------------------------------------------------------
+// ---- the names of MPI-1 ------------------------------------------------------------------------
 
 int PMPI_Keyval_create(MPI_Copy_function* copy_fn, MPI_Delete_function* delete_fn, int* keyval,
                        void* extra_state) {
@@ -162,8 +160,7 @@ int PMPI_Attr_delete(MPI_Comm comm, int keyval) {
 }
 VIADUCT_MPI(Attr_delete);
 
-// ---- datatypes
-// ---------------------------------------------------------------------------------------
+// ---- datatypes ---------------------------------------------------------------------------------
 
 int PMPI_Type_create_keyval(MPI_Type_copy_attr_function* type_copy_attr_fn,
                             MPI_Type_delete_attr_function* type_delete_attr_fn, int* type_keyval,

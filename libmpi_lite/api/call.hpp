@@ -83,8 +83,7 @@ int call(const char* function, MPI_Comm comm, Body body) noexcept {
   }
 }
 
-// ---- arguments: each throws Error that names the argument and its value
-// ------------------------------
+// ---- arguments: each throws Error that names the argument and its value ------------------------
 
 inline constexpr int kMostTag = 0x7fffffff;  // MPI_TAG_UB
 
@@ -162,8 +161,7 @@ inline void check_root(const Comm& comm, int root) {
     fail(MPI_ERR_ROOT, "argument root is %d; ranks go from 0 to %d", root, comm.size() - 1);
 }
 
-// ---- handles
-// -----------------------------------------------------------------------------------------
+// ---- handles -----------------------------------------------------------------------------------
 
 template <class Handle, class T, HandleKind kKind>
 Handle new_handle(HandleTable<T, kKind>& table, Ref<T> object) {

@@ -38,8 +38,7 @@ Ref<Group> check_subgroup(const Comm& comm, MPI_Group group) {
   return Ref<Group>(&g);
 }
 
-// ---- MPI_Comm_split_type
-// -----------------------------------------------------------------------------
+// ---- MPI_Comm_split_type -----------------------------------------------------------------------
 
 constexpr const char* kResourceType = "mpi_hw_resource_type";
 constexpr const char* kSharedMemory = "mpi_shared_memory";

@@ -104,8 +104,7 @@ int PMPI_Comm_free(MPI_Comm* comm) {
 }
 VIADUCT_MPI(Comm_free);
 
-// ---- names and hints
-// ---------------------------------------------------------------------------------
+// ---- names and hints ---------------------------------------------------------------------------
 
 int PMPI_Comm_set_name(MPI_Comm comm, const char* comm_name) {
   return call("MPI_Comm_set_name", comm, [&](Comm& c) {

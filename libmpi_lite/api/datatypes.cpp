@@ -39,8 +39,7 @@ void remove_type(MPI_Datatype type) {
 
 }  // namespace
 
-// ---- sizes and bounds
-// --------------------------------------------------------------------------------
+// ---- sizes and bounds --------------------------------------------------------------------------
 
 int PMPI_Type_size(MPI_Datatype datatype, int* size) {
   return call("MPI_Type_size",
@@ -104,8 +103,7 @@ int PMPI_Type_ub(MPI_Datatype datatype, MPI_Aint* displacement) {
 }
 VIADUCT_MPI(Type_ub);
 
-// ---- life
-// --------------------------------------------------------------------------------------------
+// ---- life --------------------------------------------------------------------------------------
 
 int PMPI_Type_commit(MPI_Datatype* datatype) {
   return call("MPI_Type_commit",
@@ -143,8 +141,7 @@ int PMPI_Type_dup(MPI_Datatype oldtype, MPI_Datatype* newtype) {
 }
 VIADUCT_MPI(Type_dup);
 
-// ---- names
-// -------------------------------------------------------------------------------------------
+// ---- names -------------------------------------------------------------------------------------
 
 int PMPI_Type_set_name(MPI_Datatype datatype, const char* type_name) {
   return call("MPI_Type_set_name", [&] {
@@ -166,8 +163,7 @@ int PMPI_Type_get_name(MPI_Datatype datatype, char* type_name, int* resultlen) {
 }
 VIADUCT_MPI(Type_get_name);
 
-// ---- how it was made (section 5.1.13)
-// ----------------------------------------------------------------
+// ---- how it was made (section 5.1.13) ----------------------------------------------------------
 
 int PMPI_Type_get_envelope(MPI_Datatype datatype, int* num_integers, int* num_addresses,
                            int* num_datatypes, int* combiner) {
@@ -204,8 +200,7 @@ int PMPI_Type_get_contents(MPI_Datatype datatype, int max_integers, int max_addr
 }
 VIADUCT_MPI(Type_get_contents);
 
-// ---- types by size (section 19.1.5)
-// ------------------------------------------------------------------
+// ---- types by size (section 19.1.5) ------------------------------------------------------------
 
 int PMPI_Type_match_size(int typeclass, int size, MPI_Datatype* datatype) {
   struct Match {

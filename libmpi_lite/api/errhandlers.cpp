@@ -90,8 +90,7 @@ int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode) {
 }
 VIADUCT_MPI(Comm_call_errhandler);
 
-// ---- the names of MPI-1
-// ------------------------------------------------------------------------------
+// ---- the names of MPI-1 ------------------------------------------------------------------------
 
 int PMPI_Errhandler_create(MPI_Handler_function* function, MPI_Errhandler* errhandler) {
   return create("MPI_Errhandler_create", function, errhandler);

@@ -124,8 +124,7 @@ int PMPI_Pack_external_size(const char* datarep, int incount, MPI_Datatype datat
 }
 VIADUCT_MPI(Pack_external_size);
 
-// ---- addresses
-// ---------------------------------------------------------------------------------------
+// ---- addresses ---------------------------------------------------------------------------------
 
 int PMPI_Get_address(const void* location, MPI_Aint* address) {
   return call("MPI_Get_address",

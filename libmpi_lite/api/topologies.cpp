@@ -68,8 +68,7 @@ int PMPI_Dims_create(int nnodes, int ndims, int dims[]) {
 }
 VIADUCT_MPI(Dims_create);
 
-// ---- grids
-// -------------------------------------------------------------------------------------------
+// ---- grids -------------------------------------------------------------------------------------
 
 int PMPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int,
                      MPI_Comm* comm_cart) {
@@ -165,8 +164,7 @@ int PMPI_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int periods[
 }
 VIADUCT_MPI(Cart_map);
 
-// ---- graphs
-// ------------------------------------------------------------------------------------------
+// ---- graphs ------------------------------------------------------------------------------------
 
 int PMPI_Graph_create(MPI_Comm comm_old, int nnodes, const int index[], const int edges[], int,
                       MPI_Comm* comm_graph) {

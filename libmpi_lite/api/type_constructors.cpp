@@ -73,8 +73,7 @@ int create_struct(const char* function, int count, const int* lengths, const MPI
   });
 }
 
-// ---- arrays
-// ------------------------------------------------------------------------------------------
+// ---- arrays ------------------------------------------------------------------------------------
 
 void check_in(int value, int low, int high, const char* argument, std::size_t dimension) {
   if (value < low || value > high)

@@ -13,9 +13,9 @@
 
 namespace viaduct::mpi {
 
-inline constexpr std::size_t kLine = 64;             // bytes that move between cores as one
+inline constexpr std::size_t kLine = 64;              // bytes that move between cores as one
 inline constexpr std::size_t kRingBytes = 128 << 10;  // data of a ring
-inline constexpr std::size_t kCopySlots = 256;       // long transfers into one process at a time
+inline constexpr std::size_t kCopySlots = 256;        // long transfers into one process at a time
 
 // A queue from one process to another; see shm_ring.hpp.
 struct Ring {

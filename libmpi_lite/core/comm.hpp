@@ -64,8 +64,7 @@ class Comm final : public Counted {
 
 inline HandleTable<Comm, HandleKind::comm> comm_handles;
 
-// ---- in collective/agreement.cpp: it takes collectives
-// -----------------------------------------------
+// ---- in collective/agreement.cpp: it takes collectives -----------------------------------------
 
 // A context that is free in all processes of `comm` (of both groups, if it is an
 // intercommunicator); collective.

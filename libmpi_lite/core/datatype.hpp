@@ -25,7 +25,7 @@ class Datatype final : public Counted {
     std::vector<Ref<Datatype>> types;  // kept alive: handles of components may be freed
   };
 
-  MPI_Count size() const { return size_; }      // bytes of data in one item
+  MPI_Count size() const { return size_; }  // bytes of data in one item
   MPI_Count lb() const { return lb_; }
   MPI_Count ub() const { return ub_; }
   MPI_Count extent() const { return ub_ - lb_; }

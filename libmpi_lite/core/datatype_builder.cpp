@@ -70,8 +70,7 @@ void add_blocks(DatatypeBuilder& builder, Ints block_lengths, Displacements disp
 
 }  // namespace
 
-// ---- the builder
-// -------------------------------------------------------------------------------------
+// ---- the builder -------------------------------------------------------------------------------
 
 DatatypeBuilder::DatatypeBuilder() : type_(new Datatype) {
   type_->type_map_ = make<Layout>(true);
@@ -199,8 +198,7 @@ Ref<Datatype> DatatypeBuilder::equal(const Datatype& old,
   return type;
 }
 
-// ---- the constructors
-// --------------------------------------------------------------------------------
+// ---- the constructors --------------------------------------------------------------------------
 
 Ref<Datatype> make_contiguous(int count, Datatype& old) {
   DatatypeBuilder builder;

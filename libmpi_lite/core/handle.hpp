@@ -14,7 +14,16 @@
 namespace viaduct::mpi {
 
 // kind: 3 bits | generation: 7 bits, from 1 | slot: 21 bits
-enum class HandleKind : std::uint32_t { comm, group, datatype, op, errhandler, info, request, message };
+enum class HandleKind : std::uint32_t {
+  comm,
+  group,
+  datatype,
+  op,
+  errhandler,
+  info,
+  request,
+  message,
+};
 
 inline constexpr std::uintptr_t kPredefinedHandles = 0x400;  // values below are the ABI's constants
 

@@ -19,8 +19,7 @@ std::uintptr_t constant(MPI_Op op) {
   return reinterpret_cast<std::uintptr_t>(op);
 }
 
-// ---- loops
-// -------------------------------------------------------------------------------------------
+// ---- loops -------------------------------------------------------------------------------------
 
 // By memcpy, which is a load or a store: buffers of packed data need not be aligned.
 template <class T>
@@ -56,8 +55,7 @@ void each_pair(const std::byte* __restrict in, std::byte* __restrict inout, MPI_
   }
 }
 
-// ---- functions of two elements
-// -----------------------------------------------------------------------
+// ---- functions of two elements -----------------------------------------------------------------
 
 // Signed numbers wrap as unsigned ones do, where C++ leaves that undefined.
 template <class T>
@@ -158,8 +156,7 @@ struct Greater {
   }
 };
 
-// ---- which operation for which type (section 6.9.2); nullptr: none
-// ------------------------------------
+// ---- which operation for which type (section 6.9.2); nullptr: none -----------------------------
 
 template <class T>
 Kernel sums(std::uintptr_t op) {

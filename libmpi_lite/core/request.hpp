@@ -24,9 +24,9 @@ class Request : public Counted {
   Kind kind;
   bool complete = false;
   bool persistent = false;
-  bool active = true;      // persistent ones: started and not yet completed by a wait or test
+  bool active = true;  // persistent ones: started and not yet completed by a wait or test
   bool cancelled = false;
-  int error = MPI_SUCCESS;  // class or code of what went wrong
+  int error = MPI_SUCCESS;             // class or code of what went wrong
   MPI_Status status = empty_status();  // of a complete one
 
   // Called once when the operation completes, from inside progress; may start other operations but

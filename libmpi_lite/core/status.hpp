@@ -17,8 +17,12 @@ inline std::int64_t status_bytes(const MPI_Status& s) {
 inline void set_status_bytes(MPI_Status& s, std::int64_t bytes) {
   std::memcpy(s.MPI_internal, &bytes, sizeof bytes);
 }
-inline bool status_cancelled(const MPI_Status& s) { return s.MPI_internal[2] != 0; }
-inline void set_status_cancelled(MPI_Status& s, bool cancelled) { s.MPI_internal[2] = cancelled; }
+inline bool status_cancelled(const MPI_Status& s) {
+  return s.MPI_internal[2] != 0;
+}
+inline void set_status_cancelled(MPI_Status& s, bool cancelled) {
+  s.MPI_internal[2] = cancelled;
+}
 
 // Of a null or inactive request (MPI 5.0, section 3.7.3), and, with its source, of MPI_PROC_NULL.
 inline MPI_Status empty_status(int source = MPI_ANY_SOURCE) {

@@ -9,8 +9,7 @@
 
 namespace viaduct::mpi {
 
-// ---- grids
-// -------------------------------------------------------------------------------------------
+// ---- grids -------------------------------------------------------------------------------------
 
 Cartesian make_cartesian(std::span<const int> dims, std::span<const int> periods, int processes) {
   std::int64_t product = 1;
@@ -80,8 +79,7 @@ Cartesian Cartesian::sub(std::span<const int> remain) const {
   return grid;
 }
 
-// ---- graphs
-// ------------------------------------------------------------------------------------------
+// ---- graphs ------------------------------------------------------------------------------------
 
 Graph make_graph(std::span<const int> index, const int* edges, int processes) {
   const int nodes = static_cast<int>(index.size());
@@ -111,8 +109,7 @@ std::span<const int> Graph::neighbors(int rank) const {
                                   static_cast<std::size_t>(index[r] - first));
 }
 
-// ---- MPI_Dims_create
-// ---------------------------------------------------------------------------------
+// ---- MPI_Dims_create ---------------------------------------------------------------------------
 
 namespace {
 

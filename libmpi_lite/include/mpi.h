@@ -1,8 +1,10 @@
-/* The Message Passing Interface as libmpi_abi has it: all of MPI-1.3 and what later programs cannot do
- * without, with the application binary interface of MPI 5.0 (chapter 20). A program that was compiled
- * with another header of that interface runs unchanged; what is not declared here is not in the library.
+/* The Message Passing Interface as libmpi_abi has it: all of MPI-1.3 and what later programs cannot
+ * do without, with the application binary interface of MPI 5.0 (chapter 20). A program that was
+ * compiled with another header of that interface runs unchanged; what is not declared here is not
+ * in the library.
  *
- * Every MPI_X is also there as PMPI_X (MPI 5.0, chapter 15). Threads: at most MPI_THREAD_SERIALIZED.
+ * Every MPI_X is also there as PMPI_X (MPI 5.0, chapter 15). Threads: at most
+ * MPI_THREAD_SERIALIZED.
  */
 #ifndef VIADUCT_MPI_H
 #define VIADUCT_MPI_H
@@ -14,7 +16,7 @@
 extern "C" {
 #endif
 
-/* ---- types -------------------------------------------------------------------------------------- */
+/* ---- types ---------------------------------------------------------------------------------- */
 
 typedef intptr_t MPI_Aint;
 typedef int64_t MPI_Offset;
@@ -45,8 +47,8 @@ typedef int MPI_Comm_delete_attr_function(MPI_Comm comm, int comm_keyval, void *
                                           void *extra_state);
 typedef int MPI_Type_copy_attr_function(MPI_Datatype datatype, int type_keyval, void *extra_state,
                                         void *attribute_val_in, void *attribute_val_out, int *flag);
-typedef int MPI_Type_delete_attr_function(MPI_Datatype datatype, int type_keyval, void *attribute_val,
-                                          void *extra_state);
+typedef int MPI_Type_delete_attr_function(MPI_Datatype datatype, int type_keyval,
+                                          void *attribute_val, void *extra_state);
 typedef MPI_Comm_copy_attr_function MPI_Copy_function;
 typedef MPI_Comm_delete_attr_function MPI_Delete_function;
 
@@ -58,14 +60,14 @@ typedef int MPI_Grequest_query_function(void *extra_state, MPI_Status *status);
 typedef int MPI_Grequest_free_function(void *extra_state);
 typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 
-/* ---- version ------------------------------------------------------------------------------------- */
+/* ---- version -------------------------------------------------------------------------------- */
 
 #define MPI_VERSION 5
 #define MPI_SUBVERSION 0
 #define MPI_ABI_VERSION 1
 #define MPI_ABI_SUBVERSION 0
 
-/* ---- null handles and predefined objects --------------------------------------------------------- */
+/* ---- null handles and predefined objects ---------------------------------------------------- */
 
 #define MPI_COMM_NULL ((MPI_Comm)0x00000100)
 #define MPI_COMM_WORLD ((MPI_Comm)0x00000101)
@@ -82,7 +84,7 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 #define MPI_ERRORS_RETURN ((MPI_Errhandler)0x00000143)
 #define MPI_REQUEST_NULL ((MPI_Request)0x00000180)
 
-/* ---- reduction operations ------------------------------------------------------------------------ */
+/* ---- reduction operations ------------------------------------------------------------------- */
 
 #define MPI_OP_NULL ((MPI_Op)0x00000020)
 #define MPI_SUM ((MPI_Op)0x00000021)
@@ -98,7 +100,7 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 #define MPI_MINLOC ((MPI_Op)0x00000038)
 #define MPI_MAXLOC ((MPI_Op)0x00000039)
 
-/* ---- datatypes ----------------------------------------------------------------------------------- */
+/* ---- datatypes ------------------------------------------------------------------------------ */
 
 #define MPI_DATATYPE_NULL ((MPI_Datatype)0x00000200)
 #define MPI_AINT ((MPI_Datatype)0x00000201)
@@ -177,14 +179,14 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 #define MPI_LB ((MPI_Datatype)0x00000204)
 #define MPI_UB ((MPI_Datatype)0x00000205)
 
-/* ---- addresses with a meaning of their own ------------------------------------------------------- */
+/* ---- addresses with a meaning of their own -------------------------------------------------- */
 
 #define MPI_BOTTOM ((void *)0)
 #define MPI_IN_PLACE ((void *)1)
 #define MPI_STATUS_IGNORE ((MPI_Status *)0)
 #define MPI_STATUSES_IGNORE ((MPI_Status *)0)
 
-/* ---- sizes of strings, in bytes with the final zero ---------------------------------------------- */
+/* ---- sizes of strings, in bytes with the final zero ----------------------------------------- */
 
 #define MPI_MAX_ERROR_STRING 512
 #define MPI_MAX_INFO_KEY 256
@@ -194,7 +196,7 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 #define MPI_MAX_PROCESSOR_NAME 256
 #define MPI_BSEND_OVERHEAD 512
 
-/* ---- attribute functions ------------------------------------------------------------------------- */
+/* ---- attribute functions -------------------------------------------------------------------- */
 
 #define MPI_NULL_COPY_FN ((MPI_Copy_function *)0x0)
 #define MPI_DUP_FN ((MPI_Copy_function *)0x1)
@@ -206,7 +208,7 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 #define MPI_TYPE_DUP_FN ((MPI_Type_copy_attr_function *)0x1)
 #define MPI_TYPE_NULL_DELETE_FN ((MPI_Type_delete_attr_function *)0x0)
 
-/* ---- error classes ------------------------------------------------------------------------------- */
+/* ---- error classes -------------------------------------------------------------------------- */
 
 #define MPI_SUCCESS 0
 #define MPI_ERR_BUFFER 1
@@ -273,7 +275,7 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 #define MPI_ERR_ABI 62
 #define MPI_ERR_LASTCODE 16383
 
-/* ---- ranks, tags and what is undefined ----------------------------------------------------------- */
+/* ---- ranks, tags and what is undefined ------------------------------------------------------ */
 
 #define MPI_ANY_SOURCE (-1)
 #define MPI_ANY_TAG (-2)
@@ -281,14 +283,14 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 #define MPI_ROOT (-4)
 #define MPI_UNDEFINED (-32766)
 
-/* ---- levels of thread support -------------------------------------------------------------------- */
+/* ---- levels of thread support --------------------------------------------------------------- */
 
 #define MPI_THREAD_SINGLE 0
 #define MPI_THREAD_FUNNELED 1024
 #define MPI_THREAD_SERIALIZED 2048
 #define MPI_THREAD_MULTIPLE 4096
 
-/* ---- datatype constructors ----------------------------------------------------------------------- */
+/* ---- datatype constructors ------------------------------------------------------------------ */
 
 #define MPI_ORDER_C 0xC
 #define MPI_ORDER_FORTRAN 0xF
@@ -313,7 +315,7 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 #define MPI_TYPECLASS_REAL 193
 #define MPI_TYPECLASS_COMPLEX 194
 
-/* ---- results of comparisons, topologies, kinds of communicators ---------------------------------- */
+/* ---- results of comparisons, topologies, kinds of communicators ----------------------------- */
 
 #define MPI_IDENT 201
 #define MPI_CONGRUENT 202
@@ -326,7 +328,7 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 #define MPI_COMM_TYPE_HW_GUIDED 223
 #define MPI_COMM_TYPE_RESOURCE_GUIDED 224
 
-/* ---- attributes of MPI_COMM_WORLD ---------------------------------------------------------------- */
+/* ---- attributes of MPI_COMM_WORLD ----------------------------------------------------------- */
 
 #define MPI_KEYVAL_INVALID 0
 #define MPI_TAG_UB 501
@@ -337,7 +339,7 @@ typedef int MPI_Grequest_cancel_function(void *extra_state, int complete);
 #define MPI_LASTUSEDCODE 506
 #define MPI_UNIVERSE_SIZE 507
 
-/* ---- environment, errors, info ------------------------------------------------------------------- */
+/* ---- environment, errors, info -------------------------------------------------------------- */
 
 int MPI_Abi_get_version(int *abi_major, int *abi_minor);
 int MPI_Abort(MPI_Comm comm, int errorcode);
@@ -401,7 +403,7 @@ int MPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhan
 int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler);
 int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
 
-/* ---- point-to-point ------------------------------------------------------------------------------ */
+/* ---- point-to-point ------------------------------------------------------------------------- */
 
 int MPI_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 int MPI_Bsend_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
@@ -486,7 +488,7 @@ int MPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Stat
 int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,
                  int array_of_indices[], MPI_Status *array_of_statuses);
 
-/* ---- datatypes ----------------------------------------------------------------------------------- */
+/* ---- datatypes ------------------------------------------------------------------------------ */
 
 int MPI_Get_address(const void *location, MPI_Aint *address);
 int MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize,
@@ -564,7 +566,7 @@ int MPI_Type_struct(int count, int blocklengths[], MPI_Aint displacements[], MPI
                     MPI_Datatype *newtype);
 int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement);
 
-/* ---- groups, communicators, attributes ----------------------------------------------------------- */
+/* ---- groups, communicators, attributes ------------------------------------------------------ */
 
 int MPI_Attr_delete(MPI_Comm comm, int keyval);
 int MPI_Attr_get(MPI_Comm comm, int keyval, void *attribute_val, int *flag);
@@ -614,7 +616,7 @@ int MPI_Keyval_create(MPI_Copy_function *copy_fn, MPI_Delete_function *delete_fn
                       void *extra_state);
 int MPI_Keyval_free(int *keyval);
 
-/* ---- topologies ---------------------------------------------------------------------------------- */
+/* ---- topologies ----------------------------------------------------------------------------- */
 
 int MPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[]);
 int MPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int periods[],
@@ -635,7 +637,7 @@ int MPI_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors);
 int MPI_Graphdims_get(MPI_Comm comm, int *nnodes, int *nedges);
 int MPI_Topo_test(MPI_Comm comm, int *status);
 
-/* ---- collectives and reductions ------------------------------------------------------------------ */
+/* ---- collectives and reductions ------------------------------------------------------------- */
 
 int MPI_Allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
                   int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
@@ -722,9 +724,9 @@ int MPI_Scatterv(const void *sendbuf, const int sendcounts[], const int displs[]
                  MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype,
                  int root, MPI_Comm comm);
 
-/* ==== the same functions under the names of the profiling interface ================================ */
+/* ==== the same functions under the names of the profiling interface ========================== */
 
-/* ---- environment, errors, info (PMPI) ------------------------------------------------------------ */
+/* ---- environment, errors, info (PMPI) ------------------------------------------------------- */
 
 int PMPI_Abi_get_version(int *abi_major, int *abi_minor);
 int PMPI_Abort(MPI_Comm comm, int errorcode);
@@ -788,7 +790,7 @@ int PMPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errha
 int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler);
 int PMPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
 
-/* ---- point-to-point (PMPI) ----------------------------------------------------------------------- */
+/* ---- point-to-point (PMPI) ------------------------------------------------------------------ */
 
 int PMPI_Bsend(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 int PMPI_Bsend_init(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
@@ -873,7 +875,7 @@ int PMPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Sta
 int PMPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,
                   int array_of_indices[], MPI_Status *array_of_statuses);
 
-/* ---- datatypes (PMPI) ---------------------------------------------------------------------------- */
+/* ---- datatypes (PMPI) ----------------------------------------------------------------------- */
 
 int PMPI_Get_address(const void *location, MPI_Aint *address);
 int PMPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize,
@@ -952,7 +954,7 @@ int PMPI_Type_struct(int count, int blocklengths[], MPI_Aint displacements[], MP
                      MPI_Datatype *newtype);
 int PMPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement);
 
-/* ---- groups, communicators, attributes (PMPI) ---------------------------------------------------- */
+/* ---- groups, communicators, attributes (PMPI) ----------------------------------------------- */
 
 int PMPI_Attr_delete(MPI_Comm comm, int keyval);
 int PMPI_Attr_get(MPI_Comm comm, int keyval, void *attribute_val, int *flag);
@@ -1002,7 +1004,7 @@ int PMPI_Keyval_create(MPI_Copy_function *copy_fn, MPI_Delete_function *delete_f
                        void *extra_state);
 int PMPI_Keyval_free(int *keyval);
 
-/* ---- topologies (PMPI) --------------------------------------------------------------------------- */
+/* ---- topologies (PMPI) ---------------------------------------------------------------------- */
 
 int PMPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[]);
 int PMPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int periods[],
@@ -1023,7 +1025,7 @@ int PMPI_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors);
 int PMPI_Graphdims_get(MPI_Comm comm, int *nnodes, int *nedges);
 int PMPI_Topo_test(MPI_Comm comm, int *status);
 
-/* ---- collectives and reductions (PMPI) ----------------------------------------------------------- */
+/* ---- collectives and reductions (PMPI) ------------------------------------------------------ */
 
 int PMPI_Allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
                    int recvcount, MPI_Datatype recvtype, MPI_Comm comm);

@@ -74,8 +74,7 @@ std::string error_text(const Request& request);
 // Asks for a cancellation (section 3.8.4); the request completes either way.
 void cancel(Request& request);
 
-// ---- progress
-// ----------------------------------------------------------------------------------------
+// ---- progress ----------------------------------------------------------------------------------
 
 // Makes progress on everything once. Whether anything happened.
 bool progress();
@@ -88,8 +87,7 @@ inline void wait(const Request& request) {
   wait_until([&] { return request.complete; });
 }
 
-// ---- buffered mode (section 3.6)
-// ---------------------------------------------------------------------
+// ---- buffered mode (section 3.6) ---------------------------------------------------------------
 
 void attach_buffer(void* buffer, std::size_t bytes);
 // Waits until all that is in it has been sent.

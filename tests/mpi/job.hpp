@@ -78,8 +78,8 @@ template <class A, class B>
 void check_equal(const A& a, const B& b, const char* what, const char* file, int line) {
   if (a == b) return;
   ++state().failures;
-  std::cerr << file << ":" << line << ": rank " << rank() << ": " << what << ": " << a
-            << " is not " << b << std::endl;
+  std::cerr << file << ":" << line << ": rank " << rank() << ": " << what << ": " << a << " is not "
+            << b << std::endl;
 }
 inline void check(bool good, const char* what, const char* file, int line) {
   if (good) return;
@@ -92,9 +92,9 @@ inline void check(bool good, const char* what, const char* file, int line) {
 #define CHECK(condition) job::check((condition), #condition, __FILE__, __LINE__)
 #define CHECK_EQ(a, b) job::check_equal((a), (b), #a " == " #b, __FILE__, __LINE__)
 // The error class of what a call returned.
-#define CHECK_CLASS(call, expected)                 \
-  do {                                              \
-    int class_of_call = -1;                         \
-    MPI_Error_class((call), &class_of_call);        \
-    CHECK_EQ(class_of_call, (expected));            \
+#define CHECK_CLASS(call, expected)          \
+  do {                                       \
+    int class_of_call = -1;                  \
+    MPI_Error_class((call), &class_of_call); \
+    CHECK_EQ(class_of_call, (expected));     \
   } while (0)

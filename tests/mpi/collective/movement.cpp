@@ -125,8 +125,7 @@ void alltoalls(const Case& c) {
     }
 }
 
-// ---- counts that differ
-// ----------------------------------------------------------------------------
+// ---- counts that differ ------------------------------------------------------------------------
 
 // The same table of counts in all processes: ints from one rank to another, about a third of them
 // 0.

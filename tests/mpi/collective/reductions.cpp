@@ -56,8 +56,7 @@ MPI_Datatype matrix_type() {
   return whole;
 }
 
-// ---- sums of ints and products of matrices, in one shape for the tests
-// -------------------------------
+// ---- sums of ints and products of matrices, in one shape for the tests -------------------------
 
 struct Sums {
   using Item = int;
@@ -204,8 +203,7 @@ void each_case(Try attempt) {
       for (const bool in_place : {false, true}) attempt(Case{comm, nonblocking, in_place}, kind);
 }
 
-// ---- what does not fit the shape
-// -------------------------------------------------------------------
+// ---- what does not fit the shape ---------------------------------------------------------------
 
 // Sums of floating-point numbers depend on the order; all ranks must get the same bits.
 void same_bits_everywhere() {

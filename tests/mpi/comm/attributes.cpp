@@ -293,8 +293,7 @@ void predefined_attributes() {
   CHECK_EQ(in, 6);
 }
 
-// ---- at the end of the job
-// ---------------------------------------------------------------------------
+// ---- at the end of the job ---------------------------------------------------------------------
 
 // What has to happen in MPI_Finalize, in this order: the newest attribute of MPI_COMM_SELF first.
 int next_to_go = 3;

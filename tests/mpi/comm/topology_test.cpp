@@ -21,8 +21,7 @@ int code_of(Call call) {
   return MPI_SUCCESS;
 }
 
-// ---- MPI_Dims_create
-// ---------------------------------------------------------------------------------
+// ---- MPI_Dims_create ---------------------------------------------------------------------------
 
 // Every way to write `nodes` as a product of `count` numbers, largest first; the plain way.
 void all_products(int nodes, std::size_t count, std::vector<int>& so_far,
@@ -101,8 +100,7 @@ TEST(DimsCreate, IsQuick) {
     }
 }
 
-// ---- grids
-// -------------------------------------------------------------------------------------------
+// ---- grids -------------------------------------------------------------------------------------
 
 TEST(Cartesian, RanksAndCoordinatesAreInverse) {
   const Cartesian grid = make_cartesian(std::vector{3, 1, 4, 2}, std::vector{0, 7, 1, 0}, 24);
@@ -163,8 +161,7 @@ TEST(Cartesian, RefusesWhatIsNoGrid) {
   EXPECT_EQ(code(std::vector<int>(32, 1 << 30), 4), MPI_ERR_DIMS);  // the product overflows
 }
 
-// ---- graphs
-// ------------------------------------------------------------------------------------------
+// ---- graphs ------------------------------------------------------------------------------------
 
 TEST(Graph, NeighborsOfTheStandardsExample) {
   const int edges[] = {1, 3, 0, 3, 0, 2};

@@ -110,8 +110,7 @@ TEST(Datatypes, BufferAtBottomWithAbsoluteAddresses) {
   EXPECT_EQ(packed<int>(*type, MPI_BOTTOM), (std::vector{7, 8, 1, 2, 3}));
 }
 
-// ---- arrays
-// ------------------------------------------------------------------------------------------
+// ---- arrays ------------------------------------------------------------------------------------
 
 TEST(Subarrays, HaveTheElementsOfTheirRangeInOrder) {
   const int sizes[] = {4, 5, 6}, subsizes[] = {2, 3, 4}, starts[] = {1, 2, 1};
@@ -197,8 +196,7 @@ TEST(DistributedArrays, AreWhatTheDistributionSays) {
   }
 }
 
-// ---- large types
-// -------------------------------------------------------------------------------------
+// ---- large types -------------------------------------------------------------------------------
 
 TEST(LargeTypes, SizesAreWiderThanAnInt) {
   const auto big = make_contiguous(INT32_MAX, *make_contiguous(1000, of(MPI_DOUBLE)));

@@ -17,8 +17,7 @@ const Op& op(MPI_Op handle) {
 const MPI_Op kOps[] = {MPI_SUM,  MPI_MIN,  MPI_MAX, MPI_PROD, MPI_BAND,   MPI_BOR,
                        MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_MINLOC, MPI_MAXLOC};
 
-// ---- which goes with which (MPI 5.0, section 6.9.2)
-// ---------------------------------------------------
+// ---- which goes with which (MPI 5.0, section 6.9.2) --------------------------------------------
 
 using Types = std::set<MPI_Datatype>;
 const Types kIntegers{
@@ -75,8 +74,7 @@ TEST(Operations, GoWithTheTypesOfTheStandardOnly) {
   }
 }
 
-// ---- what they compute
-// -------------------------------------------------------------------------------
+// ---- what they compute -------------------------------------------------------------------------
 
 template <class T>
 std::vector<T> apply(MPI_Op o, MPI_Datatype type, const std::vector<T>& in, std::vector<T> inout) {
@@ -188,8 +186,7 @@ TEST(Operations, LongLoopsAndUnalignedBuffers) {
   }
 }
 
-// ---- pairs
-// -------------------------------------------------------------------------------------------
+// ---- pairs -------------------------------------------------------------------------------------
 
 template <class V, class I>
 void check_pairs(MPI_Datatype type) {
@@ -244,8 +241,7 @@ TEST(Operations, LocationsTakeTheLowerIndexOfEqualValues) {
   check_pairs<int, int>(MPI_2INTEGER);
 }
 
-// ---- user functions
-// ----------------------------------------------------------------------------------
+// ---- user functions ----------------------------------------------------------------------------
 
 struct Calls {
   std::vector<int> lengths;

@@ -32,8 +32,7 @@ MPI_Datatype freed_type() {
   return stale;
 }
 
-// ---- how types were made
-// -----------------------------------------------------------------------------
+// ---- how types were made -----------------------------------------------------------------------
 
 struct Contents {
   int combiner = 0;
@@ -120,8 +119,7 @@ void envelopes() {
   MPI_Type_free(&outer);
 }
 
-// ---- sizes, bounds, names
-// ----------------------------------------------------------------------------
+// ---- sizes, bounds, names ----------------------------------------------------------------------
 
 void sizes_and_names() {
   section("what an int cannot hold is undefined in the functions of MPI-1");
@@ -170,8 +168,7 @@ void sizes_and_names() {
   CHECK_CLASS(MPI_Type_match_size(MPI_TYPECLASS_INTEGER, 3, &t), MPI_ERR_ARG);
 }
 
-// ---- counts
-// ------------------------------------------------------------------------------------------
+// ---- counts ------------------------------------------------------------------------------------
 
 void counts() {
   section("counts of items and of elements");
@@ -217,8 +214,7 @@ void counts() {
   MPI_Type_free(&t);
 }
 
-// ---- packing
-// -----------------------------------------------------------------------------------------
+// ---- packing -----------------------------------------------------------------------------------
 
 void packing() {
   section("what is packed bit by bit is unpacked again");
@@ -285,8 +281,7 @@ void packing() {
   MPI_Type_free(&t);
 }
 
-// ---- wrong constructors
-// ------------------------------------------------------------------------------
+// ---- wrong constructors ------------------------------------------------------------------------
 
 void wrong_constructors() {
   section("constructors refuse wrong counts, lengths and types");
@@ -360,8 +355,7 @@ void wrong_constructors() {
   MPI_Type_free(&vector);
 }
 
-// ---- operations
-// --------------------------------------------------------------------------------------
+// ---- operations --------------------------------------------------------------------------------
 
 void keep_first(void*, void*, int*, MPI_Datatype*) {}
 void add_rows(void* in, void* inout, int* count, MPI_Datatype* type) {
@@ -417,8 +411,7 @@ void operations() {
   CHECK_EQ(MPI_Reduce_local(a, b, 0, MPI_INT, MPI_SUM), MPI_SUCCESS);
 }
 
-// ---- addresses
-// ---------------------------------------------------------------------------------------
+// ---- addresses ---------------------------------------------------------------------------------
 
 void addresses() {
   section("addresses");
@@ -433,8 +426,7 @@ void addresses() {
   CHECK_CLASS(MPI_Get_address(array, nullptr), MPI_ERR_ARG);
 }
 
-// ---- attributes (a duplicate copies them, freeing deletes them)
-// ---------------------------------------
+// ---- attributes (a duplicate copies them, freeing deletes them) --------------------------------
 
 int deleted = 0;
 int copy_callback(MPI_Datatype, int, void* extra, void* in, void* out, int* flag) {

@@ -77,8 +77,7 @@ void Runner::run(int& at) {
   if (plan_.buffered_bytes > 0) MPI_Buffer_detach(&detached, &size);
 }
 
-// ---- sending
-// -----------------------------------------------------------------------------------------
+// ---- sending -----------------------------------------------------------------------------------
 
 Runner::Outgoing& Runner::prepare_send(int message) {
   const MessagePlan& m = plan_.messages[index(message)];
@@ -119,8 +118,7 @@ void Runner::send(int message) {
   out.layout->free_type();
 }
 
-// ---- receiving
-// ---------------------------------------------------------------------------------------
+// ---- receiving ---------------------------------------------------------------------------------
 
 Runner::Incoming& Runner::prepare_receive(int receive) {
   const ReceivePlan& r = plan_.receives[index(receive)];
@@ -264,8 +262,7 @@ void Runner::free_persistent() {
     if (in.request != MPI_REQUEST_NULL) MPI_Request_free(&in.request);
 }
 
-// ---- checking
-// ----------------------------------------------------------------------------------------
+// ---- checking ----------------------------------------------------------------------------------
 
 std::vector<std::string> Runner::check() {
   for (const Class& c : plan_.classes)
