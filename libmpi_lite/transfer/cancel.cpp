@@ -60,7 +60,8 @@ void Transfer::on_cancelled(Peer& p, const CancelledHead& head) {
     return finish(*send);
   }
   const Ref<ReceiveRequest> receive = find<ReceiveRequest>(head.id, p);
-  if (!receive || !receive->wanted || receive->written) return;  // it has met another message since
+  if (!receive || !receive->wanted || receive->written || receive->arrived)
+    return;  // it has met another message since
   matches_[receive->context].unpost(*receive);
   receive->wanted = false;
   p.through->close_receive(p.rank, receive->ticket);

@@ -4,7 +4,6 @@
 
 #include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/core/error.hpp"
-#include "libmpi_lite/transfer/process.hpp"
 
 namespace viaduct::mpi {
 namespace {

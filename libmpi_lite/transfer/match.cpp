@@ -15,6 +15,12 @@ bool tags_overlap(int a, int b) {
 
 }  // namespace
 
+MatchQueues::~MatchQueues() {
+  for_each_posted([&](ReceiveRequest& r) { unpost(r); });
+  for (Queue<Unexpected>& queue : unexpected_)
+    while (Unexpected* message = queue.first()) take(*message);
+}
+
 Ref<ReceiveRequest> MatchQueues::match_message(const Head& head) {
   ReceiveRequest* exact = first_match(posted_[bin(head.source)], head.source, head.tag);
   ReceiveRequest* any = first_match(posted_[kAny], head.source, head.tag);

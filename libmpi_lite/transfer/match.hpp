@@ -60,6 +60,10 @@ class Queue {
 
 class MatchQueues {
  public:
+  MatchQueues() = default;
+  MatchQueues(const MatchQueues&) = delete;
+  MatchQueues& operator=(const MatchQueues&) = delete;
+  ~MatchQueues();  // lets go of what never met
   // The oldest posted receive for such a message, no longer posted; or nullptr.
   Ref<ReceiveRequest> match_message(const Head& head);
   // The oldest message for such a receive; stays.

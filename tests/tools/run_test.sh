@@ -1,48 +1,12 @@
 #!/bin/bash
 # viaduct-run as its users meet it. Prints TAP. Arguments: viaduct-run, an MPI program that runs with
 # any number of processes and tells its success by its exit status, its arguments.
-set -u
-export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
+source "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 run=$(realpath "$1")
 program=$(realpath "$2")
 shift 2
 program_arguments=("$@")
-scratch=$(mktemp -d)
-count=0 failures=0
 
-trap 'rm -rf "$scratch"' EXIT
-
-check() {  # description, then a command that must succeed
-  local what=$1
-  shift
-  count=$((count + 1))
-  if "$@" >"$scratch/log" 2>&1; then
-    echo "ok $count - $what"
-  else
-    failures=$((failures + 1))
-    echo "not ok $count - $what"
-    sed 's/^/# /' "$scratch/log"
-  fi
-}
-
-# One sentence on standard error matching $2, nothing on standard output, exit status $1.
-refuses() {
-  local status=$1 pattern=$2 rc
-  shift 2
-  "$@" >"$scratch/stdout" 2>"$scratch/stderr"
-  rc=$?
-  echo "exit $rc, expected $status: $(cat "$scratch/stdout" "$scratch/stderr")"
-  [[ $rc == "$status" && ! -s $scratch/stdout && $(wc -l <"$scratch/stderr") == 1 ]] &&
-    grep -Eq -- "$pattern" "$scratch/stderr"
-}
-returns() {  # expected exit status, command...
-  local status=$1 rc
-  shift
-  "$@"
-  rc=$?
-  echo "exit $rc, expected $status"
-  [[ $rc == "$status" ]]
-}
 has_sections() {
   "$run" --help >"$scratch/help" || return 1
   local section
@@ -54,14 +18,6 @@ has_sections() {
 # What other runs on this machine have does not count: beds bear their owner's process id.
 beds_of() { ip netns list | sed -n "s/^\(vrun-$1-[0-9]*\)-.*/\1/p" | sort -u; }
 no_bed_of() { [[ -z $(beds_of "$1") ]]; }
-within() {  # tenths of a second, command
-  local tenths=$1
-  shift
-  until "$@"; do
-    ((tenths-- > 0)) || { echo "not within the time: $*"; return 1; }
-    sleep 0.1
-  done
-}
 
 # Where each rank is: rank, local rank, how many there, which network namespace.
 kPlace='echo "$PMI_RANK $MPI_LOCALRANKID $MPI_LOCALNRANKS $(readlink /proc/self/ns/net)"'
@@ -143,14 +99,13 @@ check "unknown bed" refuses 2 "--bed must be netns" "$run" --bed cloud true
 check "what Hydra only may do" refuses 2 "-x is for Hydra only" "$run" -x host0 true
 check "no Hydra" refuses 1 "no-hydra was not found; install it with" env MPIEXEC=no-hydra "$run" true
 
-skip=
-command -v mpiexec.hydra >/dev/null || skip="mpiexec.hydra was not found; see tools/install-packages"
+reason=
+command -v mpiexec.hydra >/dev/null || reason="mpiexec.hydra was not found; see tools/install-packages"
 unshare --mount --net true 2>/dev/null ||
-  skip="no right to make network namespaces here (needs root with CAP_SYS_ADMIN and CAP_NET_ADMIN)"
-if [[ -n $skip ]]; then
-  echo "ok $((count + 1)) - runs # SKIP $skip"
-  echo "1..$((count + 1))"
-  exit $((failures > 0))
+  reason="no right to make network namespaces here (needs root with CAP_SYS_ADMIN and CAP_NET_ADMIN)"
+if [[ -n $reason ]]; then
+  skip "runs" "$reason"
+  finish
 fi
 
 check "2 + 2 in blocks" placed "0 0 2 0
@@ -191,5 +146,4 @@ for channel in mbcf startx; do
 done
 check "an MPI program on 2 hosts with jumbo frames" timeout 60 "$run" -n 2 --mtu 9000 "$program" "${program_arguments[@]}"
 check "nothing is left" no_bed_of '[0-9]*'
-echo "1..$count"
-exit $((failures > 0))
+finish

@@ -1,12 +1,8 @@
 #!/bin/bash
 # viaduct-testbed as its users meet it. Prints TAP. Argument: the program.
-set -u
-export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
+source "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 testbed=$(realpath "$1")
 bed=vtbt-$$
-scratch=$(mktemp -d)
-count=0
-failures=0
 before=
 
 cleanup() {
@@ -18,39 +14,6 @@ trap cleanup EXIT
 
 # Everything of the caller's namespace a bed could leave behind.
 left() { ip netns list | grep -e "$bed" | sort; ip -o link show | sed 's/^[0-9]*: \([^:]*\):.*/\1/' | sort; }
-
-check() {  # description, then a command that must succeed
-  local what=$1
-  shift
-  count=$((count + 1))
-  if "$@" >"$scratch/out" 2>&1; then
-    echo "ok $count - $what"
-  else
-    failures=$((failures + 1))
-    echo "not ok $count - $what"
-    sed 's/^/# /' "$scratch/out"
-  fi
-}
-
-# One sentence on standard error matching $2, nothing on standard output, exit status $1.
-refuses() {
-  local status=$1 pattern=$2 rc
-  shift 2
-  "$@" >"$scratch/stdout" 2>"$scratch/stderr"
-  rc=$?
-  echo "exit $rc, expected $status: $(cat "$scratch/stdout" "$scratch/stderr")"
-  [[ $rc == "$status" && ! -s $scratch/stdout && $(wc -l <"$scratch/stderr") == 1 ]] &&
-    grep -Eq -- "$pattern" "$scratch/stderr"
-}
-
-returns() {  # expected exit status, command...
-  local status=$1 rc
-  shift
-  "$@"
-  rc=$?
-  echo "exit $rc, expected $status"
-  [[ $rc == "$status" ]]
-}
 
 nothing_left() { diff <(echo "$before") <(left); }
 tb() { local command=$1; shift; "$testbed" "$command" --name "$bed" "$@"; }

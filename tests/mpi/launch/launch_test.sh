@@ -17,60 +17,24 @@ case $manager in
   *) echo "launch_test: unknown manager '$manager'" >&2; exit 2 ;;
 esac
 
-skip() { printf 'TAP version 13\nok 1 - %s # SKIP %s\n1..1\n' "$manager" "$*"; exit 0; }
+skip_all() { printf 'TAP version 13\nok 1 - %s # SKIP %s\n1..1\n' "$manager" "$*"; exit 0; }
 
-command -v "${start[0]}" >/dev/null || skip "${start[0]} was not found; see tools/install-packages"
+command -v "${start[0]}" >/dev/null || skip_all "${start[0]} was not found; see tools/install-packages"
 if [[ $manager == slurm-* && -z ${INSIDE_SLURM:-} ]]; then
   said=$("$here/with_slurm" true 2>&1)
-  (($? != 77)) || skip "$said"
+  (($? != 77)) || skip_all "$said"
   INSIDE_SLURM=yes exec "$here/with_slurm" "$BASH" "${BASH_SOURCE[0]}" "$@"
 fi
 
-# A copy with a name of its own, so that what is left of it can be found.
-scratch=$(mktemp -d)
+source "$here/../../tap.sh"
+# A copy in the scratch directory, so that what is left of it can be found.
 mine=$scratch/launch_program
 cp "$program" "$mine"
 export TMPDIR=$scratch  # for what mpirun leaves when it is killed
 # Where everything is built with AddressSanitizer: libpmix loses a few bytes when it starts.
 echo "leak:libpmix" >"$scratch/suppressions"
 export LSAN_OPTIONS=suppressions=$scratch/suppressions:print_suppressions=0
-count=0 failures=0
-trap 'end_all; rm -rf "$scratch"' EXIT
-trap 'exit 1' INT TERM
 
-check() {  # description, then a command that must succeed
-  local what=$1
-  shift
-  count=$((count + 1))
-  if "$@" >"$scratch/log" 2>&1; then
-    echo "ok $count - $what"
-  else
-    failures=$((failures + 1))
-    echo "not ok $count - $what"
-    sed 's/^/# /' "$scratch/log"
-  fi
-}
-
-processes() {
-  local link
-  for link in /proc/[0-9]*/exe; do
-    [[ $(readlink "$link" 2>/dev/null) == "$mine"* ]] && { link=${link#/proc/}; echo "${link%/exe}"; }
-  done
-}
-end_all() {
-  local pid
-  for pid in $(processes); do kill -9 "$pid" 2>/dev/null; done
-}
-# within TENTHS COMMAND...: it succeeds before so many tenths of a second have passed.
-within() {
-  local tenths=$1
-  shift
-  until "$@"; do
-    ((tenths-- > 0)) || { echo "not within the time: $*"; return 1; }
-    sleep 0.1
-  done
-}
-nothing_left() { [[ -z $(processes) ]]; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
 job() {  # ranks, arguments of the program
@@ -175,5 +139,4 @@ case $speaks in
   pmi1) check "a manager that is not there" announced_but_absent PMI_FD=99 ;;
   pmix) check "a server that is not there" announced_but_absent PMIX_NAMESPACE=x PMIX_RANK=0 ;;
 esac
-echo "1..$count"
-exit $((failures > 0))
+finish

@@ -2,7 +2,7 @@
 # The example programs, on one node and on emulated hosts, over every channel. Prints TAP.
 # Arguments: halo, matmul, viaduct-run.
 halo=$(realpath "$1") matmul=$(realpath "$2") viaduct_run=$(realpath "$3")
-source "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
 
 # correct LINES COMMAND...: exit status 0, one line of result, and it says "correct".
 correct() {

@@ -4,7 +4,7 @@
 # downloaded and only used here. Prints TAP. Arguments: libmpi_abi.so, the directory of the examples;
 # FOREIGN_MPI_H: a directory that has such a header already.
 library=$(realpath "$1") examples=$(realpath "$2")
-source "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
 
 # apt-get with a list of sources, a state and a cache of its own: the system's stay as they are.
 apt_unstable() {

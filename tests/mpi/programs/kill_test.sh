@@ -2,7 +2,7 @@
 # A rank is killed in the middle of communication: the job must end with an error within seconds and
 # leave nothing behind. Prints TAP. Arguments: stress, viaduct-run.
 program=$(realpath "$1") viaduct_run=$(realpath "$2")
-source "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
 mine=$scratch/stress
 cp "$program" "$mine"
 # The copy does not find the library by itself.

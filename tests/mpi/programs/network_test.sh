@@ -2,7 +2,7 @@
 # stress and point_to_point between emulated hosts, over every channel, with and without faults. Prints
 # TAP. Arguments: stress, point_to_point, viaduct-run.
 stress=$(realpath "$1") point_to_point=$(realpath "$2") viaduct_run=$(realpath "$3")
-source "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
 
 passes() {  # exit status 0, and something was tested
   local said

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the test scripts of this directory: TAP lines, a scratch directory, processes by name.
+# Sourced by test scripts: TAP lines, a scratch directory, processes by name.
 set -u
 export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
 scratch=$(mktemp -d)
@@ -43,6 +43,25 @@ within() {
     ((tenths-- > 0)) || { echo "not within the time: $*"; return 1; }
     sleep 0.1
   done
+}
+
+# One sentence on standard error matching $2, nothing on standard output, exit status $1.
+refuses() {
+  local status=$1 pattern=$2 rc
+  shift 2
+  "$@" >"$scratch/stdout" 2>"$scratch/stderr"
+  rc=$?
+  echo "exit $rc, expected $status: $(cat "$scratch/stdout" "$scratch/stderr")"
+  [[ $rc == "$status" && ! -s $scratch/stdout && $(wc -l <"$scratch/stderr") == 1 ]] &&
+    grep -Eq -- "$pattern" "$scratch/stderr"
+}
+returns() {  # expected exit status, command...
+  local status=$1 rc
+  shift
+  "$@"
+  rc=$?
+  echo "exit $rc, expected $status"
+  [[ $rc == "$status" ]]
 }
 
 may_make_hosts() { [[ $(id -u) == 0 ]] && unshare --net true 2>/dev/null; }
