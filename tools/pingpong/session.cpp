@@ -11,8 +11,8 @@ namespace {
 
 // The other side may have to open its port first...
 constexpr std::chrono::seconds kOpenPatience{15};
-// ... or only to say what it has.
-constexpr std::chrono::seconds kAnswerPatience{10};
+// ... or only to say what it has; it may be waiting for a link of which we have seen the end.
+constexpr std::chrono::seconds kAnswerPatience{15};
 constexpr std::chrono::seconds kNextPatience{15};   // between two orders
 constexpr std::chrono::seconds kBrokenPatience{3};  // after a turn that broke off
 constexpr std::chrono::seconds kConnectPatience{8};
