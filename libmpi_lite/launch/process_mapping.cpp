@@ -1,6 +1,8 @@
 #include "libmpi_lite/launch/process_mapping.hpp"
 
 #include <charconv>
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "drivers/link/types.hpp"
@@ -51,8 +53,11 @@ std::vector<int> hosts_of_ranks(std::string_view mapping, int size) {
       text.take(",");
       const int each = text.take_number();
       text.take(")");
-      for (int host = first; host - first < count && hosts.size() < wanted; ++host)
-        for (int i = 0; i < each && hosts.size() < wanted; ++i) hosts.push_back(host);
+      const std::int64_t end = std::int64_t{first} + count;
+      if (end > std::int64_t{std::numeric_limits<int>::max()} + 1) text.refuse();
+      for (std::int64_t host = first; host < end && hosts.size() < wanted; ++host)
+        for (int i = 0; i < each && hosts.size() < wanted; ++i)
+          hosts.push_back(static_cast<int>(host));
     }
     text.take(")");
     if (!text.ended() || hosts.size() == before) text.refuse();

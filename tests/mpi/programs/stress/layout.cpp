@@ -172,7 +172,7 @@ void Layout::scatter(const std::vector<std::byte>& stream, std::byte* memory) co
   std::size_t done = 0;
   for (const Piece& piece : pieces_) {
     const std::size_t bytes = std::min(piece.bytes, stream.size() - done);
-    std::memcpy(memory + piece.at, stream.data() + done, bytes);
+    if (bytes != 0) std::memcpy(memory + piece.at, stream.data() + done, bytes);
     done += bytes;
     if (done == stream.size()) return;
   }
