@@ -6,6 +6,7 @@
 // by whoever makes progress. Two processes that exchange head to head grant each other.
 
 #include <algorithm>
+#include <limits>
 
 #include "libmpi_lite/transfer/engine.hpp"
 
@@ -74,6 +75,8 @@ void Transfer::sent_part(SendRequest& send) {
 // ---- receiver ----------------------------------------------------------------------------------
 
 void Transfer::on_announce(Peer& p, const AnnounceHead& head) {
+  if (head.length > static_cast<std::uint64_t>(std::numeric_limits<MPI_Count>::max()))
+    return void(malformed(p));
   ++p.arrived;
   const Ticket* offer = head.has_offer ? &head.offer : nullptr;
   MatchQueues& queues = matches_[head.head.context];

@@ -108,7 +108,7 @@ bool Transfer::write_wanted(Peer& p, SendRequest& send) {
   head.head = {Kind::written, {}, send.context, send.comm->rank(), send.tag};
   head.receive = want.receive;
   head.length = static_cast<std::uint64_t>(send.bytes);
-  send.total = send.part = std::min(send.bytes, static_cast<MPI_Count>(want.capacity));
+  send.total = send.part = static_cast<MPI_Count>(std::min(head.length, want.capacity));
   counters_[p.channel].add(Protocol::write, send.bytes);
   say(p, bytes_of(head));
   start_long(p, send, {send.contiguous(), static_cast<std::size_t>(send.total)}, want.ticket,
