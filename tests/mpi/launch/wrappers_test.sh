@@ -1,27 +1,10 @@
 #!/bin/bash
 # mpicc, mpicxx and viaduct-mpi.pc: from the build tree, installed, and moved after that. Prints TAP.
 # Argument: the build directory.
-set -u
-export LC_ALL=C
+source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
 build=$(realpath "$1")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
-count=0 failures=0
 prefix=
-
-check() {  # description, then a command that must succeed
-  local what=$1
-  shift
-  count=$((count + 1))
-  if "$@" >"$scratch/log" 2>&1; then
-    echo "ok $count - $what"
-  else
-    failures=$((failures + 1))
-    echo "not ok $count - $what"
-    sed 's/^/# /' "$scratch/log"
-  fi
-}
 
 cat >program.c <<'C'
 #include <mpi.h>
@@ -130,5 +113,4 @@ check "meson install" install_all
 works "$scratch/root$prefix/bin" "installed elsewhere"
 check "a moved installation is found" fixed_place
 check "pkg-config" pkg_config
-echo "1..$count"
-exit $((failures > 0))
+finish
