@@ -79,17 +79,37 @@ start_waiting() {  # ranks, what
 }
 all_said() { [[ $(grep -c '^pid ' "$scratch/pids") == "$1" ]]; }
 
+# Slurm's daemon for a step can itself crash when the step ends in the middle of a PMIx fence (22.05:
+# in PMIx_server_finalize). Then srun waits for ever, which is not ours to mend.
+step_crashed() { [[ $manager == slurm-pmix ]] && ! grep -qsx slurmstepd /proc/[0-9]*/comm; }
+node_is_idle() { [[ $(sinfo -h -o %t) == idle ]]; }
+# Judges a job that has not ended in time, and ends it.
+not_ended() {
+  local rc=1 crashed=no
+  ! step_crashed || crashed=yes
+  grep -s . /proc/[0-9]*/{comm,wchan}
+  kill -9 "$launcher" 2>/dev/null
+  end_all
+  if [[ $crashed == yes ]]; then
+    scancel --user "$(id -un)"
+    within 300 node_is_idle || return 1
+    echo "slurmstepd itself has crashed"
+    rc=77
+  fi
+  return $rc
+}
 rank_is_killed() {  # what the others do
   start_waiting 3 "$1" || return 1
   kill -9 "$(sed -n '2s/pid //p' "$scratch/pids")"
-  within 100 ended "$launcher" || return 1
-  status_is any wait "$launcher" && within 50 nothing_left
+  within 100 ended "$launcher" || { not_ended; return; }
+  status_is any wait "$launcher" || return 1
+  within 50 nothing_left || not_ended
 }
 launcher_is_killed() {
   start_waiting 3 "$1" || return 1
   kill -9 "$launcher"
   wait "$launcher"
-  within 100 nothing_left
+  within 100 nothing_left || not_ended
 }
 
 # CPU time of a process in hundredths of a second.
