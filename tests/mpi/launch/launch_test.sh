@@ -31,9 +31,6 @@ source "$here/../../tap.sh"
 mine=$scratch/launch_program
 cp "$program" "$mine"
 export TMPDIR=$scratch  # for what mpirun leaves when it is killed
-# Where everything is built with AddressSanitizer: libpmix loses a few bytes when it starts.
-echo "leak:libpmix" >"$scratch/suppressions"
-export LSAN_OPTIONS=suppressions=$scratch/suppressions:print_suppressions=0
 
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
