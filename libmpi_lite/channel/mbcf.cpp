@@ -293,11 +293,12 @@ void MbcfChannel<D>::end_transfers(int rank) {
 template class MbcfChannel<link::Port>;
 template class MbcfChannel<link::SimPort>;
 
-std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch) {
-  const NetConfig config = net_config(launch, "VIADUCT_EAGER_MBCF");
+std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch,
+                                           std::shared_ptr<link::Port> port) {
+  NetConfig config = net_config(launch, "VIADUCT_EAGER_MBCF");
   const std::size_t fifo = link::knob_number("VIADUCT_MBCF_FIFO", kLeastFifo, kMostFifo);
-  return std::make_unique<MbcfChannel<link::Port>>(sink, launch, open_net_port(config), config,
-                                                   fifo);
+  if (!port) port = open_net_port(launch, config);
+  return std::make_unique<MbcfChannel<link::Port>>(sink, launch, std::move(port), config, fifo);
 }
 
 }  // namespace viaduct::mpi

@@ -73,8 +73,10 @@ class MbcfChannel final
   SlotTable<Staging> staging_;
 };
 
-// On the port of this process (VIADUCT_PORTS); publishes its address. A fence has to follow before
+// On `port`, or where that is nullptr on the one of this process (VIADUCT_PORTS); publishes its
+// address. A fence has to follow before
 // anything is sent. Throws SetupError.
-std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch);
+std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch,
+                                           std::shared_ptr<link::Port> port);
 
 }  // namespace viaduct::mpi

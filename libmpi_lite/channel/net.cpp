@@ -39,7 +39,6 @@ std::optional<Card> Card::parse(std::string_view text) {
 
 NetConfig net_config(const Launch& launch, std::string_view eager_knob) {
   NetConfig config;
-  config.port = link::port_for_rank(static_cast<unsigned>(launch.local_rank()));
   config.link = link::link_config_from_environment();
   // Ports of other jobs on the same network must not be taken for ours.
   config.link.job_key = link::job_key("mpi " + launch.job() + " " + link::knob_text("VIADUCT_JOB"));
@@ -51,7 +50,8 @@ NetConfig net_config(const Launch& launch, std::string_view eager_knob) {
   return config;
 }
 
-std::shared_ptr<link::Port> open_net_port(const NetConfig& config) {
+std::shared_ptr<link::Port> open_net_port(const Launch& launch, NetConfig& config) {
+  config.port = link::port_for_rank(static_cast<unsigned>(launch.local_rank()));
   link::PortConfig port;
   port.devargs = config.port;
   return link::Port::open(port);

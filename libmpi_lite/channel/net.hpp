@@ -33,13 +33,14 @@ struct Card {
 };
 
 struct NetConfig {
-  std::string port;  // as the user has named it
+  std::string port;  // as the user has named it; empty: it was open already
   link::LinkConfig link;
   std::size_t eager = 0;  // Channel::Limits::eager
 };
 // For a process of this job, `eager_knob` from the table of knobs. Throws SetupError.
 NetConfig net_config(const Launch& launch, std::string_view eager_knob);
-std::shared_ptr<link::Port> open_net_port(const NetConfig& config);
+// The port of this process; notes its name.
+std::shared_ptr<link::Port> open_net_port(const Launch& launch, NetConfig& config);
 
 // How many long transfers a process of a job of that size can have under way.
 std::size_t net_transfers(int job_size);

@@ -55,7 +55,8 @@ link::Duration NetChannel<S, D, Driver, DC, Peer>::linger() const {
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 std::string NetChannel<S, D, Driver, DC, Peer>::describe(int rank) const {
   const Peer& p = peers_[static_cast<std::size_t>(rank)];
-  std::string text = std::string(name()) + " on " + config_.port + ", " + device_->address().text();
+  std::string text = name() + (config_.port.empty() ? "" : " on " + config_.port) + ", " +
+                     device_->address().text();
   switch (p.state) {
     case State::unknown: return text + ", not used";
     case State::lost: return text + ", ended";

@@ -14,16 +14,18 @@ std::unique_ptr<Nodes> nodes;
 int own_rank = 0;
 int shm = -1, net = -1;  // where they are among the channels; -1: there is none
 
-std::unique_ptr<Channel> open_net(ChannelSink& sink, Launch& launch) {
+std::unique_ptr<Channel> open_net(ChannelSink& sink, Launch& launch,
+                                  std::shared_ptr<link::Port> port) {
   const std::string name = link::knob_text("VIADUCT_CHANNEL");
-  if (name == "mbcf") return open_mbcf_channel(sink, launch);
-  if (name == "startx") return open_startx_channel(sink, launch);
+  if (name == "mbcf") return open_mbcf_channel(sink, launch, std::move(port));
+  if (name == "startx") return open_startx_channel(sink, launch, std::move(port));
   throw link::SetupError("VIADUCT_CHANNEL is '" + name + "'; it can be mbcf or startx");
 }
 
 }  // namespace
 
-std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch) {
+std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch,
+                                                    std::shared_ptr<link::Port> port) {
   std::vector<std::unique_ptr<Channel>> channels;
   own_rank = launch.rank();
   nodes = std::make_unique<Nodes>(launch);
@@ -38,7 +40,7 @@ std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& l
   }
   if (launch.size() > (use_shm ? launch.local_size() : 1)) {
     net = static_cast<int>(channels.size());
-    channels.push_back(open_net(sink, launch));
+    channels.push_back(open_net(sink, launch, std::move(port)));
   }
   return channels;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "drivers/link/port.hpp"
 #include "libmpi_lite/channel/channel.hpp"
 
 namespace viaduct::mpi {
@@ -12,8 +13,10 @@ namespace viaduct::mpi {
 class Launch;
 
 // Publishes what others have to know (Launch::put); a fence follows before anything is sent. The
-// network's port is opened only if the job needs it. Throws SetupError.
-std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch);
+// network's port is opened only if the job needs it; `port`: one that is open already, or nullptr.
+// Throws SetupError.
+std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch,
+                                                    std::shared_ptr<link::Port> port);
 
 // The index of the channel that leads to that process; asks the process manager about it if need
 // be. Throws SetupError.

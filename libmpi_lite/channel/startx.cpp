@@ -299,9 +299,11 @@ bool StartxChannel<D>::take_completions() {
 template class StartxChannel<link::Port>;
 template class StartxChannel<link::SimPort>;
 
-std::unique_ptr<Channel> open_startx_channel(ChannelSink& sink, Launch& launch) {
-  const NetConfig config = net_config(launch, "VIADUCT_EAGER_STARTX");
-  return std::make_unique<StartxChannel<link::Port>>(sink, launch, open_net_port(config), config);
+std::unique_ptr<Channel> open_startx_channel(ChannelSink& sink, Launch& launch,
+                                             std::shared_ptr<link::Port> port) {
+  NetConfig config = net_config(launch, "VIADUCT_EAGER_STARTX");
+  if (!port) port = open_net_port(launch, config);
+  return std::make_unique<StartxChannel<link::Port>>(sink, launch, std::move(port), config);
 }
 
 }  // namespace viaduct::mpi

@@ -70,8 +70,10 @@ class StartxChannel final
   std::size_t sending_ = 0;
 };
 
-// On the port of this process (VIADUCT_PORTS); publishes its address. A fence has to follow before
+// On `port`, or where that is nullptr on the one of this process (VIADUCT_PORTS); publishes its
+// address. A fence has to follow before
 // anything is sent. Throws SetupError.
-std::unique_ptr<Channel> open_startx_channel(ChannelSink& sink, Launch& launch);
+std::unique_ptr<Channel> open_startx_channel(ChannelSink& sink, Launch& launch,
+                                             std::shared_ptr<link::Port> port);
 
 }  // namespace viaduct::mpi

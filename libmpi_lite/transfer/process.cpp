@@ -68,16 +68,21 @@ void Process::init(int thread_level) {
     std::fprintf(stderr,
                  "viaduct: unknown environment variable %s; viaduct-info --config lists them\n",
                  name.c_str());
-  launch_ = join_job();
+  join(join_job(), thread_level, nullptr);
+}
+
+void Process::join(std::unique_ptr<Launch> launch, int thread_level,
+                   std::shared_ptr<link::Port> port) {
+  launch_ = std::move(launch);
   rank_ = launch_->rank();
   size_ = launch_->size();
   thread_level_ = std::min(thread_level, MPI_THREAD_SERIALIZED);
   main_thread_id = std::this_thread::get_id();
   TransferConfig config;
   config.write_protocol = link::knob_switch("VIADUCT_WRITE_PROTOCOL");
-  transfer =
-      std::make_unique<Transfer>([&](ChannelSink& sink) { return open_channels(sink, *launch_); },
-                                 choose_channel, rank_, size_, config);
+  transfer = std::make_unique<Transfer>(
+      [&](ChannelSink& sink) { return open_channels(sink, *launch_, std::move(port)); },
+      choose_channel, rank_, size_, config);
   launch_->fence();
   transfer->set_spin(cpu_for_each(*launch_, job_nodes()));
   request_handles.define(kCompleteSend, Ref<Request>(new CompleteSend));
@@ -94,13 +99,22 @@ void Process::finalize() {
   // All messages have arrived; what may be left are acknowledgements. The other end may be gone
   // already, so not for long.
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-  wait_until([&] { return !transfer->busy() || std::chrono::steady_clock::now() > until; });
+  wait_until([&] { return !busy() || std::chrono::steady_clock::now() > until; });
   if (link::knob_switch("VIADUCT_STATS")) transfer->print_counters();
+  leave();
   phase_ = Phase::finalized;
+  launch_->finalize();
+}
+
+bool Process::busy() const {
+  return transfer->busy();
+}
+
+void Process::leave() {
+  phase_ = Phase::before_init;
   world_ = nullptr;
   forget_handles();
   transfer.reset();
-  launch_->finalize();
 }
 
 bool Process::main_thread() const {

@@ -14,6 +14,8 @@ PROGRAM, TESTBED = sys.argv[1], sys.argv[2]
 SCRATCH = tempfile.mkdtemp(prefix="pingpong-test-")
 PORT_LAYERS = ["raw", "startx-pio", "startx-queue", "startx-rdma", "mbcf-write", "mbcf-signal",
                "mbcf-fifo", "mbcf-read", "mbcf-atomic"]
+# A process can have one side of these only.
+LONE_LAYERS = ["mpi"]
 KERNEL_LAYERS = ["udp", "tcp"]
 TINY = ["--rounds", "2", "--time-per-point", "5"]
 CASES = []
@@ -38,11 +40,19 @@ def check(condition, said=""):
         raise AssertionError(said)
 
 
-def namespaces():
+def all_namespaces():
     try:
-        return sorted(n for n in os.listdir("/run/netns") if n.startswith("pingpong-"))
+        return {n for n in os.listdir("/run/netns") if n.startswith("pingpong-")}
     except FileNotFoundError:
-        return []
+        return set()
+
+
+# Of other runs on this machine.
+FOREIGN = all_namespaces()
+
+
+def namespaces():
+    return sorted(all_namespaces() - FOREIGN)
 
 
 def need_namespaces():
@@ -82,10 +92,10 @@ def check_json(file, bed, layers, sizes):
         check(abs(r["messages_per_s"] / expected - 1) < 0.01, r)
 
 
-def measure(bed, layers, sizes, *more):
+def measure(bed, layers, sizes, *more, **how):
     file = os.path.join(SCRATCH, f"{bed}.json")
     done = run("--bed", bed, "--layer", ",".join(layers), "--sizes", ",".join(map(str, sizes)),
-               "--json", file, *TINY, *more)
+               "--json", file, *TINY, *more, **how)
     check(done.returncode == 0, done.stderr)
     check(done.stderr == "", done.stderr)
     check_json(file, bed, layers, sizes)
@@ -110,7 +120,13 @@ def ring_with_a_fixed_number_of_messages():
 
 @case
 def memif_measures_every_layer():
-    measure("memif", PORT_LAYERS, [4, 8, 5000])
+    measure("memif", PORT_LAYERS + LONE_LAYERS, [4, 8, 5000, 100000])
+
+
+@case
+def memif_mpi_over_startx():
+    measure("memif", ["startx-pio", "mpi"], [4, 5000, 100000],
+            env=dict(os.environ, VIADUCT_CHANNEL="startx"))
 
 
 @case
@@ -134,7 +150,7 @@ def memif_survives_injected_faults():
 @case
 def netns_measures_every_layer():
     need_namespaces()
-    out = measure("netns", PORT_LAYERS + KERNEL_LAYERS, [4, 8, 5000])
+    out = measure("netns", PORT_LAYERS + LONE_LAYERS + KERNEL_LAYERS, [4, 8, 5000])
     for base in ("raw", "udp", "tcp"):
         check(f"Compared with {base}" in out, out)
     check(namespaces() == [], namespaces())
@@ -170,7 +186,8 @@ def plots_are_drawn():
 def bad_input_is_one_sentence():
     usage = [["--bed", "moon"], ["--bed", "memif", "--layer", "warp"],
              ["--bed", "ring", "--sizes", "3"], ["--bed", "memif", "--layer", "tcp"],
-             ["--bed", "ring", "--rounds", "-1"], ["--listen"], []]
+             ["--bed", "ring", "--rounds", "-1"], ["--bed", "ring", "--layer", "mpi"],
+             ["--listen"], []]
     failure = [["--listen", "--port", "net_nonsense0"],
                ["--listen", "--port", "net_af_packet0,iface=nosuchport"],
                ["--bed", "ring", "--json", "/nonexistent/out.json"],
@@ -330,7 +347,7 @@ def check_hosts(hosts, listen_to, layers, more, env=None):
 @case
 def hosts_find_each_other_by_mac_address():
     with Hosts() as hosts:
-        check_hosts(hosts, PORT, PORT_LAYERS, PORT)
+        check_hosts(hosts, PORT, PORT_LAYERS + LONE_LAYERS, PORT)
 
 
 @case

@@ -16,6 +16,7 @@ namespace {
 
 constexpr LayerInfo kLayers[] = {{"raw", "frames"},
                                  {"startx-pio", "packets"},
+                                 {.name = "mpi", .summary = "messages", .alone = true},
                                  {"udp", "datagrams", true},
                                  {"tcp", "bytes", true}};
 
@@ -95,6 +96,7 @@ TEST(PingpongOptions, HelpWinsOverWhatFollows) {
 }
 
 TEST(PingpongOptions, MistakesAreNamed) {
+  EXPECT_TRUE(names(usage_error({"--bed", "ring", "--layer", "raw,mpi"}), "one side only"));
   EXPECT_TRUE(names(usage_error({}), "--bed"));
   EXPECT_TRUE(names(usage_error({"--bed"}), "needs a value"));
   EXPECT_TRUE(names(usage_error({"--bed="}), "needs a value"));

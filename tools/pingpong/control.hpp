@@ -8,11 +8,12 @@
 #include <string>
 
 #include "drivers/link/port.hpp"
+#include "tools/pingpong/layer.hpp"
 #include "tools/pingpong/socket.hpp"
 
 namespace viaduct::pingpong {
 
-inline constexpr std::uint32_t kOrderMagic = 0x31707076;  // "vpp1": also the version
+inline constexpr std::uint32_t kOrderMagic = 0x32707076;  // "vpp2": also the version
 
 // Plain data, little-endian as everything of ours on a wire.
 struct Order {
@@ -40,9 +41,10 @@ struct Answer {
   std::uint64_t mtu = 0;                  // hello
   std::uint64_t messages = 0, bytes = 0;  // result
   double seconds = 0;                     // result
+  char card[kMostCard + 1] = {};          // turn
   char reason[240] = {};                  // failed
 };
-static_assert(sizeof(Answer) == 288);
+static_assert(sizeof(Answer) == 352);
 
 class Control {
  public:

@@ -45,6 +45,9 @@ LAYERS
     or one fetch_add of 8 bytes for every 8 bytes begun (of 4 for less than 8). A stream of mbcf-read
     is pulled by the receiver.
 
+    mpi: the two sides are a job of two processes; both have receives posted ahead of time, one for
+    latency, 2 to 64 for bandwidth. VIADUCT_CHANNEL, on both sides, says over which driver.
+
     raw and udp send a message larger than the MTU as several frames or datagrams and know no flow
     control: of round trips that lose a part, only those that came through are timed; "-" (null in
     JSON) means that none did. raw frames have 14 bytes of Ethernet header and 8 of their own before
@@ -58,7 +61,7 @@ WHERE
     --bed memif       two processes joined by shared memory (net_memif); no privileges. No kernel
                       layers.
     --bed ring        two ports in one process, polled alternately by one thread: the cost of the
-                      software on one core. No kernel layers.
+                      software on one core. No kernel layers, no mpi.
     --listen          one side on a real host: prints its address, waits for the other side and
                       does as that says
     --connect MAC     the other side; orders travel in raw frames over the port
@@ -88,7 +91,7 @@ WHAT
                         --sizes 8 --rounds 1 --measure bandwidth --messages 1000000
     --measure latency|bandwidth|both
                       (default both)
-    --checksum on|off CRC32C of the StarT-X and MBCF layers' frames (default on)
+    --checksum on|off CRC32C of the StarT-X, MBCF and MPI layers' frames (default on)
 
 OUTPUT
     --json FILE       the figures as an array of objects: bed, layer, bytes, round_trip_ns {min,

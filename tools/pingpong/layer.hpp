@@ -28,16 +28,22 @@ struct Wire {
   link::Address peer;          // the other side's port
   std::size_t mtu = 0;         // of both ports: the smaller one
   std::string ip, peer_ip;     // kernel layers
+  std::string card;            // client: the server's Layer::card()
   bool checksum = true;
   std::uint8_t turn = 0;  // tells this turn's frames from late ones of an earlier turn
   Point point;            // for what has to be there before the two sides are ready
 };
+
+inline constexpr std::size_t kMostCard = 63;
 
 // One side of a layer during one turn. Every function returns when its part is done, or throws
 // Failure or Interrupted; none waits for ever.
 class Layer {
  public:
   virtual ~Layer() = default;
+
+  // Server: what the client has to know before it is made, at most kMostCard characters.
+  virtual std::string card() const = 0;
 
   // Until both sides can reach each other; false when `patience` runs out.
   virtual bool connect(std::chrono::nanoseconds patience) = 0;

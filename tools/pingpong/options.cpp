@@ -70,9 +70,12 @@ void add_layers(std::vector<std::string>& to, std::string_view list,
   });
 }
 
+const LayerInfo& info_of(std::string_view layer, std::span<const LayerInfo> known) {
+  return *std::find_if(known.begin(), known.end(),
+                       [&](const LayerInfo& l) { return l.name == layer; });
+}
 bool is_kernel(std::string_view layer, std::span<const LayerInfo> known) {
-  return std::any_of(known.begin(), known.end(),
-                     [&](const LayerInfo& l) { return l.name == layer && l.kernel; });
+  return info_of(layer, known).kernel;
 }
 
 class Parser {
@@ -266,6 +269,9 @@ class Parser {
                          "ADDRESS on one host and --connect ADDRESS on the other");
       if (!is_kernel(layer, known_) && !has_port())
         throw UsageError("layer " + layer + " needs --port DEVARGS");
+      if (info_of(layer, known_).alone && out_.mode == Options::Mode::ring)
+        throw UsageError("layer " + layer +
+                         " can have one side only in a process; use --bed memif or netns");
     }
   }
 

@@ -19,6 +19,7 @@ struct LayerInfo {
   std::string_view name;
   std::string_view summary;  // one line for --help
   bool kernel = false;       // over the kernel's network stack, not over an ethdev port
+  bool alone = false;        // there can be only one side in a process
 };
 
 struct Options {

@@ -84,7 +84,9 @@ class RemoteSession final : public Session {
     order.mtu = mtu_;
     kind.info.name.copy(order.layer, sizeof(order.layer) - 1);
     const Answer answer = control_.call(order, kAnswerPatience);
-    auto layer = kind.make(make_wire(side_, kind, peer_, mtu_, checksum_, answer.sequence, point));
+    Wire wire = make_wire(side_, kind, peer_, mtu_, checksum_, answer.sequence, point);
+    wire.card.assign(answer.card, ::strnlen(answer.card, kMostCard));
+    auto layer = kind.make(wire);
     if (!layer->connect(kConnectPatience))
       throw Failure("no connection within 8 s, though the other side is there");
     return layer;
@@ -185,6 +187,7 @@ class Server {
     anything_ = false;
     received_ = {};
     broken_.clear();
+    layer->card().copy(answer.card, kMostCard);
     control_.answer(answer);  // now the client starts
     try {
       carry_out(order, *layer);

@@ -103,6 +103,13 @@ class LayerOf final : public Layer {
  public:
   explicit LayerOf(const Wire& wire) : t_(wire) {}
 
+  std::string card() const override {
+    if constexpr (requires { t_.card(); })
+      return t_.card();
+    else
+      return {};
+  }
+
   bool connect(std::chrono::nanoseconds patience) override {
     return connect_with(
         patience, [] {}, [] { return true; });

@@ -88,8 +88,8 @@ class Pair::Process final : public Launch {
 
 inline std::unique_ptr<Channel> open_channel(std::string_view name, ChannelSink& sink,
                                              Launch& launch) {
-  auto channel =
-      name == "mbcf" ? open_mbcf_channel(sink, launch) : open_startx_channel(sink, launch);
+  auto channel = name == "mbcf" ? open_mbcf_channel(sink, launch, nullptr)
+                                : open_startx_channel(sink, launch, nullptr);
   launch.fence();
   return channel;
 }
