@@ -23,13 +23,20 @@ std::string where(const char* function, const Comm* comm) {
   return text;
 }
 
+// Whose handler hears of an error without a communicator: MPI_COMM_SELF's (section 9.3). Up to
+// MPI-3.1 it was MPI_COMM_WORLD's, so that one counts as long as the program has not set the other.
+Comm* comm_of_errors_without_one() {
+  Comm* self = comm_handles.find(reinterpret_cast<std::uintptr_t>(MPI_COMM_SELF));
+  return self->errhandler_set ? self
+                              : comm_handles.find(reinterpret_cast<std::uintptr_t>(MPI_COMM_WORLD));
+}
+
 }  // namespace
 
 int raise_error(const char* function, Comm* comm, int code, const char* what) noexcept {
   const bool running = Process::self().phase() == Process::Phase::running;
   // The handler may free either.
-  const Ref<Comm> on(
-      comm || !running ? comm : comm_handles.find(reinterpret_cast<std::uintptr_t>(MPI_COMM_SELF)));
+  const Ref<Comm> on(comm || !running ? comm : comm_of_errors_without_one());
   const Ref<Errhandler> handler = on ? on->errhandler : nullptr;
   const Errhandler::Kind kind = handler ? handler->kind : Errhandler::Kind::fatal;
   switch (kind) {

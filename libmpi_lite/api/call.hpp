@@ -26,8 +26,8 @@
 
 namespace viaduct::mpi {
 
-// Hands an error to the communicator's handler (nullptr: that of MPI_COMM_SELF, as MPI 5.0 has it
-// for errors without a communicator). Gives the code that the function returns. In api/call.cpp.
+// Hands an error to the communicator's handler (nullptr: to the one for errors without a
+// communicator). Gives the code that the function returns. In api/call.cpp.
 int raise_error(const char* function, Comm* comm, int code, const char* what) noexcept;
 
 // Throws Error or ends the program when the library is not between MPI_Init and MPI_Finalize.
@@ -35,21 +35,6 @@ void check_running(const char* function);
 
 [[gnu::cold, noreturn]] void fail(int code, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
-
-// A call without a communicator.
-template <class Body>
-int call(const char* function, Body body) noexcept {
-  try {
-    if (Process::self().phase() != Process::Phase::running) [[unlikely]]
-      check_running(function);
-    body();
-    return MPI_SUCCESS;
-  } catch (const Error& e) {
-    return raise_error(function, nullptr, e.code(), e.what());
-  } catch (const std::exception& e) {
-    return raise_error(function, nullptr, MPI_ERR_OTHER, e.what());
-  }
-}
 
 // A call that is allowed at any time, also before MPI_Init and after MPI_Finalize (section 11.4.1).
 template <class Body>
@@ -62,6 +47,16 @@ int call_any_time(const char* function, Body body) noexcept {
   } catch (const std::exception& e) {
     return raise_error(function, nullptr, MPI_ERR_OTHER, e.what());
   }
+}
+
+// A call without a communicator.
+template <class Body>
+int call(const char* function, Body body) noexcept {
+  return call_any_time(function, [&] {
+    if (Process::self().phase() != Process::Phase::running) [[unlikely]]
+      check_running(function);
+    body();
+  });
 }
 
 // A call on a communicator: `body(Comm&)`.
@@ -138,6 +133,14 @@ inline Items check_items(const void* buffer, int count, MPI_Datatype type,
   if (buffer == MPI_IN_PLACE) [[unlikely]]
     fail(MPI_ERR_BUFFER, "argument %s is MPI_IN_PLACE, which is not allowed here", buffer_argument);
   return {buffer, count, &t};
+}
+
+// A buffer that is read and one that is written. Others may overlap as well; these do for sure.
+inline void refuse_alias(const Items& in, const Items& out, const char* in_argument,
+                         const char* out_argument) {
+  if (in.data == out.data && in.type->true_lb() == out.type->true_lb() && in.bytes() > 0 &&
+      out.bytes() > 0)
+    fail(MPI_ERR_BUFFER, "arguments %s and %s are the same buffer", in_argument, out_argument);
 }
 
 inline Envelope check_destination(Comm& comm, int rank, int tag) {

@@ -73,9 +73,18 @@ Part check_mine(const Comm& comm, int root, const void* data, int count, MPI_Dat
   return has_part(comm, root) ? check_part(data, count, type, argument) : kNothing;
 }
 
-Part check_contribution(const Comm& comm, const void* data, MPI_Count count, MPI_Datatype type) {
-  if (in_place(comm, data)) return {MPI_IN_PLACE, count, type};
-  return check_part(data, count, type, "sendbuf");
+// Programs that mean MPI_IN_PLACE give the same buffer twice (section 2.3 forbids it).
+void refuse_alias(const Part& from, const Part& into) {
+  viaduct::mpi::refuse_alias({from.data, from.count, &datatype(from.type)},
+                             {into.data, into.count, &datatype(into.type)}, "sendbuf", "recvbuf");
+}
+
+// Of a reduction; `into` is where the result goes.
+Part check_contribution(const Comm& comm, const void* data, MPI_Count count, const Part& into) {
+  if (in_place(comm, data)) return {MPI_IN_PLACE, count, into.type};
+  const Part from = check_part(data, count, into.type, "sendbuf");
+  refuse_alias(from, into);
+  return from;
 }
 
 }  // namespace
@@ -96,6 +105,7 @@ Ref<Request> begin_gather(Comm& comm, const void* sendbuf, int sendcount, MPI_Da
   const Part from = check_mine(comm, root, sendbuf, sendcount, sendtype, "sendbuf");
   const Part into =
       is_root(comm, root) ? check_part(recvbuf, recvcount, recvtype, "recvbuf") : kNothing;
+  refuse_alias(from, into);
   return start_gather(comm, from, into, root);
 }
 
@@ -116,6 +126,7 @@ Ref<Request> begin_scatter(Comm& comm, const void* sendbuf, int sendcount, MPI_D
   const Part from =
       is_root(comm, root) ? check_part(sendbuf, sendcount, sendtype, "sendbuf") : kNothing;
   const Part into = check_mine(comm, root, recvbuf, recvcount, recvtype, "recvbuf");
+  refuse_alias(from, into);
   return start_scatter(comm, from, into, root);
 }
 
@@ -134,7 +145,9 @@ Ref<Request> begin_allgather(Comm& comm, const void* sendbuf, int sendcount, MPI
                              void* recvbuf, int recvcount, MPI_Datatype recvtype) {
   const Part from = in_place(comm, sendbuf) ? Part{MPI_IN_PLACE, 0, MPI_BYTE}
                                             : check_part(sendbuf, sendcount, sendtype, "sendbuf");
-  return start_allgather(comm, from, check_part(recvbuf, recvcount, recvtype, "recvbuf"));
+  const Part into = check_part(recvbuf, recvcount, recvtype, "recvbuf");
+  refuse_alias(from, into);
+  return start_allgather(comm, from, into);
 }
 
 Ref<Request> begin_allgatherv(Comm& comm, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
@@ -151,7 +164,9 @@ Ref<Request> begin_alltoall(Comm& comm, const void* sendbuf, int sendcount, MPI_
                             void* recvbuf, int recvcount, MPI_Datatype recvtype) {
   const Part from = in_place(comm, sendbuf) ? Part{MPI_IN_PLACE, 0, MPI_BYTE}
                                             : check_part(sendbuf, sendcount, sendtype, "sendbuf");
-  return start_alltoall(comm, from, check_part(recvbuf, recvcount, recvtype, "recvbuf"));
+  const Part into = check_part(recvbuf, recvcount, recvtype, "recvbuf");
+  refuse_alias(from, into);
+  return start_alltoall(comm, from, into);
 }
 
 Ref<Request> begin_alltoallv(Comm& comm, const void* sendbuf, const int sendcounts[],
@@ -186,17 +201,19 @@ Ref<Request> begin_reduce(Comm& comm, const void* sendbuf, void* recvbuf, int co
     return start_reduce(comm, kNothing, nullptr, check_op(MPI_BOR), root);
   if (is_root(comm, root)) check_part(recvbuf, count, type, "recvbuf");
   Part from{MPI_IN_PLACE, count, type};
-  if (comm.inter() && root == MPI_ROOT)
+  if (comm.inter() && root == MPI_ROOT) {
     from.data = nullptr;
-  else if (!in_place(comm, root, sendbuf))
+  } else if (!in_place(comm, root, sendbuf)) {
     from = check_part(sendbuf, count, type, "sendbuf");
+    if (is_root(comm, root)) refuse_alias(from, {recvbuf, count, type});
+  }
   return start_reduce(comm, from, recvbuf, check_op(op, datatype(type)), root);
 }
 
 Ref<Request> begin_allreduce(Comm& comm, const void* sendbuf, void* recvbuf, int count,
                              MPI_Datatype type, MPI_Op op) {
-  check_part(recvbuf, count, type, "recvbuf");
-  const Part from = check_contribution(comm, sendbuf, count, type);
+  const Part into = check_part(recvbuf, count, type, "recvbuf");
+  const Part from = check_contribution(comm, sendbuf, count, into);
   return start_allreduce(comm, from, recvbuf, check_op(op, datatype(type)));
 }
 
@@ -209,33 +226,35 @@ Ref<Request> begin_reduce_scatter(Comm& comm, const void* sendbuf, void* recvbuf
     total += recvcounts[rank];
   }
   // In place it holds the whole vector.
-  check_part(recvbuf, in_place(comm, sendbuf) ? total : recvcounts[comm.rank()], type, "recvbuf");
-  check_contribution(comm, sendbuf, total, type);
+  const Part into = check_part(recvbuf, in_place(comm, sendbuf) ? total : recvcounts[comm.rank()],
+                               type, "recvbuf");
+  check_contribution(comm, sendbuf, total, into);
   return start_reduce_scatter(comm, sendbuf, recvbuf, recvcounts, type,
                               check_op(op, datatype(type)));
 }
 
 Ref<Request> begin_reduce_scatter_block(Comm& comm, const void* sendbuf, void* recvbuf,
                                         int recvcount, MPI_Datatype type, MPI_Op op) {
-  check_part(recvbuf, recvcount, type, "recvbuf");
-  const Part from = check_contribution(comm, sendbuf, recvcount, type);
+  const Part into = check_part(recvbuf, recvcount, type, "recvbuf");
+  const Part from = check_contribution(comm, sendbuf, recvcount, into);
   return start_reduce_scatter_block(comm, from, recvbuf, check_op(op, datatype(type)));
 }
 
 Ref<Request> begin_scan(Comm& comm, const void* sendbuf, void* recvbuf, int count,
                         MPI_Datatype type, MPI_Op op) {
   check_intra(comm);
-  check_part(recvbuf, count, type, "recvbuf");
-  const Part from = check_contribution(comm, sendbuf, count, type);
+  const Part into = check_part(recvbuf, count, type, "recvbuf");
+  const Part from = check_contribution(comm, sendbuf, count, into);
   return start_scan(comm, from, recvbuf, check_op(op, datatype(type)));
 }
 
 Ref<Request> begin_exscan(Comm& comm, const void* sendbuf, void* recvbuf, int count,
                           MPI_Datatype type, MPI_Op op) {
   check_intra(comm);
-  const Part from = check_contribution(comm, sendbuf, count, type);
   // The first rank's receive buffer is not significant unless its contribution is there.
-  if (comm.rank() > 0 || from.data == MPI_IN_PLACE) check_part(recvbuf, count, type, "recvbuf");
+  const bool receives = comm.rank() > 0 || in_place(comm, sendbuf);
+  const Part into = receives ? check_part(recvbuf, count, type, "recvbuf") : Part{nullptr, 0, type};
+  const Part from = check_contribution(comm, sendbuf, count, into);
   return start_exscan(comm, from, recvbuf, check_op(op, datatype(type)));
 }
 

@@ -24,6 +24,7 @@ int duplicate(const char* function, MPI_Comm comm, MPI_Info info, MPI_Comm* newc
       copy_comm_attributes(comm, handle);
     } catch (...) {
       comm_handles.remove(reinterpret_cast<std::uintptr_t>(handle));
+      *newcomm = MPI_COMM_NULL;
       throw;
     }
     *newcomm = handle;

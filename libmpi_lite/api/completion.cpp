@@ -4,6 +4,25 @@
 
 namespace viaduct::mpi {
 
+namespace {
+
+// The handle goes; the free function of a generalized request is called, whose error this gives.
+int release(MPI_Request* handle, Request& request) {
+  const Ref<Request> last = request_handles.remove(reinterpret_cast<std::uintptr_t>(*handle));
+  *handle = MPI_REQUEST_NULL;
+  if (request.kind != Request::Kind::generalized) return MPI_SUCCESS;
+  const auto& g = static_cast<const GeneralizedRequest&>(request);
+  return g.free ? g.free(g.extra_state) : MPI_SUCCESS;
+}
+
+// Of a complete request whose result nobody wants to know.
+void give_up(MPI_Request* handle, Request& request) {
+  const int error = release(handle, request);
+  if (error != MPI_SUCCESS) throw Error(error, "the free function of the request failed");
+}
+
+}  // namespace
+
 int look_at_result(Request& request, MPI_Status* status) {
   MPI_Status mine = request.status;
   int error = request.error;
@@ -16,19 +35,13 @@ int look_at_result(Request& request, MPI_Status* status) {
 }
 
 int take_result(MPI_Request* handle, Request& request, MPI_Status* status) {
-  int error = look_at_result(request, status);
+  const int error = look_at_result(request, status);
   if (request.persistent) {
     request.active = false;
     return error;
   }
-  const Ref<Request> last = request_handles.remove(reinterpret_cast<std::uintptr_t>(*handle));
-  *handle = MPI_REQUEST_NULL;
-  if (request.kind == Request::Kind::generalized) {
-    auto& g = static_cast<GeneralizedRequest&>(request);
-    const int freed = g.free ? g.free(g.extra_state) : MPI_SUCCESS;
-    if (error == MPI_SUCCESS) error = freed;
-  }
-  return error;
+  const int freed = release(handle, request);
+  return error == MPI_SUCCESS ? freed : error;
 }
 
 namespace {
@@ -41,22 +54,23 @@ void complete_one(MPI_Request* handle, Request* r, MPI_Status* status) {
   if (error != MPI_SUCCESS) throw RequestError(*keep, error);
 }
 
-// Several requests: an error is in the status of the request it belongs to.
+// Several requests: an error is in the status of the request it belongs to. If there is none, the
+// errors in the statuses stay as they are (section 3.2.5).
 class Several {
  public:
   Several(MPI_Request* handles, MPI_Status* statuses) : handles_(handles), statuses_(statuses) {}
 
+  // In the order of the statuses.
   void complete(int index, int at) {
     Request* r = check_request(handles_[index]);
-    MPI_Status* status = status_at(at);
-    if (idle(r)) {
-      set_empty(status);
-      return set_error(status, MPI_SUCCESS);
-    }
+    if (idle(r)) return set_empty(status_at(at));
     const Ref<Request> keep(r);
-    const int error = take_result(&handles_[index], *r, status);
-    set_error(status, error);
-    if (error != MPI_SUCCESS && !failed_) failed_ = keep;
+    const int error = take_result(&handles_[index], *r, status_at(at));
+    if (error != MPI_SUCCESS && !failed_) {
+      failed_ = keep;
+      for (int earlier = 0; earlier < at; ++earlier) set_error(earlier, MPI_SUCCESS);
+    }
+    if (failed_) set_error(at, error);
   }
   void done() const {
     if (failed_) throw RequestError(*failed_, MPI_ERR_IN_STATUS);
@@ -66,8 +80,8 @@ class Several {
   MPI_Status* status_at(int at) const {
     return statuses_ == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses_[at];
   }
-  static void set_error(MPI_Status* status, int error) {
-    if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error;
+  void set_error(int at, int error) const {
+    if (statuses_ != MPI_STATUSES_IGNORE) statuses_[at].MPI_ERROR = error;
   }
 
   MPI_Request* handles_;
@@ -75,10 +89,18 @@ class Several {
   Ref<Request> failed_;
 };
 
+void refuse_collective(const Request& request, const char* what) {
+  if (request.kind == Request::Kind::collective)
+    fail(MPI_ERR_REQUEST, "argument request is a collective operation, which cannot be %s", what);
+}
+
 void check_requests(int count, const MPI_Request* handles) {
   check_count(count);
   if (count > 0) check_pointer(handles, "array_of_requests");
   for (int i = 0; i < count; ++i) check_request(handles[i], "array_of_requests");
+}
+void check_indices(int count, const int* indices) {
+  if (count > 0) check_pointer(indices, "array_of_indices");
 }
 bool all_ready(int count, const MPI_Request* handles) {
   for (int i = 0; i < count; ++i)
@@ -156,6 +178,7 @@ int PMPI_Request_free(MPI_Request* request) {
   return call("MPI_Request_free", [&] {
     Request* r = check_request(*check_pointer(request, "request"));
     if (!r) fail(MPI_ERR_REQUEST, "argument request is MPI_REQUEST_NULL");
+    refuse_collective(*r, "freed");  // section 6.12
     if (r->kind == Request::Kind::generalized && !r->complete) {
       // MPI_Grequest_complete will name it once more.
       static_cast<GeneralizedRequest*>(r)->given_up = true;
@@ -163,7 +186,7 @@ int PMPI_Request_free(MPI_Request* request) {
       return;
     }
     r->persistent = false;
-    take_result(request, *r, MPI_STATUS_IGNORE);
+    give_up(request, *r);
   });
 }
 VIADUCT_MPI(Request_free);
@@ -185,9 +208,7 @@ int PMPI_Cancel(MPI_Request* request) {
     Request* r = check_request(*check_pointer(request, "request"));
     if (!r || !r->active)
       fail(MPI_ERR_REQUEST, "argument request is %s", r ? "inactive" : "MPI_REQUEST_NULL");
-    if (r->kind == Request::Kind::collective)
-      fail(MPI_ERR_REQUEST,
-           "argument request is a collective operation, which cannot be cancelled");
+    refuse_collective(*r, "cancelled");
     if (r->kind != Request::Kind::generalized) return cancel(*r);
     auto& g = static_cast<GeneralizedRequest&>(*r);
     const int error = g.cancel ? g.cancel(g.extra_state, g.complete) : MPI_SUCCESS;
@@ -263,6 +284,7 @@ int PMPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount,
   return call_on_requests("MPI_Waitsome", [&] {
     check_requests(incount, array_of_requests);
     check_pointer(outcount, "outcount");
+    check_indices(incount, array_of_indices);
     int found = 0;
     wait_until([&] {
       return (found = find_all_complete(incount, array_of_requests, array_of_indices)) != 0;
@@ -277,6 +299,7 @@ int PMPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount,
   return call_on_requests("MPI_Testsome", [&] {
     check_requests(incount, array_of_requests);
     check_pointer(outcount, "outcount");
+    check_indices(incount, array_of_indices);
     progress();
     const int found = find_all_complete(incount, array_of_requests, array_of_indices);
     complete_some(array_of_requests, found, outcount, array_of_indices, array_of_statuses);
@@ -325,6 +348,7 @@ int PMPI_Request_get_status_some(int incount, const MPI_Request array_of_request
   return call_on_requests("MPI_Request_get_status_some", [&] {
     check_requests(incount, array_of_requests);
     check_pointer(outcount, "outcount");
+    check_indices(incount, array_of_indices);
     progress();
     const int found = find_all_complete(incount, array_of_requests, array_of_indices);
     *outcount = found == kAllIdle ? MPI_UNDEFINED : found;
@@ -356,7 +380,7 @@ int PMPI_Grequest_complete(MPI_Request request) {
     r->finish();
     if (static_cast<GeneralizedRequest*>(r)->given_up) {
       MPI_Request handle = request;
-      take_result(&handle, *r, MPI_STATUS_IGNORE);
+      give_up(&handle, *r);
     }
   });
 }

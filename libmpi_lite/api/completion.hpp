@@ -49,8 +49,9 @@ inline bool ready(const Request* r) {
   return idle(r) || r->complete;
 }
 
+// All of it, MPI_ERROR as well (section 3.7.3).
 inline void set_empty(MPI_Status* status) {
-  if (status != MPI_STATUS_IGNORE) copy_status(empty_status(), *status);
+  if (status != MPI_STATUS_IGNORE) *status = empty_status();
 }
 
 // A generalized request (MPI 5.0, section 13.2).

@@ -42,8 +42,10 @@ int create(const char* function, MPI_Comm_errhandler_function* handler,
 }
 
 int set(const char* function, MPI_Comm comm, MPI_Errhandler errhandler) {
-  return call(function, comm,
-              [&](Comm& c) { c.errhandler = Ref<Errhandler>(&check_errhandler(errhandler)); });
+  return call(function, comm, [&](Comm& c) {
+    c.errhandler = Ref<Errhandler>(&check_errhandler(errhandler));
+    c.errhandler_set = true;
+  });
 }
 
 int get(const char* function, MPI_Comm comm, MPI_Errhandler* errhandler) {

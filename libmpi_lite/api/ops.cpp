@@ -6,7 +6,8 @@ using namespace viaduct::mpi;
 int PMPI_Op_create(MPI_User_function* user_fn, int commute, MPI_Op* op) {
   return call("MPI_Op_create", [&] {
     check_pointer(user_fn, "user_fn");
-    *check_pointer(op, "op") = new_handle<MPI_Op>(op_handles, make<Op>(user_fn, commute != 0));
+    check_pointer(op, "op");
+    *op = new_handle<MPI_Op>(op_handles, make<Op>(user_fn, commute != 0));
   });
 }
 VIADUCT_MPI(Op_create);
@@ -32,10 +33,8 @@ int PMPI_Reduce_local(const void* inbuf, void* inoutbuf, int count, MPI_Datatype
                       MPI_Op op) {
   return call("MPI_Reduce_local", [&] {
     const Items in = check_items(inbuf, count, datatype, "inbuf");
-    check_items(inoutbuf, count, datatype, "inoutbuf");
+    refuse_alias(in, check_items(inoutbuf, count, datatype, "inoutbuf"), "inbuf", "inoutbuf");
     const Op& operation = check_op(op, *in.type);
-    if (inbuf == inoutbuf && in.bytes() > 0)
-      fail(MPI_ERR_BUFFER, "arguments inbuf and inoutbuf are the same");
     operation.apply(inbuf, inoutbuf, count, datatype);
   });
 }

@@ -65,7 +65,7 @@ int PMPI_Pack(const void* inbuf, int incount, MPI_Datatype datatype, void* outbu
     const Items items = check_items(inbuf, incount, datatype, "inbuf");
     const MPI_Count bytes = packed_bytes(items);
     std::byte* to = take(bytes_at(outbuf), outsize, position, bytes, "outbuf", "outsize");
-    items.type->pack(inbuf, incount, 0, {to, static_cast<std::size_t>(bytes)});
+    items.type->pack(inbuf, 0, {to, static_cast<std::size_t>(bytes)});
   });
 }
 VIADUCT_MPI(Pack);
@@ -76,7 +76,7 @@ int PMPI_Unpack(const void* inbuf, int insize, int* position, void* outbuf, int 
     const Items items = check_items(outbuf, outcount, datatype, "outbuf");
     const MPI_Count bytes = packed_bytes(items);
     const std::byte* from = take(bytes_at(inbuf), insize, position, bytes, "inbuf", "insize");
-    items.type->unpack(outbuf, outcount, 0, {from, static_cast<std::size_t>(bytes)});
+    items.type->unpack(outbuf, 0, {from, static_cast<std::size_t>(bytes)});
   });
 }
 VIADUCT_MPI(Unpack);

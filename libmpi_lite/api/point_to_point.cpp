@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "libmpi_lite/api/call.hpp"
+#include "libmpi_lite/api/completion.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -70,7 +70,7 @@ bool take_probed(const Envelope& from, MPI_Message* message, MPI_Status* status)
 void finish_receive(const Request& r, MPI_Status* status) {
   wait(r);
   if (status != MPI_STATUS_IGNORE) copy_status(r.status, *status);
-  if (r.error != MPI_SUCCESS) throw Error(r.error, error_text(r));
+  if (r.error != MPI_SUCCESS) throw RequestError(r, r.error);
 }
 
 // Receives before it sends, so that two that do the same at once cannot wait for each other.
@@ -182,7 +182,7 @@ int PMPI_Sendrecv_replace(void* buf, int count, MPI_Datatype datatype, int dest,
     const Envelope to = check_destination(c, dest, sendtag);
     const Envelope from = check_source(c, source, recvtag);
     std::vector<std::byte> copy(static_cast<std::size_t>(items.bytes()));
-    items.type->pack(buf, count, 0, copy);
+    items.type->pack(buf, 0, copy);
     Datatype& packed = viaduct::mpi::datatype(MPI_BYTE);
     exchange({copy.data(), static_cast<MPI_Count>(copy.size()), &packed}, to, items, from, status);
   });
@@ -252,6 +252,7 @@ VIADUCT_MPI(Start);
 int PMPI_Startall(int count, MPI_Request array_of_requests[]) {
   return call("MPI_Startall", [&] {
     check_count(count);
+    if (count > 0) check_pointer(array_of_requests, "array_of_requests");
     for (int i = 0; i < count; ++i) check_startable(array_of_requests[i]);
     for (int i = 0; i < count; ++i) start(check_startable(array_of_requests[i]));
   });
@@ -271,7 +272,8 @@ VIADUCT_MPI(Probe);
 int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   return call("MPI_Iprobe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
-    *check_pointer(flag, "flag") = probe_nobody(from, status) || probe(from, status);
+    check_pointer(flag, "flag");
+    *flag = probe_nobody(from, status) || probe(from, status);
   });
 }
 VIADUCT_MPI(Iprobe);
@@ -290,7 +292,8 @@ int PMPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* mes
   return call("MPI_Improbe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
     check_pointer(message, "message");
-    *check_pointer(flag, "flag") = take_probed(from, message, status);
+    check_pointer(flag, "flag");  // before a message is taken
+    *flag = take_probed(from, message, status);
   });
 }
 VIADUCT_MPI(Improbe);
@@ -308,7 +311,7 @@ Ref<Request> start_probed(const Items& into, MPI_Message* message) {
 
 int PMPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
                MPI_Status* status) {
-  return call("MPI_Mrecv", [&] {
+  return call_on_requests("MPI_Mrecv", [&] {
     const Items into = check_items(buf, count, datatype);
     finish_receive(*start_probed(into, message), status);
   });

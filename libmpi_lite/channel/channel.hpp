@@ -54,7 +54,9 @@ class Channel {
   struct Limits {
     std::size_t control;  // bytes of the largest control message, at least 256
     std::size_t eager;    // data up to this many bytes had better go in a control message
-    bool early = false;   // receives may be opened before the sender has announced anything
+    // How many receives may be opened before their senders have announced anything; places that are
+    // left are for messages that have been announced.
+    std::size_t early = 0;
   };
 
   virtual ~Channel() = default;
@@ -65,22 +67,20 @@ class Channel {
   // themselves). false: no room just now; poll, then try again.
   virtual bool send_control(int to, Bytes head, Bytes body) = 0;
 
-  // Sender, before the receiver knows of the transfer: what the ticket it sends along may hold (so
-  // that a receiver can fetch by itself). The data must stay until the end of the transfer. Called
-  // for each long transfer that the sender announces; then either start_send or withdraw_offer
-  // follows.
+  // Sender, when it announces a transfer: what its ticket may hold, so that the receiver can fetch
+  // by itself. The data must stay until the end of the transfer.
   virtual void offer(int to, Bytes data, Ticket& offered) = 0;
-  virtual void withdraw_offer(int to, const Ticket& offered) = 0;
   // Receiver. `offered`: the sender's ticket, nullptr if it has not announced anything yet (the
   // write protocol). The sender may send less than the buffer holds. false: no room just now.
   virtual bool open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
                             Ticket& ticket) = 0;
   // Takes back a receive for which the sender has not started anything and will not.
   virtual void close_receive(int from, const Ticket& ticket) = 0;
-  // Sender: `ticket` is the receiver's. `offered` as made by offer(), or nullptr. false: no room
-  // just now.
-  virtual bool start_send(int to, Bytes data, const Ticket& ticket, const Ticket* offered,
-                          Cookie cookie) = 0;
+  // Sender: `ticket` is the receiver's. false: no room just now.
+  virtual bool start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) = 0;
+
+  // Somebody waits for that process: its end is noticed even if nothing has been sent to it.
+  virtual void watch(int) {}
 
   // Makes progress. Whether anything happened.
   virtual bool poll() = 0;

@@ -209,7 +209,9 @@ bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Co
 template <link::PacketDevice D>
 void MbcfChannel<D>::close_receive(int, const Ticket& ticket) {
   const Place place = place_of(ticket);
-  if (place.receive >= receives_.size() || receives_[place.receive].key.value != place.key) return;
+  if (place.key == 0 || place.receive >= receives_.size() ||
+      receives_[place.receive].key.value != place.key)
+    return;
   end_receive(place.receive);
 }
 
@@ -232,8 +234,7 @@ void MbcfChannel<D>::on_written(Bytes entry) {
 }
 
 template <link::PacketDevice D>
-bool MbcfChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, const Ticket*,
-                                Cookie cookie) {
+bool MbcfChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) {
   if (!ready(to)) [[unlikely]] {
     if (lost(to)) this->fail_send(cookie);
     return lost(to);

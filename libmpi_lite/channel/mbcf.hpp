@@ -30,8 +30,7 @@ class MbcfChannel final
   bool open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
                     Ticket& ticket) override;
   void close_receive(int from, const Ticket& ticket) override;
-  bool start_send(int to, Bytes data, const Ticket& ticket, const Ticket* offered,
-                  Cookie cookie) override;
+  bool start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) override;
 
  private:
   using Net = NetChannel<MbcfChannel<D>, D, mbcf::Engine<D>, mbcf::EngineConfig, MbcfPeer>;

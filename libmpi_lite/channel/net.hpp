@@ -113,7 +113,6 @@ class NetChannel : public Channel {
  public:
   Limits limits() const final { return limits_; }
   void offer(int, Bytes, Ticket&) final {}  // the receiver's ticket says all
-  void withdraw_offer(int, const Ticket&) final {}
 
   bool poll() final {
     const InPoll guard(*this);

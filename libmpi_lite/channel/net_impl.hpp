@@ -18,7 +18,7 @@ NetChannel<S, D, Driver, DC, Peer>::NetChannel(ChannelSink& sink, Launch& launch
     : sink_(sink),
       launch_(launch),
       config_(config),
-      limits_{config.eager + kControlHead, config.eager, true},
+      limits_{config.eager + kControlHead, config.eager, net_transfers(launch.size()) / 2},
       clock_(clock),
       peers_(static_cast<std::size_t>(launch.size())),
       neighbours_(config.link.max_peers),

@@ -28,20 +28,39 @@ std::uint64_t own_node() {
   return std::hash<std::string>{}(text);
 }
 
-std::string own_cpus() {
+NodeCard::Cpus own_cpus() {
+  NodeCard::Cpus cpus;
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return "";
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (std::size_t cpu = 0; cpu < cpus.size() && cpu < CPU_SETSIZE; ++cpu)
+    cpus[cpu] = CPU_ISSET(cpu, &set);
+  return cpus;
+}
+
+// As hexadecimal digits, CPU 0 last.
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+std::string digits_of(const NodeCard::Cpus& cpus) {
   std::string digits;
-  const int most = std::min(CPU_SETSIZE, 512);  // a card has 900 characters
-  for (int at = 0; at < most; at += 4) {
-    int digit = 0;
-    for (int bit = 0; bit < 4; ++bit) digit |= CPU_ISSET(at + bit, &set) ? 1 << bit : 0;
-    digits += "0123456789abcdef"[digit];
+  for (std::size_t at = 0; at < cpus.size(); at += 4) {
+    std::size_t digit = 0;
+    for (std::size_t bit = 0; bit < 4; ++bit) digit |= std::size_t{cpus[at + bit]} << bit;
+    digits += kDigits[digit];
   }
-  digits.erase(digits.find_last_not_of('0') + 1);
+  digits.erase(std::max(digits.find_last_not_of('0') + 1, std::size_t{1}));
   std::reverse(digits.begin(), digits.end());
   return digits;
+}
+
+bool read_digits(const std::string& digits, NodeCard::Cpus& cpus) {
+  if (digits.empty() || digits.size() > cpus.size() / 4) return false;
+  for (const char c : digits) {
+    const std::size_t digit = kDigits.find(c);
+    if (digit == kDigits.npos) return false;
+    cpus = cpus << 4 | NodeCard::Cpus(digit);
+  }
+  return true;
 }
 
 }  // namespace
@@ -49,7 +68,7 @@ std::string own_cpus() {
 std::string NodeCard::text() const {
   std::ostringstream out;
   out << std::hex << node << '.' << std::dec << pid << '.' << segment << '.' << std::hex << address
-      << '.' << (cpus.empty() ? "0" : cpus);
+      << '.' << digits_of(cpus);
   return out.str();
 }
 
@@ -57,9 +76,10 @@ NodeCard NodeCard::parse(const std::string& text) {
   NodeCard card;
   std::istringstream in(text);
   char dot[4];
+  std::string cpus;
   in >> std::hex >> card.node >> dot[0] >> std::dec >> card.pid >> dot[1] >> card.segment >>
-      dot[2] >> std::hex >> card.address >> dot[3] >> card.cpus;
-  if (!in)
+      dot[2] >> std::hex >> card.address >> dot[3] >> cpus;
+  if (!in || !read_digits(cpus, card.cpus))
     throw link::SetupError("a process of the job published '" + text +
                            "' about its node, which cannot be read; run all ranks with the same "
                            "version of the library");
@@ -90,6 +110,19 @@ const NodeCard& Nodes::card(int rank) {
   std::optional<NodeCard>& card = cards_[static_cast<std::size_t>(rank)];
   if (!card) card = NodeCard::parse(launch_.get(rank, kKey));
   return *card;
+}
+
+NodeCard::Cpus Nodes::cpus_here(int processes) {
+  const int size = static_cast<int>(cards_.size());
+  NodeCard::Cpus cpus = mine_.cpus;
+  int found = 1;
+  for (int away = 1; away < size && found < processes; ++away)
+    for (const int r : {rank_ - away, rank_ + away}) {
+      if (r < 0 || r >= size || found == processes || !same_node(r)) continue;
+      cpus |= card(r).cpus;
+      ++found;
+    }
+  return cpus;
 }
 
 int Nodes::node_of(int rank) {

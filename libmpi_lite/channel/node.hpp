@@ -1,6 +1,7 @@
 // Who runs on the same node, that is: reaches the same memory.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,7 +17,8 @@ struct NodeCard {
   int pid = 0;
   int segment = -1;           // descriptor of its shared memory; -1: none
   std::uint64_t address = 0;  // of that memory in its own address space
-  std::string cpus;           // those it may run on, as hexadecimal digits, CPU 0 last
+  using Cpus = std::bitset<512>;
+  Cpus cpus;  // those it may run on
 
   std::string text() const;
   // Throws SetupError.
@@ -34,6 +36,9 @@ class Nodes {
   // Asks the process manager once. Throws SetupError.
   const NodeCard& card(int rank);
   bool same_node(int rank) { return card(rank).node == mine_.node; }
+  // The CPUs that so many processes of this node may run on together. Asks about neighbours first,
+  // as these are mostly on one node, and no more than it has to.
+  NodeCard::Cpus cpus_here(int processes);
   // The lowest rank on its node.
   int node_of(int rank);
 

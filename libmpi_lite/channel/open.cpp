@@ -22,6 +22,10 @@ std::unique_ptr<Channel> open_net(ChannelSink& sink, Launch& launch,
   throw link::SetupError("VIADUCT_CHANNEL is '" + name + "'; it can be mbcf or startx");
 }
 
+bool shares_memory(int process) {
+  return nodes->same_node(process) && nodes->card(process).segment >= 0;
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch,
@@ -30,24 +34,34 @@ std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& l
   own_rank = launch.rank();
   nodes = std::make_unique<Nodes>(launch);
   shm = net = -1;
+  // Launchers count the processes of a host name, of which a node may have several: what leads to
+  // the others is settled when their cards can be read. Without ports they had better be here.
+  const bool ports = port || link::knob_is_set("VIADUCT_PORTS");
+  const int here = ports ? launch.local_size() : launch.size();
   const bool use_shm = link::knob_switch("VIADUCT_SHM");
   channels.push_back(open_self_channel(sink, own_rank));
-  if (use_shm && launch.local_size() > 1) {
+  if (use_shm && here > 1) {
     shm = static_cast<int>(channels.size());
-    channels.push_back(open_shm_channel(sink, *nodes, launch.size(), launch.local_size()));
+    channels.push_back(open_shm_channel(sink, *nodes, launch.size()));
   } else {
     nodes->publish(Nodes::own());
   }
-  if (launch.size() > (use_shm ? launch.local_size() : 1)) {
+  if (launch.size() > (use_shm ? here : 1)) {
     net = static_cast<int>(channels.size());
     channels.push_back(open_net(sink, launch, std::move(port)));
   }
   return channels;
 }
 
+void check_channels(Launch& launch) {
+  if (net >= 0 || launch.local_size() == launch.size()) return;
+  for (int process = 0; process < launch.size(); ++process)
+    if (process != own_rank && !shares_memory(process)) link::port_for_rank(0);  // says what to set
+}
+
 std::size_t choose_channel(int process) {
   if (process == own_rank) return 0;
-  if (shm >= 0 && nodes->same_node(process)) return static_cast<std::size_t>(shm);
+  if (shm >= 0 && shares_memory(process)) return static_cast<std::size_t>(shm);
   if (net >= 0) return static_cast<std::size_t>(net);
   throw link::SetupError(
       "process " + std::to_string(process) +

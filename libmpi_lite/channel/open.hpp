@@ -18,6 +18,9 @@ class Launch;
 std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch,
                                                     std::shared_ptr<link::Port> port);
 
+// After the fence. Throws SetupError if there is a process that no channel leads to.
+void check_channels(Launch& launch);
+
 // The index of the channel that leads to that process; asks the process manager about it if need
 // be. Throws SetupError.
 std::size_t choose_channel(int process);

@@ -25,14 +25,13 @@ class SelfChannel final : public Channel {
   }
 
   void offer(int, Bytes, Ticket&) override {}
-  void withdraw_offer(int, const Ticket&) override {}
   bool open_receive(int, MutableBytes into, const Ticket*, Cookie cookie, Ticket& ticket) override {
     const Buffer buffer{into.data(), cookie};
     std::memcpy(ticket.bytes.data(), &buffer, sizeof buffer);
     return true;
   }
   void close_receive(int, const Ticket&) override {}
-  bool start_send(int, Bytes data, const Ticket& ticket, const Ticket*, Cookie cookie) override {
+  bool start_send(int, Bytes data, const Ticket& ticket, Cookie cookie) override {
     Buffer buffer;
     std::memcpy(&buffer, ticket.bytes.data(), sizeof buffer);
     std::memcpy(buffer.data, data.data(), data.size());

@@ -6,9 +6,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <memory>
-#include <optional>
+#include <utility>
 
 #include "drivers/link/knobs.hpp"
 #include "libmpi_lite/channel/shm.hpp"
@@ -29,6 +30,31 @@ struct PieceHead {
 };
 constexpr std::size_t kPieceBytes = 8 << 10;
 
+// Tells when another process has ended.
+class ProcessWatch {
+ public:
+  explicit ProcessWatch(int pid)
+      : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
+        gone_(fd_ < 0 && errno == ESRCH) {}
+  ProcessWatch(const ProcessWatch&) = delete;
+  ProcessWatch& operator=(const ProcessWatch&) = delete;
+  ~ProcessWatch() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  bool ended() const {
+    pollfd end{fd_, POLLIN, 0};
+    return gone_ || (fd_ >= 0 && ::poll(&end, 1, 0) > 0);
+  }
+
+ private:
+  const int fd_;  // readable when it has ended
+  const bool gone_;
+};
+
+std::string ended_text(int pid) {
+  return "its process on this node (pid " + std::to_string(pid) + ") has ended";
+}
+
 class ShmChannel final : public Channel {
  public:
   ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap segment);
@@ -38,20 +64,19 @@ class ShmChannel final : public Channel {
   Limits limits() const override { return {.control = kLargestInRing, .eager = eager_}; }
 
   bool send_control(int to, Bytes head, Bytes body) override {
-    Peer& p = peer(to);
-    return p.writer.write(head, body) || p.lost;
+    Peer* p = peer(to);
+    return !p || p->writer.write(head, body);
   }
+  void watch(int rank) override { peer(rank); }
 
   void offer(int, Bytes data, Ticket& offered) override {
     put(offered, CopyOffer{reinterpret_cast<std::uint64_t>(data.data())});
   }
-  void withdraw_offer(int, const Ticket&) override {}
   bool open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
                     Ticket& ticket) override;
   // Nothing is opened early, so there is nothing to take back.
   void close_receive(int, const Ticket&) override {}
-  bool start_send(int to, Bytes data, const Ticket& ticket, const Ticket* offered,
-                  Cookie cookie) override;
+  bool start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) override;
 
   bool poll() override;
   bool busy() const override { return !copies_.empty() || !streams_.empty(); }
@@ -60,15 +85,15 @@ class ShmChannel final : public Channel {
  private:
   struct Peer {
     Peer(SegmentMap map, Ring& ring, CopyPeer copy)
-        : segment(std::move(map)), writer(ring), copy(copy) {}
-    ~Peer() {
-      if (pidfd >= 0) ::close(pidfd);
-    }
+        : segment(std::move(map)), writer(ring), copy(copy), process(copy.pid) {}
     SegmentMap segment;
     RingWriter writer;
     CopyPeer copy;
-    int pidfd = -1;
-    bool lost = false;
+    ProcessWatch process;
+  };
+  struct Loss {
+    int rank;
+    std::string why;
   };
   struct Incoming {
     int from;
@@ -92,11 +117,13 @@ class ShmChannel final : public Channel {
     return t;
   }
 
-  Peer& peer(int rank) {
+  // nullptr: it is lost.
+  Peer* peer(int rank) {
     Peer* p = peers_[static_cast<std::size_t>(rank)].get();
-    return p ? *p : connect(rank);
+    return p ? p : connect(rank);
   }
-  Peer& connect(int rank);
+  Peer* connect(int rank);
+  std::unique_ptr<Peer> reach(int rank);
   void find_rings();
   bool read(Incoming& in);
   void take_piece(Bytes message);
@@ -104,6 +131,11 @@ class ShmChannel final : public Channel {
   bool stream();
   void end(const Copy& copy, bool ok);
   void look_for_the_dead();
+  void lose(int rank, const std::string& why);
+
+  // The clock is not read more often than that. Every poll counts: this process may be busy with
+  // others for ever.
+  static constexpr unsigned kPollsBetweenLooks = 4096;
 
   ChannelSink& sink_;
   Nodes& nodes_;
@@ -112,11 +144,13 @@ class ShmChannel final : public Channel {
   const bool cma_;
   SegmentMap segment_;
   CopySlots slots_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; those that are connected
+  std::vector<bool> lost_;                    // by rank
+  std::vector<Loss> losses_;                  // of which the sink is to hear at the next poll
   std::vector<Incoming> incoming_;
   std::vector<Copy> copies_;  // both directions
   std::vector<Stream> streams_;
-  unsigned idle_polls_ = 0;
+  unsigned polls_ = 0;  // since the last look
   std::chrono::steady_clock::time_point last_look_;
 };
 
@@ -128,25 +162,37 @@ ShmChannel::ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap seg
       cma_(link::knob_switch("VIADUCT_CMA")),
       segment_(std::move(segment)),
       slots_(*segment_),
-      peers_(static_cast<std::size_t>(size)) {
+      peers_(static_cast<std::size_t>(size)),
+      lost_(static_cast<std::size_t>(size)) {
   incoming_.reserve(segment_->rings);
   // Others may copy from and into this process; where only descendants may (Yama), this allows it.
   if (cma_) ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 }
 
-ShmChannel::Peer& ShmChannel::connect(int rank) {
+// Called from anywhere, so a failure must wait for the next poll.
+ShmChannel::Peer* ShmChannel::connect(int rank) {
+  const auto at = static_cast<std::size_t>(rank);
+  if (lost_[at]) return nullptr;
+  try {
+    peers_[at] = reach(rank);
+  } catch (const link::SetupError& error) {
+    lost_[at] = true;
+    losses_.push_back({rank, error.what()});
+    polls_ = kPollsBetweenLooks;
+  }
+  return peers_[at].get();
+}
+
+std::unique_ptr<ShmChannel::Peer> ShmChannel::reach(int rank) {
   const NodeCard& card = nodes_.card(rank);
-  SegmentMap segment = SegmentMap::open(card.pid, card.segment);
+  if (ProcessWatch(card.pid).ended()) throw link::SetupError(ended_text(card.pid));
+  SegmentMap segment = SegmentMap::open(card.pid, card.segment, segment_->rings);
+  // There is one for each process of the job, and each takes one.
   const std::uint32_t n = segment->claimed.fetch_add(1, std::memory_order_acq_rel);
-  if (n >= segment->rings)
-    throw link::SetupError("process " + std::to_string(rank) + " has no ring left for process " +
-                           std::to_string(rank_) + "; run all ranks with the same launcher");
-  Ring& ring = segment->ring(n);
+  Ring& ring = segment->ring(n % segment_->rings);
   ring.writer.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
   const CopyPeer copy{card.pid, cma_ && reaches_memory(card.pid, card.address)};
-  auto p = std::make_unique<Peer>(std::move(segment), ring, copy);
-  p->pidfd = static_cast<int>(::syscall(SYS_pidfd_open, card.pid, 0));
-  return *(peers_[static_cast<std::size_t>(rank)] = std::move(p));
+  return std::make_unique<Peer>(std::move(segment), ring, copy);
 }
 
 void ShmChannel::find_rings() {
@@ -158,11 +204,7 @@ void ShmChannel::find_rings() {
     if (writer == 0 || writer > peers_.size()) return;  // the next poll sees it
     const int from = static_cast<int>(writer) - 1;
     incoming_.push_back({from, RingReader(ring)});
-    try {
-      peer(from);  // so that its end is noticed
-    } catch (const link::SetupError&) {
-      // It has ended already: what it left in the ring is all there will be.
-    }
+    watch(from);
   }
 }
 
@@ -190,10 +232,10 @@ bool ShmChannel::poll() {
   for (std::size_t i = 0; i < incoming_.size(); ++i) any |= read(incoming_[i]);
   if (!copies_.empty()) any |= work();
   if (!streams_.empty()) any |= stream();
-  if (any)
-    idle_polls_ = 0;
-  else if (++idle_polls_ % 4096 == 0)
+  if (++polls_ >= kPollsBetweenLooks) [[unlikely]] {
+    polls_ = 0;
     look_for_the_dead();
+  }
   return any;
 }
 
@@ -201,12 +243,12 @@ bool ShmChannel::poll() {
 
 bool ShmChannel::open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
                               Ticket& ticket) {
-  Peer& p = peer(from);
-  if (p.lost) return false;
+  Peer* p = peer(from);
+  if (!p) return false;
   std::uint32_t name;
   CopySlot* slot = slots_.take(into.size(), name);
   if (!slot) return false;
-  const bool fetches = offered && p.copy.reachable;
+  const bool fetches = offered && p->copy.reachable;
   put(ticket, CopyTicket{name, fetches, reinterpret_cast<std::uint64_t>(into.data()), into.size()});
   copies_.push_back({.slot = slot,
                      .local = into.data(),
@@ -214,27 +256,26 @@ bool ShmChannel::open_receive(int from, MutableBytes into, const Ticket* offered
                      .length = into.size(),
                      .cookie = cookie,
                      .peer = from,
-                     .pid = p.copy.pid,
+                     .pid = p->copy.pid,
                      .works = fetches,
                      .sending = false});
   return true;
 }
 
-bool ShmChannel::start_send(int to, Bytes data, const Ticket& ticket, const Ticket*,
-                            Cookie cookie) {
-  Peer& p = peer(to);
+bool ShmChannel::start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) {
+  Peer* p = peer(to);
   const auto t = get<CopyTicket>(ticket);
-  if (t.slot >= kCopySlots) return false;
-  Copy copy{.slot = &p.segment->copies[t.slot],
+  if (!p || t.slot >= kCopySlots) return false;
+  Copy copy{.slot = &p->segment->copies[t.slot],
             .local = const_cast<std::byte*>(data.data()),
             .remote = t.address,
             .length = std::min<std::uint64_t>(t.length, data.size()),
             .cookie = cookie,
             .peer = to,
-            .pid = p.copy.pid,
-            .works = p.copy.reachable,
+            .pid = p->copy.pid,
+            .works = p->copy.reachable,
             .sending = true};
-  if (p.copy.reachable || t.fetches)
+  if (p->copy.reachable || t.fetches)
     copies_.push_back(copy);
   else
     streams_.push_back({copy, t.slot});
@@ -278,7 +319,7 @@ bool ShmChannel::stream() {
       const PieceHead head{PieceHead::kKind, {}, s.slot, s.sent};
       const std::size_t bytes = std::min<std::uint64_t>(kPieceBytes, s.copy.length - s.sent);
       const Bytes head_bytes{reinterpret_cast<const std::byte*>(&head), sizeof head};
-      if (!peer(s.copy.peer).writer.write(head_bytes, {s.copy.local + s.sent, bytes})) break;
+      if (!send_control(s.copy.peer, head_bytes, {s.copy.local + s.sent, bytes})) break;
       s.sent += bytes;
       any = true;
     }
@@ -313,30 +354,38 @@ void ShmChannel::take_piece(Bytes message) {
 // ---- the end of others -------------------------------------------------------------------------
 
 void ShmChannel::look_for_the_dead() {
+  for (const Loss& loss : std::exchange(losses_, {})) lose(loss.rank, loss.why);
   const auto now = std::chrono::steady_clock::now();
   if (now - last_look_ < std::chrono::milliseconds(20)) return;
   last_look_ = now;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
-    Peer* p = peers_[rank].get();
-    if (!p || p->lost || p->pidfd < 0) continue;
-    pollfd ended{p->pidfd, POLLIN, 0};
-    if (::poll(&ended, 1, 0) <= 0 || p->segment->finished.load(std::memory_order_acquire)) continue;
-    p->lost = true;
-    const int lost = static_cast<int>(rank);
-    for (std::size_t i = copies_.size(); i-- > 0;)
-      if (copies_[i].peer == lost) {
-        const Copy ended_copy = copies_[i];
-        copies_.erase(copies_.begin() + static_cast<std::ptrdiff_t>(i));
-        end(ended_copy, false);
-      }
-    std::erase_if(streams_, [&](const Stream& s) { return s.copy.peer == lost; });
-    sink_.on_peer_lost(
-        lost, "its process on this node (pid " + std::to_string(p->copy.pid) + ") has ended");
+    const Peer* p = peers_[rank].get();
+    if (p && p->process.ended() && !p->segment->finished.load(std::memory_order_acquire))
+      lose(static_cast<int>(rank), ended_text(p->copy.pid));
   }
+}
+
+// Whatever it has said and moved before comes first.
+void ShmChannel::lose(int rank, const std::string& why) {
+  lost_[static_cast<std::size_t>(rank)] = true;
+  const std::unique_ptr<Peer> peer = std::move(peers_[static_cast<std::size_t>(rank)]);
+  find_rings();
+  for (std::size_t i = 0; i < incoming_.size(); ++i)
+    while (incoming_[i].from == rank && read(incoming_[i])) continue;
+  work();
+  for (std::size_t i = copies_.size(); i-- > 0;)
+    if (copies_[i].peer == rank) {
+      const Copy copy = copies_[i];
+      copies_.erase(copies_.begin() + static_cast<std::ptrdiff_t>(i));
+      end(copy, false);
+    }
+  std::erase_if(streams_, [&](const Stream& s) { return s.copy.peer == rank; });
+  sink_.on_peer_lost(rank, why);
 }
 
 std::string ShmChannel::describe(int to) const {
   const Peer* p = peers_[static_cast<std::size_t>(to)].get();
+  if (lost_[static_cast<std::size_t>(to)]) return "shm, ended";
   std::string text = "shm, ring of " + std::to_string(kRingBytes >> 10) + " KiB, long messages ";
   return text + (!p || p->copy.reachable ? "copied by both ends"
                  : cma_ ? "in pieces, as this process may not reach the other's memory"
@@ -345,9 +394,9 @@ std::string ShmChannel::describe(int to) const {
 
 }  // namespace
 
-std::unique_ptr<Channel> open_shm_channel(ChannelSink& sink, Nodes& nodes, int size,
-                                          int local_size) {
-  SegmentMap segment = SegmentMap::create(static_cast<std::uint32_t>(local_size));
+std::unique_ptr<Channel> open_shm_channel(ChannelSink& sink, Nodes& nodes, int size) {
+  // Of which there are as many as processes on this node, the launcher need not know.
+  SegmentMap segment = SegmentMap::create(static_cast<std::uint32_t>(size));
   NodeCard card = Nodes::own();
   card.segment = segment.fd();
   card.address = reinterpret_cast<std::uint64_t>(&*segment);

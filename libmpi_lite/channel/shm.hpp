@@ -8,9 +8,7 @@
 
 namespace viaduct::mpi {
 
-// For a job of `size` processes, `local_size` of them on this node. Publishes this process's card.
-// Throws SetupError.
-std::unique_ptr<Channel> open_shm_channel(ChannelSink& sink, Nodes& nodes, int size,
-                                          int local_size);
+// For a job of `size` processes. Publishes this process's card. Throws SetupError.
+std::unique_ptr<Channel> open_shm_channel(ChannelSink& sink, Nodes& nodes, int size);
 
 }  // namespace viaduct::mpi

@@ -17,6 +17,12 @@ namespace {
   throw link::SetupError(what + ": " + std::strerror(errno) + "; " + remedy);
 }
 
+[[noreturn]] void refuse(int pid) {
+  throw link::SetupError("the shared memory of process " + std::to_string(pid) +
+                         " is not what it should be; run all ranks with the same version of the "
+                         "library");
+}
+
 Segment* map(int fd, std::size_t bytes) {
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<Segment*>(memory);
@@ -42,7 +48,7 @@ SegmentMap SegmentMap::create(std::uint32_t rings) {
   return m;
 }
 
-SegmentMap SegmentMap::open(int pid, int fd) {
+SegmentMap SegmentMap::open(int pid, int fd, std::uint32_t rings) {
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
   SegmentMap m;
   m.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -50,12 +56,14 @@ SegmentMap SegmentMap::open(int pid, int fd) {
   if (m.fd_ < 0 || ::fstat(m.fd_, &st) != 0)
     fail("cannot open the shared memory of process " + std::to_string(pid) + " (" + path + ")",
          "run all ranks of a node as one user in one container, or set VIADUCT_SHM=off");
-  m.bytes_ = static_cast<std::size_t>(st.st_size);
-  m.segment_ = m.bytes_ >= sizeof(Segment) ? map(m.fd_, m.bytes_) : nullptr;
-  if (!m.segment_ || m.segment_->magic != Segment::kMagic ||
-      Segment::bytes(m.segment_->rings) > m.bytes_)
-    fail("the shared memory of process " + std::to_string(pid) + " is not what it should be",
-         "run all ranks with the same version of the library");
+  m.bytes_ = Segment::bytes(rings);
+  if (static_cast<std::size_t>(st.st_size) != m.bytes_) refuse(pid);
+  m.segment_ = map(m.fd_, m.bytes_);
+  if (!m.segment_)
+    fail("cannot map the shared memory of process " + std::to_string(pid),
+         "raise the limit on address space (ulimit -v) or set VIADUCT_SHM=off");
+  if (m.segment_->magic != Segment::kMagic || m.segment_->rings != rings) refuse(pid);
+  ::close(std::exchange(m.fd_, -1));  // one for each peer would soon be too many
   return m;
 }
 

@@ -52,8 +52,8 @@ class SegmentMap {
  public:
   // This process's own. Pages that nobody uses take no memory. Throws SetupError.
   static SegmentMap create(std::uint32_t rings);
-  // Another process's. Throws SetupError.
-  static SegmentMap open(int pid, int fd);
+  // Another process's, made with as many rings; the descriptor is closed again. Throws SetupError.
+  static SegmentMap open(int pid, int fd, std::uint32_t rings);
 
   SegmentMap() = default;
   SegmentMap(SegmentMap&& other) noexcept;
@@ -63,7 +63,7 @@ class SegmentMap {
   Segment* operator->() const { return segment_; }
   Segment& operator*() const { return *segment_; }
   explicit operator bool() const { return segment_ != nullptr; }
-  int fd() const { return fd_; }
+  int fd() const { return fd_; }  // by which others open it
 
  private:
   Segment* segment_ = nullptr;

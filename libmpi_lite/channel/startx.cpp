@@ -255,8 +255,7 @@ void StartxChannel<D>::close_receive(int, const Ticket& ticket) {
 }
 
 template <link::PacketDevice D>
-bool StartxChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, const Ticket*,
-                                  Cookie cookie) {
+bool StartxChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) {
   if (!this->found(to)) {
     this->fail_send(cookie);
     return true;

@@ -33,8 +33,7 @@ class StartxChannel final
   bool open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
                     Ticket& ticket) override;
   void close_receive(int from, const Ticket& ticket) override;
-  bool start_send(int to, Bytes data, const Ticket& ticket, const Ticket* offered,
-                  Cookie cookie) override;
+  bool start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) override;
 
  private:
   using Net = NetChannel<StartxChannel<D>, D, startx::Niu<D>, startx::NiuConfig, StartxPeer>;

@@ -5,12 +5,12 @@
 namespace viaduct::mpi {
 
 void pack(const Items& items, std::byte* bytes) {
-  if (items.bytes() > 0) items.type->pack(items.data, items.count, 0, {bytes, length(items)});
+  if (items.bytes() > 0) items.type->pack(items.data, 0, {bytes, length(items)});
 }
 
 void unpack(const std::byte* bytes, const Items& items) {
   if (items.bytes() > 0)
-    items.type->unpack(const_cast<void*>(items.data), items.count, 0, {bytes, length(items)});
+    items.type->unpack(const_cast<void*>(items.data), 0, {bytes, length(items)});
 }
 
 void copy(Collective& op, const Items& from, const Items& to) {
@@ -22,13 +22,13 @@ void copy(Collective& op, const Items& from, const Items& to) {
 
   const auto bytes = static_cast<std::size_t>(total);
   if (to.type->contiguous()) {
-    from.type->pack(from.data, from.count, 0, {first_byte(to), bytes});
+    from.type->pack(from.data, 0, {first_byte(to), bytes});
   } else if (from.type->contiguous()) {
-    to.type->unpack(const_cast<void*>(to.data), to.count, 0, {first_byte(from), bytes});
+    to.type->unpack(const_cast<void*>(to.data), 0, {first_byte(from), bytes});
   } else {
     const Scratch packed(bytes);
-    from.type->pack(from.data, from.count, 0, packed.span());
-    to.type->unpack(const_cast<void*>(to.data), to.count, 0, packed.span());
+    from.type->pack(from.data, 0, packed.span());
+    to.type->unpack(const_cast<void*>(to.data), 0, packed.span());
   }
 }
 

@@ -29,8 +29,8 @@ struct MixedParts {  // MPI_Alltoallw: displacements in bytes
   const MPI_Datatype* types;
 };
 
-// The arrays are copied where a nonblocking operation needs them longer than the call... they are
-// not: the standard lets the user change them only after completion (section 6.12).
+// The arrays are not copied: the standard lets the user change them only after completion (section
+// 6.12).
 Ref<Request> start_barrier(Comm& comm);
 Ref<Request> start_broadcast(Comm& comm, const Part& data, int root);
 Ref<Request> start_gather(Comm& comm, const Part& from, const Part& into, int root);

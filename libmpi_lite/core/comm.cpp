@@ -25,6 +25,8 @@ Comm::Comm(std::uint32_t context, Ref<Group> group, Ref<Group> remote, Ref<Errha
   if (remote_) local = make<Comm>(context_ + 2, group_, nullptr, this->errhandler);
 }
 
-Comm::~Comm() = default;
+Comm::~Comm() {
+  forget_matching(*this);
+}
 
 }  // namespace viaduct::mpi

@@ -47,6 +47,7 @@ class Comm final : public Counted {
   // within itself (context 2 above this one's). No program ever sees it.
   Ref<Comm> local;
   Ref<Errhandler> errhandler;
+  bool errhandler_set = false;  // by the program, on this communicator itself
   Attributes attributes;
   Topology topology;
   std::string name;
@@ -63,6 +64,11 @@ class Comm final : public Counted {
 };
 
 inline HandleTable<Comm, HandleKind::comm> comm_handles;
+
+// ---- in transfer/operations.cpp ----------------------------------------------------------------
+
+// The communicator goes, and with it what the matching keeps for its contexts.
+void forget_matching(const Comm& comm);
 
 // ---- in collective/agreement.cpp: it takes collectives -----------------------------------------
 

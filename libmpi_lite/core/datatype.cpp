@@ -83,8 +83,7 @@ void visit_items(std::uintptr_t buffer, const Ref<Layout>& item, MPI_Count exten
 
 }  // namespace
 
-void Datatype::pack(const void* buffer, MPI_Count, MPI_Count offset,
-                    std::span<std::byte> out) const {
+void Datatype::pack(const void* buffer, MPI_Count offset, std::span<std::byte> out) const {
   const auto at = reinterpret_cast<std::uintptr_t>(buffer);
   const auto bytes = static_cast<MPI_Count>(out.size());
   if (contiguous_) {
@@ -98,8 +97,7 @@ void Datatype::pack(const void* buffer, MPI_Count, MPI_Count offset,
   visit_items(at, bytes_, extent(), offset, offset + bytes, Copier<true>(out.data()));
 }
 
-void Datatype::unpack(void* buffer, MPI_Count, MPI_Count offset,
-                      std::span<const std::byte> in) const {
+void Datatype::unpack(void* buffer, MPI_Count offset, std::span<const std::byte> in) const {
   const auto at = reinterpret_cast<std::uintptr_t>(buffer);
   const auto bytes = static_cast<MPI_Count>(in.size());
   if (contiguous_) {

@@ -42,10 +42,10 @@ class Datatype final : public Counted {
   // `count` items is the count * size() bytes there, and needs no packing.
   bool contiguous() const { return contiguous_; }
 
-  // The bytes [offset, offset + out.size()) of the packed form of `count` items at `buffer`.
-  // Offsets beyond the end are the caller's mistake. Contiguous types cost a memcpy.
-  void pack(const void* buffer, MPI_Count count, MPI_Count offset, std::span<std::byte> out) const;
-  void unpack(void* buffer, MPI_Count count, MPI_Count offset, std::span<const std::byte> in) const;
+  // The bytes [offset, offset + out.size()) of the packed form of the items at `buffer`; there are
+  // as many as that takes. Contiguous types cost a memcpy.
+  void pack(const void* buffer, MPI_Count offset, std::span<std::byte> out) const;
+  void unpack(void* buffer, MPI_Count offset, std::span<const std::byte> in) const;
 
   // Whole basic elements in that many bytes of packed form; MPI_UNDEFINED if they end within one
   // (MPI_Get_elements, section 5.1.11).

@@ -184,8 +184,8 @@ Kernel truths(std::uintptr_t op) {
   if (op == constant(MPI_LXOR)) return each<T, Xor>;
   return nullptr;
 }
-// Of C, of Fortran and of both. The standard has no logical operations on the latter two, but
-// programs use them and every library lets them.
+// Of C, of Fortran and of both. The standard has no logical operations on the latter two and none
+// at all on characters, but programs use them and other libraries let them.
 template <class T>
 Kernel integers(std::uintptr_t op) {
   if (const Kernel k = numbers<T>(op)) return k;
@@ -242,8 +242,9 @@ Kernel kernel(std::uintptr_t op, const Datatype& type) {
     case Elementary::logical: return logical_kernel(op, type.size());
     case Elementary::byte: return bits<std::uint8_t>(op);
     case Elementary::pair: return pair_kernel(op, type.constant());
+    // MPI_CHAR and MPI_CHARACTER; MPI_WCHAR has no such use.
+    case Elementary::character: return type.size() == 1 ? integers<signed char>(op) : nullptr;
     case Elementary::none:
-    case Elementary::character:
     case Elementary::packed:
     case Elementary::marker: break;
   }

@@ -18,7 +18,7 @@ class Request : public Counted {
  public:
   enum class Kind : std::uint8_t { send, receive, collective, generalized };
   virtual ~Request() = default;
-  // Whose error handler hears of what went wrong; nullptr: that of MPI_COMM_SELF.
+  // Whose error handler hears of what went wrong; nullptr: it belongs to no communicator.
   virtual Comm* communicator() const { return nullptr; }
 
   Kind kind;

@@ -1,7 +1,7 @@
-/* The Message Passing Interface as libmpi_abi has it: all of MPI-1.3 and what later programs cannot
- * do without, with the application binary interface of MPI 5.0 (chapter 20). A program that was
- * compiled with another header of that interface runs unchanged; what is not declared here is not
- * in the library.
+/* The Message Passing Interface as libmpi_abi has it: the C interface of all of MPI-1.3 and what
+ * later programs cannot do without, with the application binary interface of MPI 5.0 (chapter 20).
+ * A program that was compiled with another header of that interface runs unchanged; what is not
+ * declared here is not in the library.
  *
  * Every MPI_X is also there as PMPI_X (MPI 5.0, chapter 15). Threads: at most
  * MPI_THREAD_SERIALIZED.

@@ -71,9 +71,14 @@ Ref<Request> start_buffered(const Items& items, const Envelope& to) {
                                       " bytes has no room for a message of " +
                                       std::to_string(bytes) + " bytes");
     std::byte* copy = attached.memory + segment->at;
-    items.type->pack(items.data, items.count, 0, {copy, bytes});
+    items.type->pack(items.data, 0, {copy, bytes});
     const Items packed{copy, static_cast<MPI_Count>(bytes), &datatype(MPI_BYTE)};
-    segment->send = start_send(packed, to, SendMode::standard);
+    try {
+      segment->send = start_send(packed, to, SendMode::standard);
+    } catch (...) {
+      attached.segments.erase(segment);
+      throw;
+    }
   }
   done->finish();
   return Ref<Request>(done.get());

@@ -15,7 +15,7 @@ void finish_cancelled(Request& request) {
 }  // namespace
 
 void Transfer::cancel(SendRequest& send) {
-  if (send.complete || !send.announced) return;
+  if (send.complete || !send.can_be_cancelled()) return;
   Peer& p = peer(send.peer);
   say(p, bytes_of(IdHead{Kind::cancel_send, {}, send.id}));
 }
@@ -34,11 +34,13 @@ void Transfer::cancel(ReceiveRequest& receive) {
 }
 
 void Transfer::on_cancel_send(Peer& p, const IdHead& head) {
+  if (head.id == 0) return void(malformed(p));  // names no message
   bool done = false;
   matches_.for_each([&](MatchQueues& queues) {
     if (Unexpected* message = done ? nullptr : queues.find_announced(p.rank, head.id)) {
       const Ref<Unexpected> taken = queues.take(*message);
-      if (taken->data) consume(p, static_cast<std::size_t>(taken->length));
+      if (taken->head.kind != Kind::announce)
+        consume(p, static_cast<std::size_t>(taken->length) + kEagerCharge);
       done = true;
     }
   });
@@ -54,8 +56,7 @@ void Transfer::on_cancel_want(Peer& p, const IdHead& head) {
 void Transfer::on_cancelled(Peer& p, const CancelledHead& head) {
   if (!head.done) return;  // it goes on as if nobody had asked
   if (const Ref<SendRequest> send = find<SendRequest>(head.id, p)) {
-    if (!send->announced) return void(malformed(p));
-    if (send->offered) p.through->withdraw_offer(p.rank, send->offer);
+    if (!send->can_be_cancelled()) return void(malformed(p));
     finish_cancelled(*send);
     return finish(*send);
   }
@@ -63,7 +64,7 @@ void Transfer::on_cancelled(Peer& p, const CancelledHead& head) {
   if (!receive || !receive->wanted || receive->written || receive->arrived)
     return;  // it has met another message since
   matches_[receive->context].unpost(*receive);
-  receive->wanted = false;
+  end_want(*receive);
   p.through->close_receive(p.rank, receive->ticket);
   finish_cancelled(*receive);
   finish(*receive);

@@ -37,7 +37,7 @@ bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
   if (!p.through->send_control(p.rank, bytes_of(head), data)) return false;
   if (p.early) count_sent(p, to.context, to.tag);
   ++p.sent;
-  p.eager_sent += static_cast<std::uint32_t>(bytes);
+  p.eager_sent += static_cast<std::uint32_t>(bytes) + kEagerCharge;
   counters_[p.channel].add(Protocol::eager, bytes);
   return true;
 }
@@ -67,14 +67,14 @@ void Transfer::send_eager(Peer& p, SendRequest& send) {
   Bytes data{contiguous ? send.contiguous() : nullptr, contiguous ? bytes : 0};
   if (!contiguous) {
     if (scratch_.size() < bytes) scratch_.resize(bytes);
-    send.type->pack(send.data, send.count, 0, {scratch_.data(), bytes});
+    send.type->pack(send.data, 0, {scratch_.data(), bytes});
     data = {scratch_.data(), bytes};
   }
-  p.eager_sent += static_cast<std::uint32_t>(bytes);
+  p.eager_sent += static_cast<std::uint32_t>(bytes) + kEagerCharge;
   counters_[p.channel].add(Protocol::eager, send.bytes);
   if (send.mode == SendMode::synchronous) {
     enter(send);
-    send.announced = true;
+    send.awaits = SendRequest::Awaits::match;
     const SyncHead head{head_of(Kind::eager_sync, send.context, *send.comm, send.tag), send.id};
     // The data stays, as the request does not complete before it has arrived; scratch_ does not.
     say(p, bytes_of(head), data, nullptr, !contiguous);
@@ -86,7 +86,7 @@ void Transfer::send_eager(Peer& p, SendRequest& send) {
 
 void Transfer::on_matched(Peer& p, const IdHead& head) {
   const Ref<SendRequest> send = find<SendRequest>(head.id, p);
-  if (!send || send->mode != SendMode::synchronous) return void(malformed(p));
+  if (!send || send->awaits != SendRequest::Awaits::match) return void(malformed(p));
   finish(*send);
 }
 
@@ -100,7 +100,10 @@ void Transfer::start(ReceiveRequest& receive) {
   MatchQueues& queues = matches_[receive.context];
   if (Unexpected* message = queues.find_message(receive.rank, receive.tag))
     return receive_kept(receive, *queues.take(*message));
-  if (receive.peer < 0) return queues.post(receive);
+  if (receive.peer < 0) {
+    if (lost_ != 0 && waits_for_lost(receive)) return fail(receive, MPI_ERR_PROC_ABORTED);
+    return queues.post(receive);
+  }
   Peer& p = peer(receive.peer);
   if (p.lost) return fail(receive, MPI_ERR_PROC_ABORTED);
   queues.post(receive);
@@ -113,7 +116,7 @@ void Transfer::receive_kept(ReceiveRequest& receive, Unexpected& message) {
     const auto bytes = static_cast<std::size_t>(message.length);
     if (message.send != 0) say(p, bytes_of(IdHead{Kind::matched, {}, message.send}));
     deliver(receive, message.head, {message.data.get(), bytes});
-    consume(p, bytes);
+    consume(p, bytes + kEagerCharge);
     return;
   }
   accept(receive, p, message.head, message.send, message.length,
@@ -127,7 +130,7 @@ void Transfer::on_eager(Peer& p, const Head& head, Bytes data, std::uint64_t sen
     if (send != 0) say(p, bytes_of(IdHead{Kind::matched, {}, send}));
     unwant(*receive);
     deliver(*receive, head, data);
-    consume(p, data.size());
+    consume(p, data.size() + kEagerCharge);
     return;
   }
   ++counters_[p.channel].unexpected;
@@ -162,7 +165,7 @@ void Transfer::deliver(ReceiveRequest& receive, const Head& head, Bytes data) {
     if (receive.type->contiguous())
       std::memcpy(receive.contiguous(), fits.data(), fits.size());
     else
-      receive.type->unpack(receive.data, receive.count, 0, fits);
+      receive.type->unpack(receive.data, 0, fits);
   }
   finish(receive);
 }

@@ -1,5 +1,6 @@
 #include "libmpi_lite/transfer/engine.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "libmpi_lite/collective/collective.hpp"
@@ -17,6 +18,15 @@ bool take_head(Bytes message, T& head, Bytes& rest) {
   return true;
 }
 
+// A receive from anybody may have been meant for the lost process, if that could send to it: nobody
+// can tell.
+bool may_come_from(const ReceiveRequest& receive, int process) {
+  if (receive.peer >= 0) return receive.peer == process;
+  const Comm& comm = *receive.comm;
+  const Group& senders = comm.inter() ? *comm.remote_group() : *comm.group();
+  return senders.rank_of(process) != MPI_UNDEFINED;
+}
+
 }  // namespace
 
 Transfer::Transfer(const OpenChannels& open, ChooseChannel choose, int rank, int size,
@@ -26,7 +36,8 @@ Transfer::Transfer(const OpenChannels& open, ChooseChannel choose, int rank, int
       channels_(open(*this)),
       choose_(std::move(choose)),
       counters_(channels_.size()),
-      peers_(static_cast<std::size_t>(size)) {
+      peers_(static_cast<std::size_t>(size)),
+      wanted_(channels_.size()) {
   self_ = this;
 }
 
@@ -43,7 +54,8 @@ Transfer::Peer& Transfer::open_peer(int process) {
   p->through = channels_[p->channel].get();
   const Channel::Limits limits = p->through->limits();
   p->eager = std::min(limits.eager, limits.control - sizeof(SyncHead));
-  p->early = limits.early && config_.write_protocol;
+  p->early = limits.early != 0 && config_.write_protocol;
+  p->through->watch(process);
   return *(peers_[static_cast<std::size_t>(process)] = std::move(p));
 }
 
@@ -99,9 +111,7 @@ bool Transfer::pump(Peer& p) {
   }
   while (!p.ready.empty()) {
     const Ready& r = p.ready.front();
-    if (!p.through->start_send(p.rank, r.data, r.ticket, r.offered ? &r.send->offer : nullptr,
-                               r.send->id))
-      return any;
+    if (!p.through->start_send(p.rank, r.data, r.ticket, r.send->id)) return any;
     p.ready.pop_front();
     any = true;
   }
@@ -142,6 +152,7 @@ void Transfer::finish(Operation& operation) {
 }
 
 void Transfer::fail(Operation& operation, int error) {
+  if (operation.kind == Request::Kind::receive) end_want(static_cast<ReceiveRequest&>(operation));
   operation.error = error;
   operation.status.MPI_ERROR = error;
   finish(operation);
@@ -183,15 +194,17 @@ void Transfer::on_control(int from, Bytes message) {
 }
 
 void Transfer::on_long_sent(Cookie cookie, bool ok) {
-  auto* send = dynamic_cast<SendRequest*>(pending_.find(cookie));
+  const Ref<SendRequest> send(dynamic_cast<SendRequest*>(pending_.find(cookie)));
   if (!send) return;
   ok ? sent_part(*send) : fail(*send, MPI_ERR_PROC_ABORTED);
 }
 
 void Transfer::on_long_received(Cookie cookie, bool ok) {
-  auto* receive = dynamic_cast<ReceiveRequest*>(pending_.find(cookie));
+  const Ref<ReceiveRequest> receive(dynamic_cast<ReceiveRequest*>(pending_.find(cookie)));
   if (!receive) return;
-  ok ? received_part(*receive) : fail(*receive, MPI_ERR_PROC_ABORTED);
+  if (ok) return received_part(*receive);
+  matches_[receive->context].unpost(*receive);  // where it still is if it was opened early
+  fail(*receive, MPI_ERR_PROC_ABORTED);
 }
 
 void Transfer::on_peer_lost(int process, std::string_view why) {
@@ -199,24 +212,34 @@ void Transfer::on_peer_lost(int process, std::string_view why) {
   if (p.lost) return;
   p.lost = true;
   p.why = why;
+  ++lost_;
   std::deque<Outgoing> unsent = std::move(p.outgoing);
   p.outgoing.clear();
   p.ready.clear();
   p.to_grant.clear();
   for (const Outgoing& out : unsent)
     if (out.completes && !out.completes->complete) fail(*out.completes, MPI_ERR_PROC_ABORTED);
-  // A receive from anybody may have been meant for it: nobody else can tell.
+  std::vector<Ref<ReceiveRequest>> in_vain;
   matches_.for_each([&](MatchQueues& queues) {
     queues.for_each_posted([&](ReceiveRequest& r) {
-      if (r.peer != process && r.peer != -1) return;
-      const Ref<ReceiveRequest> keep(&r);
+      if (!may_come_from(r, process)) return;
+      in_vain.emplace_back(&r);
       queues.unpost(r);
-      fail(r, MPI_ERR_PROC_ABORTED);
     });
   });
+  for (const Ref<ReceiveRequest>& r : in_vain) {
+    r->peer = process;  // whose loss is the reason
+    fail(*r, MPI_ERR_PROC_ABORTED);
+  }
   pending_.for_each([&](Request& r) {
     auto& operation = static_cast<Operation&>(r);
     if (operation.peer == process) fail(operation, MPI_ERR_PROC_ABORTED);
+  });
+}
+
+bool Transfer::waits_for_lost(const ReceiveRequest& receive) const {
+  return std::any_of(peers_.begin(), peers_.end(), [&](const std::unique_ptr<Peer>& p) {
+    return p && p->lost && may_come_from(receive, p->rank);
   });
 }
 
@@ -237,9 +260,13 @@ bool Transfer::progress() {
   return any;
 }
 
+bool Transfer::has_backlog() const {
+  return std::any_of(backlogged_.begin(), backlogged_.end(),
+                     [](const Peer* p) { return !p->lost; });
+}
+
 bool Transfer::busy() const {
-  for (const Peer* p : backlogged_)
-    if (!p->lost) return true;
+  if (has_backlog()) return true;
   for (const std::unique_ptr<Channel>& channel : channels_)
     if (channel->busy()) return true;
   return false;

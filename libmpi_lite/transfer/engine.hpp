@@ -22,7 +22,7 @@ namespace viaduct::mpi {
 struct TransferConfig {
   bool write_protocol = true;             // VIADUCT_WRITE_PROTOCOL
   bool spin = true;                       // waiting processes have a CPU each
-  std::uint32_t eager_budget = 4u << 20;  // bytes of eager data that may wait at one receiver
+  std::uint32_t eager_budget = 4u << 20;  // bytes of eager messages that may wait at one receiver
   MPI_Count piece = 4 << 20;              // of long messages of types with gaps
 };
 
@@ -38,6 +38,7 @@ class Transfer final : private ChannelSink {
   ~Transfer();
 
   static Transfer& self() { return *self_; }
+  static bool exists() { return self_ != nullptr; }
 
   // The whole of a short send, if it needs no request; false: it does.
   bool send_now(const Items& items, const Envelope& to, SendMode mode);
@@ -49,10 +50,13 @@ class Transfer final : private ChannelSink {
   // A receive for a message that is not in the queues (any more).
   void receive_kept(ReceiveRequest& receive, Unexpected& message);
   MatchQueues& queues(std::uint32_t context) { return matches_[context]; }
+  void forget(std::uint32_t context) { matches_.forget(context); }
 
   bool progress();
   // Why that process was lost, in a sentence.
   std::string loss_text(int process);
+  // Something that was said has not even been given to a channel.
+  bool has_backlog() const;
   // Work is left that others depend on.
   bool busy() const;
   void print_counters() const;
@@ -79,7 +83,6 @@ class Transfer final : private ChannelSink {
     Ref<SendRequest> send;
     Bytes data;
     Ticket ticket;
-    bool offered;
   };
   struct Peer {
     int rank = 0;  // of the process
@@ -90,7 +93,7 @@ class Transfer final : private ChannelSink {
     std::string why;            // lost
     std::uint32_t sent = 0;     // messages that take part in matching there, modulo 2^32
     std::uint32_t arrived = 0;  // the same from there
-    std::uint32_t eager_sent = 0, eager_consumed = 0;   // bytes, modulo 2^32
+    std::uint32_t eager_sent = 0, eager_consumed = 0;   // see ConsumedHead
     std::uint32_t consumed = 0, consumed_reported = 0;  // of what came from there
     std::uint32_t arrived_reported = 0;
     // Write protocol: what was sent and perhaps not yet seen there; whether a receive that asked to
@@ -138,11 +141,12 @@ class Transfer final : private ChannelSink {
   void on_long_sent(Cookie cookie, bool ok) override;
   void on_long_received(Cookie cookie, bool ok) override;
   void on_peer_lost(int peer, std::string_view why) override;
+  bool waits_for_lost(const ReceiveRequest& receive) const;
 
   // eager.cpp
   bool may_be_eager(const Peer& p, MPI_Count bytes) const {
     return static_cast<std::uint64_t>(bytes) <= p.eager &&
-           p.eager_sent - p.eager_consumed + bytes <= config_.eager_budget;
+           p.eager_sent - p.eager_consumed + bytes + kEagerCharge <= config_.eager_budget;
   }
   void send_eager(Peer& peer, SendRequest& send);
   void on_eager(Peer& peer, const Head& head, Bytes data, std::uint64_t send);
@@ -158,8 +162,11 @@ class Transfer final : private ChannelSink {
   void accept(ReceiveRequest& receive, Peer& peer, const Head& head, std::uint64_t send,
               std::uint64_t length, const Ticket* offer);
   bool grant_next(ReceiveRequest& receive);
+  std::size_t staging_room(const Operation& operation) const;
+  bool continues(const SendRequest& send, const GrantHead& head) const;
   void on_grant(Peer& peer, const GrantHead& head);
-  void start_long(Peer& peer, SendRequest& send, Bytes data, const Ticket& ticket, bool offered);
+  void send_part(Peer& peer, SendRequest& send, const GrantHead& head);
+  void start_long(Peer& peer, SendRequest& send, Bytes data, const Ticket& ticket);
   void received_part(ReceiveRequest& receive);
   void sent_part(SendRequest& send);
 
@@ -173,6 +180,7 @@ class Transfer final : private ChannelSink {
   void on_written(Peer& peer, const WrittenHead& head);
   void written_part(ReceiveRequest& receive);
   void unwant(ReceiveRequest& receive);
+  void end_want(ReceiveRequest& receive);
 
   // cancel.cpp
   void on_cancel_send(Peer& peer, const IdHead& head);
@@ -186,7 +194,9 @@ class Transfer final : private ChannelSink {
   const ChooseChannel choose_;
   std::vector<TransferCounters> counters_;  // by channel
   std::vector<std::unique_ptr<Peer>> peers_;
+  int lost_ = 0;  // of the peers
   std::vector<Peer*> backlogged_;
+  std::vector<std::size_t> wanted_;  // by channel: receives that hold a place in it early
   MatchTable matches_;
   HandleTable<Request, HandleKind::request> pending_;  // operations that another process may name
   std::vector<std::byte> scratch_;                     // for packing

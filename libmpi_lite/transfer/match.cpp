@@ -1,5 +1,7 @@
 #include "libmpi_lite/transfer/match.hpp"
 
+#include <algorithm>
+
 namespace viaduct::mpi {
 namespace {
 
@@ -83,6 +85,18 @@ bool MatchQueues::only_wanted_before(const ReceiveRequest& receive) const {
       if (!r->wanted && (b == kAny || r->rank == receive.rank) && tags_overlap(r->tag, receive.tag))
         return false;
   return true;
+}
+
+bool MatchQueues::empty() const {
+  const auto is_empty = [](const auto& queue) { return queue.empty(); };
+  return std::ranges::all_of(posted_, is_empty) && std::ranges::all_of(unexpected_, is_empty);
+}
+
+void MatchTable::forget(std::uint32_t context) {
+  const auto found = contexts_.find(context);
+  if (found == contexts_.end() || !found->second->empty()) return;
+  if (last_queues_ == found->second.get()) last_queues_ = nullptr;
+  contexts_.erase(found);
 }
 
 MatchQueues& MatchTable::find(std::uint32_t context) {

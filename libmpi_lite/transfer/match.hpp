@@ -27,6 +27,7 @@ class Unexpected final : public Message, public Recycled<Unexpected> {
   bool offered = false;
   Ticket offer;
   std::unique_ptr<std::byte[]> data;  // eager ones
+  Ref<Comm> comm;                     // once MPI_Mprobe has taken it
 
   bool matches(int rank, int tag) const {
     return (rank == MPI_ANY_SOURCE || rank == head.source) &&
@@ -42,6 +43,7 @@ template <class T>
 class Queue {
  public:
   T* first() const { return first_; }
+  bool empty() const { return !first_; }
   void push_back(T* t) {
     t->next = nullptr;
     t->previous = last_;
@@ -79,6 +81,7 @@ class MatchQueues {
   // Write protocol: whether a message from `rank` with such a tag would go to `receive` or to an
   // older one that has been wanted as well.
   bool only_wanted_before(const ReceiveRequest& receive) const;
+  bool empty() const;
   // For each posted receive; `visit` may take it out.
   template <class Visit>
   void for_each_posted(Visit visit) {
@@ -100,7 +103,8 @@ class MatchQueues {
   std::uint64_t serial_ = 0;
 };
 
-// All contexts. A context exists from the first message or receive in it on.
+// All contexts. A context exists from the first message or receive in it on, until its communicator
+// goes.
 class MatchTable {
  public:
   MatchQueues& operator[](std::uint32_t context) {
@@ -108,6 +112,9 @@ class MatchTable {
       return *last_queues_;
     return find(context);
   }
+  // Unless somebody still waits there.
+  void forget(std::uint32_t context);
+  // `visit` must not let go of the last hold on a communicator.
   template <class Visit>
   void for_each(Visit visit) {
     for (auto& [context, queues] : contexts_) visit(*queues);

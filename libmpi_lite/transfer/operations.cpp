@@ -77,16 +77,19 @@ Ref<Request> make_receive(const Items& into, const Envelope& from) {
 }
 
 void start(Request& persistent) {
-  auto& operation = static_cast<Operation&>(persistent);
-  operation.renew();
-  if (operation.kind == Request::Kind::receive)
-    return Transfer::self().start(static_cast<ReceiveRequest&>(operation));
-  auto& send = static_cast<SendRequest&>(operation);
+  if (persistent.kind == Request::Kind::receive) {
+    auto& receive = static_cast<ReceiveRequest&>(persistent);
+    receive.renew();
+    receive.peer = process_of(receive.envelope());  // one from anybody has met somebody since
+    return Transfer::self().start(receive);
+  }
+  auto& send = static_cast<SendRequest&>(persistent);
+  send.renew();
   if (send.mode != SendMode::buffered) return Transfer::self().start(send);
   try {
     start_buffered(send.items(), send.envelope());
   } catch (const Error&) {  // no room in the buffer: the request stays inactive
-    operation.active = false;
+    send.active = false;
     throw;
   }
   send.finish();
@@ -104,13 +107,14 @@ Ref<Message> matched_probe(const Envelope& from, MPI_Status* status) {
   Unexpected* message = look(from);
   if (!message) return nullptr;
   const Ref<Unexpected> taken = Transfer::self().queues(from.context).take(*message);
+  taken->comm = Ref<Comm>(from.comm);
   fill(status, taken.get());
   return Ref<Message>(taken.get());
 }
 
 Ref<Request> start_matched_receive(const Items& into, Message& message) {
   auto& m = static_cast<Unexpected&>(message);
-  const Envelope from{nullptr, m.head.context, m.head.source, m.head.tag};
+  const Envelope from{m.comm.get(), m.head.context, m.head.source, m.head.tag};
   auto request = make<ReceiveRequest>(into, from, m.peer);
   Transfer::self().receive_kept(*request, m);
   return Ref<Request>(request.get());
@@ -122,6 +126,12 @@ void cancel(Request& request) {
     Transfer::self().cancel(static_cast<SendRequest&>(request));
   else if (request.kind == Request::Kind::receive)
     Transfer::self().cancel(static_cast<ReceiveRequest&>(request));
+}
+
+void forget_matching(const Comm& comm) {
+  if (!Transfer::exists()) return;
+  Transfer::self().forget(comm.context());
+  Transfer::self().forget(comm.collective_context());
 }
 
 // ---- results -----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/core/keyval.hpp"
 #include "libmpi_lite/core/predefined.hpp"
+#include "libmpi_lite/launch/common.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 
 namespace viaduct::mpi {
@@ -28,22 +29,13 @@ bool cpu_for_each(Launch& launch, Nodes& nodes) {
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) >= wanted) return true;
   if (wanted > ::sysconf(_SC_NPROCESSORS_ONLN)) return false;
-  std::string all;  // of the node, as bits of the digits in the cards
-  int cpus = 0;
-  for (int r = 0; r < launch.size(); ++r) {
-    if (!nodes.same_node(r)) continue;
-    const std::string& theirs = nodes.card(r).cpus;
-    if (all.size() < theirs.size()) all.insert(0, theirs.size() - all.size(), '0');
-    for (std::size_t i = 0; i < theirs.size(); ++i) {
-      char& digit = all[all.size() - 1 - i];
-      const int bits = std::stoi(std::string(1, digit), nullptr, 16) |
-                       std::stoi(std::string(1, theirs[theirs.size() - 1 - i]), nullptr, 16);
-      digit = "0123456789abcdef"[bits];
-    }
-  }
-  for (const char digit : all)
-    cpus += __builtin_popcount(std::stoi(std::string(1, digit), nullptr, 16));
-  return cpus >= wanted;
+  return nodes.cpus_here(wanted).count() >= static_cast<std::size_t>(wanted);
+}
+
+template <class Done>
+void wait_for_at_most(std::chrono::milliseconds patience, Done done) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  wait_until([&] { return done() || std::chrono::steady_clock::now() > until; });
 }
 
 // What programs may no longer use. Info objects and error handlers they may (section 11.4).
@@ -84,6 +76,7 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
       [&](ChannelSink& sink) { return open_channels(sink, *launch_, std::move(port)); },
       choose_channel, rank_, size_, config);
   launch_->fence();
+  check_channels(*launch_);
   transfer->set_spin(cpu_for_each(*launch_, job_nodes()));
   request_handles.define(kCompleteSend, Ref<Request>(new CompleteSend));
   define_datatypes();
@@ -96,10 +89,11 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
 void Process::finalize() {
   delete_comm_attributes(MPI_COMM_SELF);
   wait(*start_barrier(*world_));
-  // All messages have arrived; what may be left are acknowledgements. The other end may be gone
-  // already, so not for long.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-  wait_until([&] { return !busy() || std::chrono::steady_clock::now() > until; });
+  // Everybody has come this far. But what this process has said last may still wait here for room,
+  // and somebody for it, on a machine that is too busy.
+  wait_for_at_most(std::chrono::seconds(10), [&] { return !transfer->has_backlog(); });
+  // What may be left then are acknowledgements. The other end may be gone already, so not for long.
+  wait_for_at_most(std::chrono::milliseconds(500), [&] { return !busy(); });
   if (link::knob_switch("VIADUCT_STATS")) transfer->print_counters();
   leave();
   phase_ = Phase::finalized;
@@ -135,7 +129,7 @@ void Process::abort(int exit_code, std::string_view message) {
   // job.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   if (launch_) launch_->abort(exit_code, message);
-  ::_exit(exit_code == 0 ? 1 : exit_code);
+  ::_exit(exit_status(exit_code));
 }
 
 }  // namespace viaduct::mpi

@@ -49,7 +49,6 @@ class Process {
   [[noreturn]] void abort(int exit_code, std::string_view message);
 
  private:
-  friend class Transfer;
   Process() = default;
   Phase phase_ = Phase::before_init;
   int rank_ = 0, size_ = 1, thread_level_ = 0;

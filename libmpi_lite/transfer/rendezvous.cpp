@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "libmpi_lite/transfer/engine.hpp"
 
@@ -16,60 +17,72 @@ namespace viaduct::mpi {
 
 void Transfer::announce(Peer& p, SendRequest& send) {
   enter(send);
-  send.announced = true;
+  send.awaits = SendRequest::Awaits::first_grant;
   AnnounceHead head{};
   head.head = {Kind::announce, {}, send.context, send.comm->rank(), send.tag};
   head.send = send.id;
   head.length = static_cast<std::uint64_t>(send.bytes);
   if (send.type->contiguous() && send.bytes > 0) {
-    p.through->offer(p.rank, {send.contiguous(), static_cast<std::size_t>(send.bytes)}, send.offer);
-    send.offered = true;
+    p.through->offer(p.rank, {send.contiguous(), static_cast<std::size_t>(send.bytes)}, head.offer);
     head.has_offer = 1;
-    head.offer = send.offer;
   }
   counters_[p.channel].add(Protocol::rendezvous, send.bytes);
   say(p, bytes_of(head));
 }
 
-void Transfer::on_grant(Peer& p, const GrantHead& head) {
-  const Ref<SendRequest> send = find<SendRequest>(head.send, p);
-  const auto bytes = send ? static_cast<std::uint64_t>(send->bytes) : 0;
-  if (!send || head.total > bytes || head.offset != static_cast<std::uint64_t>(send->moved) ||
-      head.length > head.total - head.offset || (head.uses_offer && !send->offered))
-    return void(malformed(p));
-  send->announced = false;  // matched: can no longer be cancelled
-  send->total = static_cast<MPI_Count>(head.total);
-  send->part = static_cast<MPI_Count>(head.length);
-  if (send->offered && !head.uses_offer) {
-    p.through->withdraw_offer(p.rank, send->offer);
-    send->offered = false;
-  }
-  if (head.length == 0) return finish(*send);  // the receiver has no room for any of it
-  const auto length = static_cast<std::size_t>(head.length);
-  Bytes data;
-  if (send->type->contiguous()) {
-    data = {send->contiguous() + head.offset, length};
-  } else {
-    if (!send->staging || send->moved == 0) send->staging.reset(new std::byte[length]);
-    send->type->pack(send->data, send->count, send->moved, {send->staging.get(), length});
-    data = {send->staging.get(), length};
-  }
-  start_long(p, *send, data, head.ticket, head.uses_offer != 0);
+// Room for the packed form of a part.
+std::size_t Transfer::staging_room(const Operation& operation) const {
+  return static_cast<std::size_t>(std::min(config_.piece, operation.bytes));
 }
 
-void Transfer::start_long(Peer& p, SendRequest& send, Bytes data, const Ticket& ticket,
-                          bool offered) {
-  if (p.ready.empty() &&
-      p.through->start_send(p.rank, data, ticket, offered ? &send.offer : nullptr, send.id))
-    return;
-  p.ready.push_back({Ref(&send), data, ticket, offered});
+// Whether the message can go on like that: parts follow each other and end with the total, which is
+// settled by the first one.
+bool Transfer::continues(const SendRequest& send, const GrantHead& head) const {
+  const bool first = send.awaits == SendRequest::Awaits::first_grant;
+  if (!first && (send.awaits != SendRequest::Awaits::grant || send.next_grant)) return false;
+  const auto total = static_cast<std::uint64_t>(first ? send.bytes : send.total);
+  if (first ? head.total > total : head.total != total) return false;
+  if (head.offset != static_cast<std::uint64_t>(send.moved + send.part)) return false;
+  if (head.length > head.total - head.offset || (head.length == 0 && head.total != 0)) return false;
+  return send.type->contiguous() || head.length <= staging_room(send);
+}
+
+void Transfer::on_grant(Peer& p, const GrantHead& head) {
+  const Ref<SendRequest> send = find<SendRequest>(head.send, p);
+  if (!send || !continues(*send, head)) return void(malformed(p));
+  send->awaits = SendRequest::Awaits::grant;
+  send->total = static_cast<MPI_Count>(head.total);
+  if (send->part == 0)
+    send_part(p, *send, head);
+  else
+    send->next_grant = head;
+}
+
+void Transfer::send_part(Peer& p, SendRequest& send, const GrantHead& head) {
+  send.part = static_cast<MPI_Count>(head.length);
+  if (head.length == 0) return finish(send);  // the receiver has no room for any of it
+  const auto length = static_cast<std::size_t>(head.length);
+  Bytes data;
+  if (send.type->contiguous()) {
+    data = {send.contiguous() + head.offset, length};
+  } else {
+    if (!send.staging) send.staging.reset(new std::byte[staging_room(send)]);
+    send.type->pack(send.data, send.moved, {send.staging.get(), length});
+    data = {send.staging.get(), length};
+  }
+  start_long(p, send, data, head.ticket);
+}
+
+void Transfer::start_long(Peer& p, SendRequest& send, Bytes data, const Ticket& ticket) {
+  if (p.ready.empty() && p.through->start_send(p.rank, data, ticket, send.id)) return;
+  p.ready.push_back({Ref(&send), data, ticket});
   backlog(p);
 }
 
 void Transfer::sent_part(SendRequest& send) {
-  send.moved += send.part;
-  send.part = 0;
-  if (send.moved == send.total) finish(send);
+  send.moved += std::exchange(send.part, 0);
+  if (send.moved == send.total) return finish(send);
+  if (const auto next = std::exchange(send.next_grant, {})) send_part(peer(send.peer), send, *next);
 }
 
 // ---- receiver ----------------------------------------------------------------------------------
@@ -106,6 +119,7 @@ void Transfer::accept(ReceiveRequest& receive, Peer& p, const Head& head, std::u
   receive.moved = 0;
   receive.offered = offer != nullptr;
   if (offer) receive.offer = *offer;
+  if (p.lost) return fail(receive, MPI_ERR_PROC_ABORTED);
   enter(receive);
   if (p.to_grant.empty() && grant_next(receive)) return;
   p.to_grant.push_back(Ref(&receive));
@@ -120,9 +134,7 @@ bool Transfer::grant_next(ReceiveRequest& receive) {
   const MPI_Count left = receive.total - receive.moved;
   GrantHead head{};
   head.kind = Kind::grant;
-  head.uses_offer = whole && left > 0;
   head.send = receive.send;
-  head.receive = receive.id;
   head.total = static_cast<std::uint64_t>(receive.total);
   head.offset = static_cast<std::uint64_t>(receive.moved);
   receive.part = whole ? left : std::min(left, config_.piece);
@@ -144,8 +156,7 @@ void Transfer::received_part(ReceiveRequest& receive) {
   if (receive.wanted) return written_part(receive);
   const auto length = static_cast<std::size_t>(receive.part);
   if (!receive.type->contiguous())
-    receive.type->unpack(receive.data, receive.count, receive.moved,
-                         {receive.staging.get(), length});
+    receive.type->unpack(receive.data, receive.moved, {receive.staging.get(), length});
   receive.moved += receive.part;
   receive.part = 0;
   if (receive.moved == receive.total) return finish(receive);

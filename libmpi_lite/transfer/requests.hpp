@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "libmpi_lite/core/request.hpp"
 #include "libmpi_lite/transfer/transfer.hpp"
+#include "libmpi_lite/transfer/wire.hpp"
 
 namespace viaduct::mpi {
 
@@ -84,13 +86,28 @@ class SendRequest final : public Operation, public Recycled<SendRequest> {
   SendRequest(const Items& items, const Envelope& to, int peer, SendMode mode)
       : Operation(Kind::send, items, to, peer), mode(mode) {}
 
+  // What the receiver is to say next about it, if anything.
+  enum class Awaits : std::uint8_t {
+    nothing,
+    match,        // a synchronous message that went eagerly
+    first_grant,  // a long message, announced
+    grant,        // the receiver has granted a part of it: it has matched
+  };
+  bool can_be_cancelled() const { return awaits == Awaits::match || awaits == Awaits::first_grant; }
+  // Before a persistent one is started again.
+  void renew() {
+    Operation::renew();
+    awaits = Awaits::nothing;
+    total = part = 0;
+    next_grant.reset();
+  }
+
   const SendMode mode;
-  bool announced = false;  // the receiver knows of it: a long or a synchronous message
-  bool offered = false;    // `offer` holds
-  MPI_Count total = 0;     // bytes that the receiver takes
-  MPI_Count part = 0;      // bytes of the part that is being sent
-  Ticket offer;
-  std::unique_ptr<std::byte[]> copy;  // packed or buffered data
+  Awaits awaits = Awaits::nothing;
+  MPI_Count total = 0;  // bytes that the receiver takes
+  MPI_Count part = 0;   // bytes of the part that is being sent; 0: none is
+  // For the next part, when it was quicker than the channel's word that this part is through.
+  std::optional<GrantHead> next_grant;
 };
 
 class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {

@@ -78,8 +78,8 @@ void cancel(Request& request);
 
 // Makes progress on everything once. Whether anything happened.
 bool progress();
-// Polls until `done()`; spins, then yields, then sleeps (knobs VIADUCT_SPIN and VIADUCT_YIELD).
-// Throws Error when a process that somebody waits for was lost, if its loss is fatal.
+// Polls until `done()`; spins, then yields, then sleeps. What waits for a process that is lost
+// completes with an error.
 template <class Done>
 void wait_until(Done done);
 

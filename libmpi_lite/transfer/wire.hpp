@@ -62,9 +62,8 @@ struct CancelledHead {
 
 struct GrantHead {
   Kind kind;
-  std::uint8_t uses_offer;  // the receiver goes by the sender's ticket
-  std::uint8_t reserved[6];
-  std::uint64_t send, receive;
+  std::uint8_t reserved[7];
+  std::uint64_t send;
   std::uint64_t total;           // bytes that the receiver will take of the message
   std::uint64_t offset, length;  // the part that this grant is for
   Ticket ticket;
@@ -87,16 +86,20 @@ struct WrittenHead {
   std::uint64_t length;  // of the whole message; what exceeds the capacity is not written
 };
 
+// What a message costs a receiver that it waits for, besides its data: many without data are much,
+// too.
+inline constexpr std::uint32_t kEagerCharge = 64;
+
 struct ConsumedHead {
   Kind kind;
   std::uint8_t reserved[3];
-  std::uint32_t bytes;     // of eager data in all, modulo 2^32
+  std::uint32_t bytes;     // of eager messages in all, each with kEagerCharge, modulo 2^32
   std::uint32_t messages;  // matching messages so far, modulo 2^32
 };
 
 static_assert(sizeof(Head) == 16 && sizeof(SyncHead) == 24 && sizeof(AnnounceHead) == 72);
-static_assert(sizeof(GrantHead) == 80 && sizeof(WantHead) == 64 && sizeof(WrittenHead) == 32);
-inline constexpr std::size_t kLargestHead = 80;
+static_assert(sizeof(GrantHead) == 72 && sizeof(WantHead) == 64 && sizeof(WrittenHead) == 32);
+inline constexpr std::size_t kLargestHead = 72;
 
 template <class T>
 Bytes bytes_of(const T& head) {

@@ -28,7 +28,8 @@ bool accepts(int wanted_tag, int tag) {
 
 void Transfer::want(Peer& p, ReceiveRequest& receive) {
   if (static_cast<std::uint64_t>(receive.bytes) <= p.eager || !receive.type->contiguous() ||
-      backlogged(p) || !matches_[receive.context].only_wanted_before(receive))
+      backlogged(p) || wanted_[p.channel] >= p.through->limits().early ||
+      !matches_[receive.context].only_wanted_before(receive))
     return;
   enter(receive);
   WantHead head{};
@@ -36,6 +37,7 @@ void Transfer::want(Peer& p, ReceiveRequest& receive) {
   if (!p.through->open_receive(p.rank, into, nullptr, receive.id, receive.ticket))
     return leave(receive);
   receive.wanted = true;
+  ++wanted_[p.channel];
   receive.written = receive.arrived = false;
   head.kind = Kind::want;
   head.context = receive.context;
@@ -51,11 +53,17 @@ void Transfer::want(Peer& p, ReceiveRequest& receive) {
 // The receive has met its message by another way.
 void Transfer::unwant(ReceiveRequest& receive) {
   if (!receive.wanted) return;
-  receive.wanted = false;
+  end_want(receive);
   Peer& p = peer(receive.peer);
   ++counters_[p.channel].wants_missed;
   // A sender that has written although it sends the message another way has closed it itself.
   if (!receive.arrived) p.through->close_receive(p.rank, receive.ticket);
+}
+
+void Transfer::end_want(ReceiveRequest& receive) {
+  if (!receive.wanted) return;
+  receive.wanted = false;
+  --wanted_[peer(receive.peer).channel];
 }
 
 void Transfer::on_written(Peer& p, const WrittenHead& head) {
@@ -70,7 +78,7 @@ void Transfer::on_written(Peer& p, const WrittenHead& head) {
 void Transfer::written_part(ReceiveRequest& receive) {
   receive.arrived = true;
   if (!receive.written) return;
-  receive.wanted = false;
+  end_want(receive);
   finish(receive);
 }
 
@@ -111,8 +119,7 @@ bool Transfer::write_wanted(Peer& p, SendRequest& send) {
   send.total = send.part = static_cast<MPI_Count>(std::min(head.length, want.capacity));
   counters_[p.channel].add(Protocol::write, send.bytes);
   say(p, bytes_of(head));
-  start_long(p, send, {send.contiguous(), static_cast<std::size_t>(send.total)}, want.ticket,
-             false);
+  start_long(p, send, {send.contiguous(), static_cast<std::size_t>(send.total)}, want.ticket);
   return true;
 }
 

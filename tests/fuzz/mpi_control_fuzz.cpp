@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kMe = 0, kPeer = 1;
 constexpr std::size_t kEager = 32, kLargest = 96, kGuard = 16, kMostOperations = 32;
+constexpr std::size_t kPlaces = 8, kEarly = 4;  // of long receives; before they are announced
 
 class Input {
  public:
@@ -48,15 +49,14 @@ class Input {
 class Wire final : public Channel {
  public:
   const char* name() const override { return "fuzz"; }
-  Limits limits() const override { return {.control = 256, .eager = kEager, .early = true}; }
+  Limits limits() const override { return {.control = 256, .eager = kEager, .early = kEarly}; }
   bool send_control(int to, Bytes, Bytes) override {
     require(to == kPeer);
     return true;
   }
   void offer(int, Bytes, Ticket&) override {}
-  void withdraw_offer(int, const Ticket&) override {}
   bool open_receive(int, MutableBytes into, const Ticket*, Cookie cookie, Ticket& ticket) override {
-    if (open.size() == 8) return false;
+    if (open.size() == kPlaces) return false;
     std::memcpy(ticket.bytes.data(), &cookie, sizeof cookie);
     require(open.try_emplace(cookie, into).second);
     return true;
@@ -66,7 +66,7 @@ class Wire final : public Channel {
     std::memcpy(&cookie, ticket.bytes.data(), sizeof cookie);
     require(open.erase(cookie) == 1);
   }
-  bool start_send(int, Bytes data, const Ticket&, const Ticket*, Cookie cookie) override {
+  bool start_send(int, Bytes data, const Ticket&, Cookie cookie) override {
     for (const std::byte b : data) sum += std::to_integer<unsigned>(b);  // it can be read
     sending.push_back(cookie);
     return true;
@@ -104,7 +104,7 @@ class Job {
       return channels;
     };
     TransferConfig config;
-    config.eager_budget = 256;
+    config.eager_budget = 600;
     transfer_ = std::make_unique<Transfer>(
         open, [](int) { return 0; }, kMe, 2, config);
     comm_ = make<Comm>(4u, make<Group>(std::vector{0, 1}, kMe), nullptr, nullptr);
@@ -175,8 +175,8 @@ class Job {
     if (m.empty()) return;
     m[0] = std::byte(std::to_integer<unsigned>(m[0]) % 13);
     // Names lie at one of these places; and messages for nobody's context lead nowhere.
-    constexpr std::size_t kPlaces[] = {8, 16, 24};
-    const std::size_t at = kPlaces[true_name % 3];
+    constexpr std::size_t kOffsets[] = {8, 16, 24};
+    const std::size_t at = kOffsets[true_name % 3];
     if (true_name & 64 && !buffers_.empty() && m.size() >= at + 8) {
       const std::uint64_t id = buffers_[true_name / 3 % buffers_.size()]->operation->id;
       std::memcpy(m.data() + at, &id, sizeof id);

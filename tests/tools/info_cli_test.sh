@@ -1,31 +1,21 @@
 #!/bin/bash
 # viaduct-info on this machine, as its users meet it. Prints TAP. Argument: the program.
-set -u
+source "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 info=$(realpath "$1")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-count=0
-failures=0
 unset "${!VIADUCT_@}"
 
-# says STATUS PATTERN COMMAND...: exit status and a line (extended regular expression) of its output.
-says() {
+# Exit status and a line of the output.
+ends() {  # status, pattern, command...
   local status=$1 pattern=$2 rc
   shift 2
   "$@" >"$scratch/out" 2>&1
   rc=$?
-  count=$((count + 1))
-  if [[ $rc == "$status" ]] && grep -Eq -- "$pattern" "$scratch/out"; then
-    echo "ok $count - $pattern"
-  else
-    failures=$((failures + 1))
-    echo "not ok $count - $pattern"
-    sed 's/^/# /' "$scratch/out"
-    echo "# exit status $rc, expected $status"
-  fi
+  echo "exit $rc, expected $status:"
+  cat "$scratch/out"
+  [[ $rc == "$status" ]] && grep -Eq -- "$pattern" "$scratch/out"
 }
+says() { check "$2" ends "$@"; }
 
-echo "TAP version 13"
 for heading in "Network interfaces of the kernel" "Network functions on the PCI bus" "DPDK" Hugepages \
   "Verbs .RDMA. devices" Limits "Processors and kernel" "Missing"; do
   says 0 "^$heading" "$info"
@@ -41,5 +31,4 @@ says 1 "^bad: VIADUCT_CHECKSUM=perhaps" env VIADUCT_CHECKSUM=perhaps "$info" --c
 says 1 "^bad: .*loss=300%" env VIADUCT_FAULTS=loss=300% "$info" --config
 says 2 "unexpected argument '--confog'; see viaduct-info --help" "$info" --confog
 says 2 "unexpected argument 'now'" "$info" --config now
-echo "1..$count"
-exit $((failures > 0))
+finish

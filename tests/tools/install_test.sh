@@ -1,28 +1,10 @@
 #!/bin/bash
 # What `meson install` installs is enough to build and run somebody else's program, and the installed
 # tools find each other. Prints TAP. Arguments: build directory, C++ compiler.
-set -u
-export LC_ALL=C
+source "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 build=$(realpath "$1")
 compiler=$2
 here=$(cd "$(dirname "$0")" && pwd)
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-count=0
-failures=0
-
-check() {  # description, command that must succeed
-  local what=$1
-  shift
-  count=$((count + 1))
-  if "$@" >"$scratch/out" 2>&1; then
-    echo "ok $count - $what"
-  else
-    failures=$((failures + 1))
-    echo "not ok $count - $what"
-    tail -n 40 "$scratch/out" | sed 's/^/# /'
-  fi
-}
 
 # Where a package manager would have put it is unknown to pkg-config: tell it where it really is.
 relocate() {
@@ -59,7 +41,6 @@ plugins() {
 }
 documented() { "$bin/$1" --help | grep -x SYNOPSIS; }
 
-echo "TAP version 13"
 check "meson install" install_all
 check "pkg-config files" relocate
 check "a program builds with pkg-config alone" compile
@@ -69,5 +50,4 @@ check "the drivers' plugins are installed" plugins
 for program in viaduct-info viaduct-testbed viaduct-pingpong viaduct-run mpicc mpicxx; do
   check "$program is installed" documented "$program"
 done
-echo "1..$count"
-exit $((failures > 0))
+finish

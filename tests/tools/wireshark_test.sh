@@ -1,28 +1,10 @@
 #!/bin/bash
 # The Wireshark dissector understands every field of real frames as the link does. Prints TAP.
 # Arguments: wireshark_frames, the dissector.
-set -u
-export LC_ALL=C
+source "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 frames=$(realpath "$1")
 dissector=$(realpath "$2")
 command -v tshark >/dev/null || { echo "1..0 # SKIP tshark is not installed (tools/install-packages test)"; exit 0; }
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-count=0
-failures=0
-
-check() {  # description, command that must succeed
-  local what=$1
-  shift
-  count=$((count + 1))
-  if "$@" >"$scratch/out" 2>&1; then
-    echo "ok $count - $what"
-  else
-    failures=$((failures + 1))
-    echo "not ok $count - $what"
-    head -n 40 "$scratch/out" | sed 's/^/# /'
-  fi
-}
 
 shark() { tshark -X "lua_script:$dissector" -r "$scratch/frames.pcap" "$@" 2>"$scratch/stderr"; }
 record() { "$frames" "$scratch/frames.pcap" >"$scratch/expected"; }
@@ -43,7 +25,6 @@ every_kind() {
   diff <(shark -T fields -e mbcf.kind | tr ',' '\n' | grep . | sort -nu) <(seq 0 16; echo 18)
 }
 
-echo "TAP version 13"
 check "frames of two links" record
 check "every field as the link has it" fields_agree
 check "no error in the dissector" no_lua_error
@@ -57,5 +38,4 @@ check "no request is malformed" explains mbcf.bad_message 0
 check "every kind of MBCF message was seen" every_kind
 check "summary of an acknowledgement" summary ' ack .*bulk<[0-9]+'
 check "summary of a handshake" summary ' hello mtu=1500$'
-echo "1..$count"
-exit $((failures > 0))
+finish

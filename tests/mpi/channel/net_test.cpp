@@ -214,6 +214,26 @@ TEST_P(NetChannels, AClosedReceiveIsFreeAgain) {
   EXPECT_TRUE(bed.sink(0).received.empty());
 }
 
+// A receive from a lost peer has no place; taking it back must not free another's.
+TEST_P(NetChannels, AReceiveFromALostPeerIsClosedWithoutHarm) {
+  Bed bed = make({.processes = 3});
+  bed.job.values.erase(FakeLaunch::named(2, std::string("viaduct-") + GetParam().name));
+  ASSERT_TRUE(say(bed, 0, 2, "anybody?"));
+  std::vector<std::byte> into(5000);
+  Ticket ticket;
+  ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, 1000, ticket));
+  bed[0].close_receive(1, ticket);
+  ASSERT_TRUE(bed[0].open_receive(2, into, nullptr, 1001, ticket));
+  bed[0].close_receive(2, ticket);
+  bed[0].close_receive(2, ticket);
+  ASSERT_TRUE(bed.run([&] { return bed.sink(0).received.contains(1001); }));
+  EXPECT_FALSE(bed.sink(0).received.at(1001));
+  Traffic traffic(bed);
+  for (int i = 0; i < 3; ++i) traffic.add(1, 0, 5000, 5000);
+  ASSERT_TRUE(traffic.run());
+  traffic.check();
+}
+
 TEST_P(NetChannels, WhatIsWrittenIntoAClosedReceiveTouchesNothing) {
   Bed bed = make();
   std::vector<std::byte> into(5000, std::byte{0xcc});
@@ -221,7 +241,7 @@ TEST_P(NetChannels, WhatIsWrittenIntoAClosedReceiveTouchesNothing) {
   Ticket ticket;
   ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, 1, ticket));
   bed[0].close_receive(1, ticket);
-  ASSERT_TRUE(bed.run([&] { return bed[1].start_send(0, data, ticket, nullptr, 2); }));
+  ASSERT_TRUE(bed.run([&] { return bed[1].start_send(0, data, ticket, 2); }));
   bed.run_for(10ms);
   EXPECT_TRUE(bed.sink(0).received.empty());
   EXPECT_TRUE(
@@ -308,7 +328,7 @@ TEST_P(NetChannels, ADeadPeerEndsWhatIsOpenWithIt) {
   // What is begun with it later ends, too, and keeps nobody.
   EXPECT_TRUE(bed[0].send_control(1, std::as_bytes(std::span("x")), {}));
   EXPECT_TRUE(bed[0].open_receive(1, into, nullptr, 1001, ticket));
-  EXPECT_TRUE(bed[0].start_send(1, into, ticket, nullptr, 1002));
+  EXPECT_TRUE(bed[0].start_send(1, into, ticket, 1002));
   ASSERT_TRUE(bed.run(
       [&] { return bed.sink(0).received.contains(1001) && bed.sink(0).sent.contains(1002); }));
   EXPECT_FALSE(bed.sink(0).received.at(1001) || bed.sink(0).sent.at(1002));

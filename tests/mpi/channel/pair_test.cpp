@@ -45,7 +45,7 @@ class Side {
       return channel_->send_control(1 - rank_, {&kind, 1}, std::as_bytes(std::span(&mine, 1)));
     });
     until([&] { return told_; });
-    until([&] { return channel_->start_send(1 - rank_, data, theirs, nullptr, 2); });
+    until([&] { return channel_->start_send(1 - rank_, data, theirs, 2); });
     until([&] { return sink_.sent.contains(2) && sink_.received.contains(1); });
     EXPECT_TRUE(sink_.sent[2] && sink_.received[1]);
     EXPECT_EQ(into, patterned(static_cast<std::uint64_t>(1 - rank_), kLong));

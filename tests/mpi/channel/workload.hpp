@@ -147,7 +147,7 @@ class Traffic {
       t.told = bed_[t.to].send_control(t.from, message, {});
     }
     if (t.heard && !t.started) {
-      t.started = bed_[t.from].start_send(t.to, t.data, t.heard_of, nullptr, 2 * i);
+      t.started = bed_[t.from].start_send(t.to, t.data, t.heard_of, 2 * i);
       waits += !t.started;
     }
     return t.started && bed_.sink(t.from).sent.contains(2 * i) &&

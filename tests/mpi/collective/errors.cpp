@@ -14,7 +14,7 @@ struct Arguments {
   int count = 2, root = 0;
   MPI_Datatype type = MPI_INT;
   MPI_Op op = MPI_SUM;
-  bool null_buffer = false, null_counts = false, in_place_receive = false;
+  bool null_buffer = false, null_counts = false, in_place_receive = false, one_buffer = false;
 };
 
 class Calls {
@@ -72,18 +72,24 @@ class Calls {
         expected);
   }
   void reductions(bool nb, int expected) {
+    to_all_reductions(nb, expected);
+    scans(nb, expected);
+  }
+  void to_all_reductions(bool nb, int expected) {
     CHECK_CLASS(
         COLLECTIVE(nb, allreduce, Allreduce, send(), receive(), a.count, a.type, a.op, a.comm),
         expected);
     CHECK_CLASS(COLLECTIVE(nb, reduce_scatter_block, Reduce_scatter_block, send(), receive(),
                            a.count, a.type, a.op, a.comm),
                 expected);
-    scans(nb, expected);
   }
   void scans(bool nb, int expected) {
-    CHECK_CLASS(COLLECTIVE(nb, scan, Scan, send(), receive(), a.count, a.type, a.op, a.comm),
-                expected);
+    scan(nb, expected);
     CHECK_CLASS(COLLECTIVE(nb, exscan, Exscan, send(), receive(), a.count, a.type, a.op, a.comm),
+                expected);
+  }
+  void scan(bool nb, int expected) {
+    CHECK_CLASS(COLLECTIVE(nb, scan, Scan, send(), receive(), a.count, a.type, a.op, a.comm),
                 expected);
   }
   void reduce_scatter(bool nb, int expected) {
@@ -122,7 +128,8 @@ class Calls {
  private:
   void* send() { return a.null_buffer ? nullptr : out.data(); }
   void* receive() {
-    return a.in_place_receive ? MPI_IN_PLACE : a.null_buffer ? nullptr : in.data();
+    if (a.in_place_receive) return MPI_IN_PLACE;
+    return a.null_buffer ? nullptr : a.one_buffer ? out.data() : in.data();
   }
   const int* list() { return a.null_counts ? nullptr : counts.data(); }
 
@@ -163,6 +170,32 @@ void wrong_arguments() {
     c.to_all(nb, MPI_ERR_BUFFER);
     c.to_all_v(nb, MPI_ERR_BUFFER);
   });
+}
+
+// Where MPI_IN_PLACE was meant. Alone, as only those see it that have both buffers.
+void one_buffer_for_both() {
+  both_ways({.comm = MPI_COMM_SELF, .one_buffer = true}, [](Calls& c, bool nb) {
+    c.rooted(nb, MPI_ERR_BUFFER);
+    c.to_all(nb, MPI_ERR_BUFFER);
+    c.reduce(nb, MPI_ERR_BUFFER);
+    c.to_all_reductions(nb, MPI_ERR_BUFFER);
+    c.scan(nb, MPI_ERR_BUFFER);
+    c.reduce_scatter(nb, MPI_ERR_BUFFER);
+  });
+  both_ways({.comm = MPI_COMM_SELF, .count = 0, .one_buffer = true}, [](Calls& c, bool nb) {
+    c.rooted(nb, MPI_SUCCESS);
+    c.to_all(nb, MPI_SUCCESS);
+    c.with_op(nb, MPI_SUCCESS);
+  });
+  // Types that start at different places in it: what one reads the other does not write.
+  int pair[2] = {7, 0};
+  const int one = 1, second = 1;
+  MPI_Datatype behind;
+  MPI_Type_indexed(1, &one, &second, MPI_INT, &behind);
+  MPI_Type_commit(&behind);
+  CHECK_CLASS(MPI_Allgather(pair, 1, MPI_INT, pair, 1, behind, MPI_COMM_SELF), MPI_SUCCESS);
+  CHECK_EQ(pair[1], 7);
+  MPI_Type_free(&behind);
 }
 
 // What is wrong with an argument that is not significant, nobody sees; nor what is wrong with no
@@ -236,6 +269,16 @@ void null_request() {
   CHECK_CLASS(MPI_Ibarrier(MPI_COMM_WORLD, nullptr), MPI_ERR_ARG);
 }
 
+// Collectives can be neither freed nor cancelled while they are under way (section 6.12).
+void freed_and_cancelled() {
+  MPI_Request request;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  CHECK_CLASS(MPI_Request_free(&request), MPI_ERR_REQUEST);
+  CHECK_CLASS(MPI_Cancel(&request), MPI_ERR_REQUEST);
+  CHECK(request != MPI_REQUEST_NULL);
+  CHECK_CLASS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -245,6 +288,9 @@ int main(int argc, char** argv) {
   job::section("wrong arguments");
   wrong_arguments();
   null_request();
+  freed_and_cancelled();
+  job::section("the same buffer twice");
+  one_buffer_for_both();
   job::section("arguments that do not matter");
   nothing_wrong();
   job::section("in place away from the root");

@@ -148,12 +148,13 @@ void failures() {
   Calls calls;
   int keyval;
   MPI_Comm_create_keyval(copy_comm, delete_comm, &keyval, &calls);
-  MPI_Comm comm = dup_of_world(), dup = MPI_COMM_NULL;
+  MPI_Comm comm = dup_of_world(), dup = comm;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // MPICH's MPI_Comm_free
   MPI_Comm_set_attr(comm, keyval, number(1));
   expected_comm = comm;
   calls.fail_copy = MPI_ERR_NO_MEM;
   CHECK(MPI_Comm_dup(comm, &dup) != MPI_SUCCESS);
+  CHECK(dup == MPI_COMM_NULL);
   calls.fail_copy = MPI_SUCCESS;
   calls.fail_delete = MPI_ERR_OTHER;
   CHECK(MPI_Comm_delete_attr(comm, keyval) != MPI_SUCCESS);

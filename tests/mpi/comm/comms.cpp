@@ -2,6 +2,8 @@
 // mix.
 #include "comm_checks.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -289,6 +291,26 @@ void freed_with_pending() {
   MPI_Comm_free(&other);
 }
 
+// A program that makes communicators again and again does not run out of memory.
+void made_and_freed() {
+  section("a communicator that is freed gives back its memory");
+  constexpr int kTimes = 400;
+  std::size_t at_first = 0;
+  for (int i = 0; i < 2 * kTimes; ++i) {
+    if (i == kTimes) at_first = mallinfo2().uordblks;
+    MPI_Comm comm;
+    int in = -1;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Sendrecv(&i, 1, MPI_INT, (rank() + 1) % size(), 0, &in, 1, MPI_INT, MPI_ANY_SOURCE, 0, comm,
+                 MPI_STATUS_IGNORE);
+    MPI_Barrier(comm);
+    CHECK_EQ(in, i);
+    MPI_Comm_free(&comm);
+  }
+  const std::size_t in_the_end = mallinfo2().uordblks;
+  CHECK(in_the_end < at_first + kTimes * 100);
+}
+
 void nodes() {
   section("split_type: processes that share memory");
   MPI_Comm node;
@@ -362,6 +384,7 @@ int main(int argc, char** argv) {
   many();
   no_interference();
   freed_with_pending();
+  made_and_freed();
   nodes();
   names();
   return report();

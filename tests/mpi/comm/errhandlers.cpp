@@ -188,6 +188,55 @@ void without_a_communicator() {
 #endif
 }
 
+// Programs that were written before that set MPI_COMM_WORLD's and no other.
+void without_a_communicator_up_to_mpi_3() {
+#if MPI_VERSION >= 5
+  section("as long as MPI_COMM_SELF's has not been set, they are MPI_COMM_WORLD's");
+  MPI_Errhandler errhandler = make_errhandler(first_handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, errhandler);
+  MPI_Errhandler_free(&errhandler);
+  first = {};
+  MPI_Datatype null = MPI_DATATYPE_NULL;
+  CHECK_CLASS(MPI_Type_commit(&null), MPI_ERR_TYPE);
+  CHECK_EQ(first.calls, 1);
+  CHECK(first.comm == MPI_COMM_WORLD);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int n;
+  CHECK_CLASS(MPI_Comm_size(MPI_COMM_NULL, &n), MPI_ERR_COMM);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+#endif
+}
+
+// MPI_Mrecv and MPI_Imrecv have no communicator among their arguments, but their messages have.
+void matched_receives() {
+  section("errors of matched receives are their communicator's");
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_SELF, &comm);
+  MPI_Errhandler errhandler = make_errhandler(first_handler);
+  MPI_Comm_set_errhandler(comm, errhandler);
+  MPI_Errhandler_free(&errhandler);
+  const int out[3] = {1, 2, 3};
+  int in[2];
+  first = {};
+  for (const bool blocking : {true, false}) {
+    MPI_Request send, receive;
+    MPI_Message message;
+    MPI_Isend(out, 3, MPI_INT, 0, 1, comm, &send);
+    MPI_Mprobe(0, 1, comm, &message, MPI_STATUS_IGNORE);
+    if (blocking) {
+      CHECK_CLASS(MPI_Mrecv(in, 2, MPI_INT, &message, MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE);
+    } else {
+      MPI_Imrecv(in, 2, MPI_INT, &message, &receive);
+      CHECK_CLASS(MPI_Wait(&receive, MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE);
+    }
+    CHECK_EQ(first.calls, blocking ? 1 : 2);
+    CHECK(first.comm == comm);
+    CHECK_EQ(first.error_class, MPI_ERR_TRUNCATE);
+    MPI_Wait(&send, MPI_STATUS_IGNORE);
+  }
+  free_comm(comm);
+}
+
 void old_names() {
 #ifndef OPEN_MPI
   section("the names of MPI-1");
@@ -215,6 +264,8 @@ int main(int argc, char** argv) {
   each_communicator_its_own();
   handles();
   called_by_the_program();
+  matched_receives();
+  without_a_communicator_up_to_mpi_3();
   without_a_communicator();
   old_names();
   return report();

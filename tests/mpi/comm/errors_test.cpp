@@ -5,20 +5,10 @@
 
 #include <set>
 
-#include "libmpi_lite/core/error.hpp"
+#include "tests/mpi/comm/code_of.hpp"
 
 namespace viaduct::mpi {
 namespace {
-
-template <class Call>
-int code_of(Call call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.code();
-  }
-  return MPI_SUCCESS;
-}
 
 TEST(ErrorClasses, NamesAreThoseOfTheHeader) {
   EXPECT_EQ(error_name(MPI_SUCCESS), "MPI_SUCCESS");

@@ -5,11 +5,10 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 #include <set>
 
-#include "libmpi_lite/core/error.hpp"
+#include "tests/mpi/comm/code_of.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -18,15 +17,6 @@ constexpr int kMe = 3;
 
 std::vector<int> list(const Group& g) {
   return {g.world_ranks().begin(), g.world_ranks().end()};
-}
-
-int code_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.code();
-  }
-  return MPI_SUCCESS;
 }
 
 class Groups : public ::testing::Test {

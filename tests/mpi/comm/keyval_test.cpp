@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libmpi_lite/core/error.hpp"
+#include "tests/mpi/comm/code_of.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -52,15 +52,6 @@ class KeyvalsTest : public ::testing::Test {
   std::string value(Object& o, int keyval) {
     void* const* v = keys_.get(o.attributes, keyval);
     return v ? text(*v) : "none";
-  }
-  template <class Call>
-  static int code_of(Call call) {
-    try {
-      call();
-    } catch (const Error& e) {
-      return e.code();
-    }
-    return MPI_SUCCESS;
   }
   void copy_all() { keys_.copy_all(a_.attributes, a_.handle(), b_.attributes, b_.handle()); }
 

@@ -6,20 +6,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "libmpi_lite/core/error.hpp"
+#include "tests/mpi/comm/code_of.hpp"
 
 namespace viaduct::mpi {
 namespace {
-
-template <class Call>
-int code_of(Call call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.code();
-  }
-  return MPI_SUCCESS;
-}
 
 // ---- MPI_Dims_create ---------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ Datatype& of(MPI_Datatype type) {
 template <class T>
 std::vector<T> packed(const Datatype& type, const void* buffer, MPI_Count count = 1) {
   std::vector<T> out(static_cast<std::size_t>(count * type.size()) / sizeof(T));
-  type.pack(buffer, count, 0, std::as_writable_bytes(std::span(out)));
+  type.pack(buffer, 0, std::as_writable_bytes(std::span(out)));
   return out;
 }
 
@@ -244,7 +244,7 @@ TEST(LargeTypes, SmallPiecesOfIrregularTypesAreFoundQuickly) {
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t at = 0; at < pieces.size();) {
     const std::size_t length = std::min<std::size_t>(61, pieces.size() - at);
-    type->pack(array.data(), 1, static_cast<MPI_Count>(at), std::span(pieces).subspan(at, length));
+    type->pack(array.data(), static_cast<MPI_Count>(at), std::span(pieces).subspan(at, length));
     at += length;
   }
   EXPECT_EQ(pieces, whole);

@@ -20,14 +20,13 @@ const MPI_Op kOps[] = {MPI_SUM,  MPI_MIN,  MPI_MAX, MPI_PROD, MPI_BAND,   MPI_BO
 // ---- which goes with which (MPI 5.0, section 6.9.2) --------------------------------------------
 
 using Types = std::set<MPI_Datatype>;
-const Types kIntegers{
-    MPI_SHORT,          MPI_INT,           MPI_LONG,          MPI_LONG_LONG,
-    MPI_UNSIGNED_SHORT, MPI_UNSIGNED,      MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG,
-    MPI_SIGNED_CHAR,    MPI_UNSIGNED_CHAR, MPI_INT8_T,        MPI_INT16_T,
-    MPI_INT32_T,        MPI_INT64_T,       MPI_UINT8_T,       MPI_UINT16_T,
-    MPI_UINT32_T,       MPI_UINT64_T,      MPI_INTEGER,       MPI_INTEGER1,
-    MPI_INTEGER2,       MPI_INTEGER4,      MPI_INTEGER8,      MPI_INTEGER16,
-    MPI_AINT,           MPI_COUNT,         MPI_OFFSET};
+const Types kIntegers{MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_UNSIGNED_SHORT, MPI_UNSIGNED,
+                      MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG, MPI_SIGNED_CHAR, MPI_UNSIGNED_CHAR,
+                      MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_UINT8_T, MPI_UINT16_T,
+                      MPI_UINT32_T, MPI_UINT64_T, MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2,
+                      MPI_INTEGER4, MPI_INTEGER8, MPI_INTEGER16, MPI_AINT, MPI_COUNT, MPI_OFFSET,
+                      // Not in the standard, but in use.
+                      MPI_CHAR, MPI_CHARACTER};
 const Types kFloating{MPI_FLOAT, MPI_DOUBLE, MPI_LONG_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION,
                       MPI_REAL4, MPI_REAL8,  MPI_REAL16};
 const Types kLogical{MPI_LOGICAL,  MPI_C_BOOL,   MPI_CXX_BOOL, MPI_LOGICAL1,
@@ -115,6 +114,8 @@ void check_integers(MPI_Datatype type) {
 TEST(Operations, OnIntegersOfEverySizeWrapAround) {
   check_integers<std::int8_t>(MPI_SIGNED_CHAR);
   check_integers<std::int8_t>(MPI_INTEGER1);
+  check_integers<std::int8_t>(MPI_CHAR);
+  check_integers<std::int8_t>(MPI_CHARACTER);
   check_integers<std::uint8_t>(MPI_UNSIGNED_CHAR);
   check_integers<short>(MPI_SHORT);
   check_integers<unsigned short>(MPI_UNSIGNED_SHORT);

@@ -66,13 +66,13 @@ void check_pack(const Both& type, MPI_Count count, RandomTypes& random) {
   Arena arena(places);
   std::vector<std::byte> expected, packed(places.size());
   for (const MPI_Count p : places) expected.push_back(arena[p]);
-  type.real->pack(arena.buffer(), count, 0, packed);
+  type.real->pack(arena.buffer(), 0, packed);
   ASSERT_EQ(packed, expected);
 
   std::fill(packed.begin(), packed.end(), std::byte{0});
   for (const auto& [at, length] : cut(random, static_cast<MPI_Count>(places.size())))
     type.real->pack(
-        arena.buffer(), count, at,
+        arena.buffer(), at,
         std::span(packed).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(length)));
   ASSERT_EQ(packed, expected) << "in pieces";
 }
@@ -91,7 +91,7 @@ void check_unpack(const Both& type, MPI_Count count, RandomTypes& random) {
   if (std::set(places.begin(), places.end()).size() == places.size())
     std::shuffle(pieces.begin(), pieces.end(), std::mt19937(1));
   for (const auto& [at, length] : pieces)
-    type.real->unpack(arena.buffer(), count, at,
+    type.real->unpack(arena.buffer(), at,
                       std::span<const std::byte>(packed).subspan(static_cast<std::size_t>(at),
                                                                  static_cast<std::size_t>(length)));
   ASSERT_EQ(arena.memory, expected.memory);

@@ -146,6 +146,11 @@ void sizes_and_names() {
   CHECK_EQ(length, 7);
   MPI_Type_get_name(MPI_2DOUBLE_PRECISION, name, &length);
   CHECK_EQ(std::string(name), "MPI_2DOUBLE_PRECISION");
+  // The newer name of each is the synonym (section 3.2.2).
+  MPI_Type_get_name(MPI_LONG_LONG, name, &length);
+  CHECK_EQ(std::string(name), "MPI_LONG_LONG_INT");
+  MPI_Type_get_name(MPI_C_FLOAT_COMPLEX, name, &length);
+  CHECK_EQ(std::string(name), "MPI_C_COMPLEX");
   MPI_Datatype t, dup;
   MPI_Type_contiguous(1, MPI_INT, &t);
   MPI_Type_get_name(t, name, &length);
@@ -401,7 +406,7 @@ void operations() {
   CHECK_CLASS(MPI_Reduce_local(a, b, 3, MPI_INT, stale), MPI_ERR_OP);
   CHECK_CLASS(MPI_Reduce_local(a, b, 3, MPI_INT, MPI_MINLOC), MPI_ERR_OP);
   CHECK_CLASS(MPI_Reduce_local(a, b, 3, MPI_FLOAT, MPI_BAND), MPI_ERR_OP);
-  CHECK_CLASS(MPI_Reduce_local(a, b, 3, MPI_CHAR, MPI_SUM), MPI_ERR_OP);
+  CHECK_CLASS(MPI_Reduce_local(a, b, 3, MPI_WCHAR, MPI_SUM), MPI_ERR_OP);
   CHECK_CLASS(MPI_Reduce_local(a, b, 3, MPI_BYTE, MPI_SUM), MPI_ERR_OP);
   CHECK_CLASS(MPI_Reduce_local(a, b, -3, MPI_INT, MPI_SUM), MPI_ERR_COUNT);
   CHECK_CLASS(MPI_Reduce_local(a, a, 3, MPI_INT, MPI_SUM), MPI_ERR_BUFFER);

@@ -31,6 +31,10 @@ for ranks in 1 2 4; do
 done
 examples "5 ranks, which divide nothing evenly" mpiexec.hydra -n 5
 examples "no launcher" env
+# What the launcher takes for three hosts is one node, and nobody has named ports.
+names=127.0.0.1,127.0.0.2,127.0.0.3
+examples "6 ranks on a node of three names" mpiexec.hydra -n 6 -ppn 2 -launcher fork -hosts $names
+examples "3 ranks on a node of three names" mpiexec.hydra -n 3 -ppn 1 -launcher fork -hosts $names
 check "halo, wrong size" refuses "$halo" 1
 check "matmul, wrong size" refuses "$matmul" 0
 

@@ -1,10 +1,12 @@
 #!/bin/bash
 # A rank is killed in the middle of communication: the job must end with an error within seconds and
-# leave nothing behind. Prints TAP. Arguments: stress, viaduct-run.
-program=$(realpath "$1") viaduct_run=$(realpath "$2")
+# leave nothing behind. And those who wait for a dead process hear of it, if the launcher does not end
+# them before. Prints TAP. Arguments: stress, viaduct-run, survivors.
+program=$(realpath "$1") viaduct_run=$(realpath "$2") survivors=$(realpath "$3")
 source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
 mine=$scratch/stress
 cp "$program" "$mine"
+cp "$survivors" "$scratch/survivors"
 # The copy does not find the library by itself.
 LD_LIBRARY_PATH=$(dirname "$(ldd "$program" | sed -n 's/.*libmpi_abi.* => \(.*\) (.*/\1/p')")
 export LD_LIBRARY_PATH
@@ -46,6 +48,23 @@ kill_one() {
   shared_files | comm -13 "$scratch/shared.before" - | grep -i viaduct && return 1
   return 0
 }
+
+has_said() { grep -q '^noticed$\|^missed$' "$scratch/out" || ended; }
+notices() {  # which way of waiting
+  mpiexec.hydra -n 3 "$scratch/survivors" "$1" >"$scratch/out" 2>&1 &
+  launcher=$!
+  within 300 has_said
+  kill "$launcher" 2>/dev/null
+  within 100 ended || kill -9 "$launcher"
+  end_all
+  cat "$scratch/out"
+  grep -qx noticed "$scratch/out"
+}
+check "a receive of what a dead process had announced fails" notices announced
+check "the death of a process that has never said anything is noticed" notices stranger
+check "what a dead process has said is received, and its death disturbs no other call" notices speaker
+check "receives from anybody fail where the dead process could have sent, and nowhere else" notices elsewhere
+check "who is kept busy by others notices a death as well" notices busy
 
 check "2 ranks in memory, the first is killed" kill_one 2 1 mpiexec.hydra -n 2
 check "4 ranks in memory, the last is killed" kill_one 4 4 mpiexec.hydra -n 4

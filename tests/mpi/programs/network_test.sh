@@ -1,7 +1,10 @@
 #!/bin/bash
-# stress and point_to_point between emulated hosts, over every channel, with and without faults. Prints
-# TAP. Arguments: stress, point_to_point, viaduct-run.
-stress=$(realpath "$1") point_to_point=$(realpath "$2") viaduct_run=$(realpath "$3")
+# MPI programs between emulated hosts, over every channel, with and without faults. Prints TAP.
+# Arguments: viaduct-run, stress, point_to_point, other programs that run with any number of ranks.
+viaduct_run=$(realpath "$1") stress=$(realpath "$2") point_to_point=$(realpath "$3")
+shift 3
+others=()
+for program; do others+=("$(realpath "$program")"); done
 source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
 
 passes() {  # exit status 0, and something was tested
@@ -23,6 +26,9 @@ on_hosts() {  # description, program and arguments
 for channel in mbcf startx; do
   on_hosts "point_to_point, 2 ranks over $channel" -n 2 "$point_to_point"
   on_hosts "point_to_point, 4 ranks over $channel" -n 4 "$point_to_point"
+  for program in "${others[@]}"; do
+    on_hosts "${program##*/}, 4 ranks over $channel" -n 4 "$program"
+  done
   on_hosts "stress, 4 ranks over $channel" -n 4 "$stress" --seeds 1:400
   export VIADUCT_SHM=off
   on_hosts "stress, 3 ranks over $channel, without shared memory" -n 3 "$stress" --seeds 1:200

@@ -16,6 +16,8 @@ namespace viaduct::mpi {
 class FakeNet {
  public:
   static constexpr std::size_t kEager = 24;
+  static constexpr std::size_t kPlaces = 8,
+                               kEarly = 4;  // of long receives; before they are announced
 
   class End;
   explicit FakeNet(std::uint64_t seed) : random(seed) {}
@@ -32,7 +34,9 @@ class FakeNet::End final : public Channel {
   }
 
   const char* name() const override { return "fake"; }
-  Limits limits() const override { return {.control = 256, .eager = kEager, .early = true}; }
+  Limits limits() const override {
+    return {.control = 256, .eager = FakeNet::kEager, .early = FakeNet::kEarly};
+  }
 
   bool send_control(int to, Bytes head, Bytes body) override {
     if (net_.chance(20)) return false;
@@ -43,10 +47,9 @@ class FakeNet::End final : public Channel {
     return true;
   }
 
-  void offer(int, Bytes, Ticket&) override { ++offers_; }
-  void withdraw_offer(int, const Ticket&) override { --offers_; }
+  void offer(int, Bytes, Ticket&) override {}
   bool open_receive(int, MutableBytes into, const Ticket*, Cookie cookie, Ticket& ticket) override {
-    if (net_.chance(20)) return false;
+    if (net_.chance(20) || open_.size() == FakeNet::kPlaces) return false;
     open_[++names_] = {into, cookie};
     std::memcpy(ticket.bytes.data(), &names_, sizeof names_);
     return true;
@@ -54,21 +57,20 @@ class FakeNet::End final : public Channel {
   void close_receive(int, const Ticket& ticket) override {
     ASSERT_EQ(open_.erase(name_of(ticket)), 1u) << "closed what was not open";
   }
-  bool start_send(int to, Bytes data, const Ticket& ticket, const Ticket* offered,
-                  Cookie cookie) override {
+  bool start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) override {
     if (net_.chance(20)) return false;
-    offers_ -= offered != nullptr;
     transfers_.push_back({to, data, name_of(ticket), cookie});
     return true;
   }
 
-  // One thing that has been under way for some time.
+  // One thing that has been under way for some time. That its data has arrived a sender hears as
+  // late as anything else.
   bool poll() override {
     if (net_.chance(30)) return false;
     std::vector<int> talkers;
     for (auto& [from, queue] : from_)
       if (!queue.empty()) talkers.push_back(from);
-    const std::size_t what = net_.random() % (talkers.size() + transfers_.size() + 1);
+    std::size_t what = net_.random() % (talkers.size() + transfers_.size() + moved_.size() + 1);
     if (what < talkers.size()) {
       auto& queue = from_[talkers[what]];
       const std::vector<std::byte> message = std::move(queue.front());
@@ -76,12 +78,16 @@ class FakeNet::End final : public Channel {
       sink_.on_control(talkers[what], message);
       return true;
     }
-    if (what == talkers.size() + transfers_.size()) return false;
-    const auto t = transfers_.begin() + static_cast<std::ptrdiff_t>(what - talkers.size());
-    const Transfer transfer = *t;
-    transfers_.erase(t);
-    net_.ends[static_cast<std::size_t>(transfer.to)]->arrive(transfer.name, transfer.data);
-    sink_.on_long_sent(transfer.cookie, true);
+    what -= talkers.size();
+    if (what < transfers_.size()) {
+      const Transfer transfer = take(transfers_, what);
+      net_.ends[static_cast<std::size_t>(transfer.to)]->arrive(transfer.name, transfer.data);
+      moved_.push_back(transfer.cookie);
+      return true;
+    }
+    what -= transfers_.size();
+    if (what == moved_.size()) return false;
+    sink_.on_long_sent(take(moved_, what), true);
     return true;
   }
   bool busy() const override { return false; }
@@ -91,10 +97,9 @@ class FakeNet::End final : public Channel {
   bool quiet() const {
     for (const auto& [from, queue] : from_)
       if (!queue.empty()) return false;
-    return transfers_.empty();
+    return transfers_.empty() && moved_.empty();
   }
   std::size_t left_open() const { return open_.size(); }
-  int offers() const { return offers_; }
 
  private:
   struct Buffer {
@@ -112,6 +117,13 @@ class FakeNet::End final : public Channel {
     std::memcpy(&name, ticket.bytes.data(), sizeof name);
     return name;
   }
+  template <class T>
+  static T take(std::deque<T>& from, std::size_t n) {
+    const auto at = from.begin() + static_cast<std::ptrdiff_t>(n);
+    const T taken = *at;
+    from.erase(at);
+    return taken;
+  }
   void arrive(std::uint64_t name, Bytes data) {
     const auto buffer = open_.find(name);
     ASSERT_NE(buffer, open_.end()) << "written into a buffer that was closed";
@@ -127,9 +139,9 @@ class FakeNet::End final : public Channel {
   const int rank_;
   std::map<int, std::deque<std::vector<std::byte>>> from_;
   std::deque<Transfer> transfers_;
+  std::deque<Cookie> moved_;  // data that has arrived, of which its sender has not heard
   std::map<std::uint64_t, Buffer> open_;
   std::uint64_t names_ = 0;
-  int offers_ = 0;
 };
 
 }  // namespace viaduct::mpi

@@ -83,6 +83,7 @@ struct Exchange {  // receives of kMany numbers; they arrive when the sender is 
   }
   void check(int i, const MPI_Status& status) const {
     CHECK_EQ(in[i], 100 * before() + i);
+    CHECK_EQ(status.MPI_ERROR, scrambled().MPI_ERROR);  // only errors are put there (section 3.2.5)
     CHECK_EQ(status.MPI_TAG, i);
     CHECK_EQ(status.MPI_SOURCE, before());
     CHECK(requests[i] == MPI_REQUEST_NULL);
@@ -114,6 +115,7 @@ void some() {
   Exchange e;
   int finished = -1, indices[kMany], left = kMany;
   MPI_Status statuses[kMany];
+  std::fill(statuses, statuses + kMany, scrambled());
   MPI_Testsome(kMany, e.requests, &finished, indices, statuses);
   CHECK_EQ(finished, 0);
   MPI_Request told;
@@ -136,6 +138,7 @@ void all() {
   Exchange e;
   int flag = 1;
   MPI_Status statuses[kMany];
+  std::fill(statuses, statuses + kMany, scrambled());
   for (int i = 0; i + 1 < kMany; ++i) Exchange::send(i);
   MPI_Testall(kMany, e.requests, &flag, statuses);
   CHECK(!flag);  // the last one is missing; no request may be gone
@@ -255,6 +258,23 @@ void generalized() {
   CHECK_EQ(general.frees, 1);
 }
 
+// Nobody waits for one that is freed: only its free function is called.
+void generalized_and_freed() {
+  for (const bool completed_first : {true, false}) {
+    General general;
+    MPI_Request request;
+    MPI_Grequest_start(query, free_it, cancel_it, &general, &request);
+    MPI_Request same = request;
+    if (completed_first) MPI_Grequest_complete(request);
+    MPI_Request_free(&request);
+    CHECK(request == MPI_REQUEST_NULL);
+    CHECK_EQ(general.frees, completed_first ? 1 : 0);
+    if (!completed_first) MPI_Grequest_complete(same);
+    CHECK_EQ(general.frees, 1);
+    CHECK_EQ(general.queries, 0);
+  }
+}
+
 }  // namespace
 
 void completion() {
@@ -272,6 +292,7 @@ void completion() {
   free_active();
   job::section("generalized requests");
   generalized();
+  generalized_and_freed();
 }
 
 }  // namespace p2p

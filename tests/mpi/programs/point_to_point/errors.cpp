@@ -48,7 +48,7 @@ void in_status() {
   char shorter[kRoom], fits[kRoom];
   const std::vector<char> out = pattern(2 * kRoom, 1);
   MPI_Request requests[4];
-  MPI_Status statuses[4];
+  MPI_Status statuses[4] = {scrambled(), scrambled(), scrambled(), scrambled()};
   MPI_Irecv(shorter, kRoom, MPI_CHAR, before(), 41, MPI_COMM_WORLD, &requests[0]);
   MPI_Irecv(fits, kRoom, MPI_CHAR, before(), 42, MPI_COMM_WORLD, &requests[1]);
   MPI_Isend(out.data(), 2 * kRoom, MPI_CHAR, next(), 41, MPI_COMM_WORLD, &requests[2]);
@@ -105,6 +105,34 @@ void arguments() {
   CHECK_CLASS(MPI_Cancel(&request), MPI_ERR_REQUEST);
   CHECK_CLASS(MPI_Request_free(&request), MPI_ERR_REQUEST);
   CHECK_EQ(MPI_Waitany(1, &request, &index, MPI_STATUS_IGNORE), MPI_SUCCESS);
+}
+
+void arrays_that_are_missing() {
+  MPI_Request request;
+  int finished;
+  CHECK_CLASS(MPI_Startall(1, nullptr), MPI_ERR_ARG);
+  MPI_Irecv(nullptr, 0, MPI_INT, 0, 47, MPI_COMM_SELF, &request);
+  MPI_Send(nullptr, 0, MPI_INT, 0, 47, MPI_COMM_SELF);
+  CHECK_CLASS(MPI_Waitsome(1, &request, &finished, nullptr, MPI_STATUSES_IGNORE), MPI_ERR_ARG);
+  CHECK_CLASS(MPI_Testsome(1, &request, &finished, nullptr, MPI_STATUSES_IGNORE), MPI_ERR_ARG);
+#ifdef VIADUCT_MPI_H
+  CHECK_CLASS(MPI_Request_get_status_some(1, &request, &finished, nullptr, MPI_STATUSES_IGNORE),
+              MPI_ERR_ARG);
+#endif
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+// A probe that is refused takes nothing away.
+void refused_probe() {
+  MPI_Request request;
+  MPI_Message message;
+  int flag = 0;
+  MPI_Isend(nullptr, 0, MPI_INT, 0, 48, MPI_COMM_SELF, &request);
+  CHECK_CLASS(MPI_Improbe(0, 48, MPI_COMM_SELF, nullptr, &message, MPI_STATUS_IGNORE), MPI_ERR_ARG);
+  MPI_Improbe(0, 48, MPI_COMM_SELF, &flag, &message, MPI_STATUS_IGNORE);
+  CHECK(flag);
+  if (flag) MPI_Mrecv(nullptr, 0, MPI_INT, &message, MPI_STATUS_IGNORE);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 void start_what_is_not_persistent() {
@@ -167,6 +195,8 @@ void errors() {
   job::section("wrong ranks, tags, counts, types, communicators, requests");
   arguments();
   start_what_is_not_persistent();
+  arrays_that_are_missing();
+  refused_probe();
   job::section("buffered mode without room: MPI_ERR_BUFFER; room is used again");
   buffered_mode();
 }

@@ -1,4 +1,8 @@
 // Much at once.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
 #include "sections.hpp"
 
 namespace p2p {
@@ -20,7 +24,7 @@ void big() {
 
 // Columns of a matrix become rows: both sides are not contiguous, with different types.
 void big_strided() {
-  constexpr int kSide = 1000;
+  constexpr int kSide = 1500;
   std::vector<double> out(kSide * kSide), in(out.size(), -1);
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(i) + job::rank();
   MPI_Datatype column, columns, blocks;
@@ -78,6 +82,31 @@ void many_requests(bool receives_first, bool reverse) {
   CHECK_EQ(wrong, 0);
 }
 
+// More long receives than a channel keeps for those that come early, and the messages come in the
+// opposite order.
+void early_receives() {
+  constexpr int kReceives = 1200, kBytes = 32 << 10;
+  std::vector<char> in(std::size_t{kReceives} * kBytes);
+  std::vector<MPI_Request> receives(kReceives);
+  for (int i = 0; i < kReceives; ++i) {
+    MPI_Irecv(in.data() + std::size_t{kBytes} * static_cast<std::size_t>(i), kBytes, MPI_CHAR,
+              before(), i, MPI_COMM_WORLD, &receives[static_cast<std::size_t>(i)]);
+    int flag;
+    for (int n = 0; n < 20; ++n)
+      MPI_Iprobe(before(), kReceives, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::vector<char> out = pattern(kBytes, job::rank());
+  for (int i = kReceives; i-- > 0;)
+    MPI_Send(out.data(), kBytes, MPI_CHAR, next(), i, MPI_COMM_WORLD);
+  MPI_Waitall(kReceives, receives.data(), MPI_STATUSES_IGNORE);
+  const std::vector<char> right = pattern(kBytes, before());
+  int wrong = 0;
+  for (auto at = in.begin(); at != in.end(); at += kBytes)
+    wrong += !std::equal(right.begin(), right.end(), at);
+  CHECK_EQ(wrong, 0);
+}
+
 // Everybody floods rank 0, which is busy with something else, by blocking sends of small messages.
 void flood() {
   constexpr int kEach = 20000;
@@ -107,6 +136,28 @@ void flood() {
     if (job::rank() == job::size() - 1)
       MPI_Send(&job::state().failures, 1, MPI_INT, 0, 53, MPI_COMM_WORLD);
   }
+}
+
+// Open files of this process that are called so.
+int open_files(const std::string& name) {
+  int count = 0;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const auto target = std::filesystem::read_symlink(file, error);
+    count += !error && target.string().find(name) != std::string::npos;
+  }
+  return count;
+}
+
+// Descriptors are few, and a node may have many processes: only the own memory keeps one.
+void descriptors() {
+  for (int i = 0; i < job::size(); ++i) {
+    const int to = (job::rank() + i) % job::size();
+    const int from = (job::rank() + job::size() - i) % job::size();
+    MPI_Sendrecv(nullptr, 0, MPI_INT, to, 55, nullptr, 0, MPI_INT, from, 55, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+  }
+  CHECK(open_files("memfd:viaduct") <= 1);
 }
 
 // Nobody may wait for the other to receive first.
@@ -155,9 +206,13 @@ void load() {
   job::section("10,000 requests, received in reverse order");
   many_requests(false, true);
   many_requests(true, true);
+  job::section("1,200 long receives, the messages come in reverse order");
+  early_receives();
   job::section("a flood of unexpected messages");
   flood();
   MPI_Barrier(MPI_COMM_WORLD);
+  job::section("no descriptor for each process of the node");
+  descriptors();
   job::section("large messages head to head");
   head_to_head();
 }

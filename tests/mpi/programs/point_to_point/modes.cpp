@@ -106,6 +106,31 @@ void persistent() {
   for (MPI_Request& request : requests) MPI_Request_free(&request);
 }
 
+// Each time it is another process that sends, and the receive is there before.
+void persistent_from_anybody() {
+  constexpr int kBytes = 1 << 20;
+  job::section("a persistent receive from MPI_ANY_SOURCE is started again and again");
+  std::vector<char> in(kBytes);
+  MPI_Request request;
+  MPI_Recv_init(in.data(), kBytes, MPI_CHAR, MPI_ANY_SOURCE, 14, MPI_COMM_WORLD, &request);
+  for (int round = 1; round <= 4; ++round) {
+    const int to = (job::rank() + round) % job::size();
+    const int from = (job::rank() + round * (job::size() - 1)) % job::size();
+    MPI_Status status;
+    in.assign(in.size(), 'x');
+    MPI_Start(&request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const std::vector<char> out = pattern(kBytes, job::rank() + 100 * round);
+    MPI_Request send;
+    MPI_Isend(out.data(), kBytes, MPI_CHAR, to, 14, MPI_COMM_WORLD, &send);
+    MPI_Wait(&request, &status);
+    MPI_Wait(&send, MPI_STATUS_IGNORE);
+    CHECK_EQ(status.MPI_SOURCE, from);
+    CHECK(in == pattern(kBytes, from + 100 * round));
+  }
+  MPI_Request_free(&request);
+}
+
 // A synchronous send is complete only when its receive has begun (section 3.4).
 void synchronous() {
   for (const int bytes : kSizes) {
@@ -228,6 +253,7 @@ void sendrecv_replace_strided() {
 void modes() {
   all_modes();
   persistent();
+  persistent_from_anybody();
   job::section("a synchronous send is not complete before its receive is there");
   synchronous();
   job::section("MPI_PROC_NULL: every call returns at once and changes nothing");

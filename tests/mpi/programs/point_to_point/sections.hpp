@@ -40,7 +40,7 @@ inline bool is_empty(const MPI_Status& status) {
   int cancelled = 1;
   MPI_Test_cancelled(&status, &cancelled);
   return status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG &&
-         count_of(status) == 0 && !cancelled;
+         status.MPI_ERROR == MPI_SUCCESS && count_of(status) == 0 && !cancelled;
 }
 inline MPI_Status scrambled() {
   MPI_Status status{};

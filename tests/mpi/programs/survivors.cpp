@@ -1,0 +1,180 @@
+// Rank 1 dies, and rank 0 waits for it in one of several ways:
+//
+//   mpiexec -n 3 survivors announced|stranger|speaker|elsewhere|busy
+//
+// Rank 0 says "noticed" or what it has seen instead. A launcher ends a job as soon as one of its
+// processes has ended; so each is started by another one, which does not end by itself.
+#include <mpi.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kLong = 4 << 20;
+constexpr int kNever = -1;  // of error classes: nothing happened
+
+int word = 0;
+
+[[noreturn]] void die() {
+  kill(getpid(), SIGKILL);
+  for (;;) pause();
+}
+void tell(int to, int tag, MPI_Comm comm = MPI_COMM_WORLD) {
+  MPI_Send(&word, 1, MPI_INT, to, tag, comm);
+}
+void hear(int from, int tag) {
+  MPI_Recv(&word, 1, MPI_INT, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+int class_of(int code) {
+  int error = MPI_SUCCESS;
+  MPI_Error_class(code, &error);
+  return error;
+}
+// The error class with which the request ends; `meanwhile` is done between two looks.
+template <class Meanwhile>
+int end_of(MPI_Request request, Meanwhile meanwhile) {
+  const auto until = Clock::now() + 5s;
+  while (Clock::now() < until) {
+    int flag = 0;
+    const int code = MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || flag) return class_of(code);
+    meanwhile();
+  }
+  return kNever;
+}
+int end_of(MPI_Request request) {
+  return end_of(request, [] {});
+}
+int end_of_receive(int from, int tag, MPI_Comm comm = MPI_COMM_WORLD) {
+  MPI_Request request;
+  const int code = MPI_Irecv(&word, 1, MPI_INT, from, tag, comm, &request);
+  return code != MPI_SUCCESS ? class_of(code) : end_of(request);
+}
+
+int failures = 0;
+void expect(int got, int wanted, const char* what) {
+  if (got == wanted) return;
+  ++failures;
+  std::printf("%s: error class %d, expected %d\n", what, got, wanted);
+}
+
+// It has announced a long message before, whose receive comes when it is known to be dead.
+void announced(int rank) {
+  std::vector<char> data(kLong);
+  MPI_Request request;
+  if (rank == 1) {
+    MPI_Isend(data.data(), kLong, MPI_CHAR, 0, 7, MPI_COMM_WORLD, &request);
+    tell(0, 2);
+    die();
+  }
+  hear(1, 2);
+  expect(end_of_receive(1, 99), MPI_ERR_PROC_ABORTED, "a receive");
+  MPI_Irecv(data.data(), kLong, MPI_CHAR, 1, 7, MPI_COMM_WORLD, &request);
+  expect(end_of(request), MPI_ERR_PROC_ABORTED, "the receive of what was announced");
+}
+
+// It has never said anything, and nobody has spoken to it.
+void stranger(int rank) {
+  if (rank == 1) die();
+  std::this_thread::sleep_for(300ms);
+  expect(end_of_receive(1, 1), MPI_ERR_PROC_ABORTED, "a receive");
+  expect(class_of(MPI_Send(&word, 1, MPI_INT, 1, 1, MPI_COMM_WORLD)), MPI_ERR_PROC_ABORTED,
+         "a send");
+}
+
+// What it has said is heard when it is dead already. No call may fail that has nothing to do with
+// it.
+void speaker(int rank) {
+  MPI_Request request;
+  if (rank == 1) {
+    MPI_Issend(&word, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &request);
+    die();
+  }
+  std::this_thread::sleep_for(300ms);
+  expect(end_of_receive(1, 1), MPI_SUCCESS, "the receive of what it has sent");
+  int flag = 0;
+  expect(class_of(MPI_Iprobe(0, 5, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE)), MPI_SUCCESS,
+         "a probe on MPI_COMM_SELF");
+  expect(end_of_receive(1, 1), MPI_ERR_PROC_ABORTED, "another receive");
+}
+
+// A receive from anybody is none of its business in a communicator that it is not in.
+void elsewhere(int rank) {
+  MPI_Comm without;
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 1, 0, &without);
+  MPI_Comm_set_errhandler(without, MPI_ERRORS_RETURN);
+  if (rank == 1) {
+    tell(0, 1);
+    std::this_thread::sleep_for(200ms);
+    die();
+  }
+  if (rank == 2) {
+    std::this_thread::sleep_for(1500ms);
+    return tell(0, 1, without);
+  }
+  hear(1, 1);
+  MPI_Request everybody;
+  MPI_Irecv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 3, MPI_COMM_WORLD, &everybody);
+  expect(end_of_receive(MPI_ANY_SOURCE, 1, without), MPI_SUCCESS, "a receive without the dead");
+  expect(end_of(everybody), MPI_ERR_PROC_ABORTED, "a receive from anybody");
+  expect(end_of_receive(MPI_ANY_SOURCE, 3), MPI_ERR_PROC_ABORTED, "a later one");
+}
+
+// Rank 2 leaves rank 0 no idle moment.
+void busy(int rank) {
+  if (rank == 1) {
+    tell(0, 1);
+    die();
+  }
+  if (rank == 2)
+    for (;;) tell(0, 2);
+  hear(1, 1);
+  MPI_Request request;
+  int in = 0;
+  MPI_Irecv(&in, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &request);
+  const int end = end_of(request, [] {
+    for (int i = 0; i < 100; ++i) hear(2, 2);
+  });
+  expect(end, MPI_ERR_PROC_ABORTED, "a receive");
+}
+
+void run(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const struct {
+    const char* name;
+    void (*run)(int);
+  } cases[] = {{"announced", announced},
+               {"stranger", stranger},
+               {"speaker", speaker},
+               {"elsewhere", elsewhere},
+               {"busy", busy}};
+  for (const auto& c : cases) {
+    if (std::strcmp(argv[1], c.name) != 0) continue;
+    if (rank < 2 || c.run == elsewhere || c.run == busy) c.run(rank);
+    if (rank == 0) std::puts(failures == 0 ? "noticed" : "missed");
+  }
+  std::fflush(stdout);
+  for (;;) pause();  // until the launcher is ended
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  if (fork() == 0) run(argc, argv);
+  while (wait(nullptr) > 0) continue;
+  for (;;) pause();
+}

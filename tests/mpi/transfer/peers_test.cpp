@@ -1,0 +1,416 @@
+// One process of a job of three; what the others say and how they end, the test decides.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/transfer/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+constexpr std::size_t kEager = 24, kPiece = 32, kLong = 100, kEarly = 3;
+constexpr std::uint32_t kContext = 4;
+
+// Notes what it is given, and does nothing by itself.
+class Notebook final : public Channel {
+ public:
+  struct Open {
+    int from;
+    MutableBytes into;
+    Cookie cookie;
+  };
+  struct Sending {
+    Bytes data;
+    Cookie cookie;
+  };
+
+  const char* name() const override { return "notebook"; }
+  Limits limits() const override { return {.control = 256, .eager = kEager, .early = kEarly}; }
+  bool send_control(int, Bytes head, Bytes body) override {
+    if (full) return false;
+    said.emplace_back(head.begin(), head.end());
+    said.back().insert(said.back().end(), body.begin(), body.end());
+    return true;
+  }
+  void offer(int, Bytes, Ticket&) override {}
+  bool open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie, Ticket&) override {
+    open.push_back({from, into, cookie});
+    return true;
+  }
+  void close_receive(int, const Ticket&) override { ++closed; }
+  bool start_send(int, Bytes data, const Ticket&, Cookie cookie) override {
+    sending.push_back({data, cookie});
+    return true;
+  }
+  bool poll() override { return false; }
+  bool busy() const override { return false; }
+  std::string describe(int) const override { return "notebook"; }
+
+  bool full = false;
+  std::vector<std::vector<std::byte>> said;
+  std::vector<Open> open;
+  std::vector<Sending> sending;
+  int closed = 0;
+};
+
+class Peers : public testing::Test {
+ protected:
+  Peers() {
+    define_datatypes();
+    TransferConfig config;
+    config.piece = kPiece;
+    config.eager_budget = 240;
+    transfer_ = std::make_unique<Transfer>(
+        [&](ChannelSink& sink) {
+          sink_ = &sink;
+          std::vector<std::unique_ptr<Channel>> channels;
+          auto channel = std::make_unique<Notebook>();
+          channel_ = channel.get();
+          channels.push_back(std::move(channel));
+          return channels;
+        },
+        [](int) { return 0; }, 0, 3, config);
+    world_ = make<Comm>(kContext, make<Group>(std::vector{0, 1, 2}, 0), nullptr, nullptr);
+    without_1_ = make<Comm>(kContext + 2, make<Group>(std::vector{0, 2}, 0), nullptr, nullptr);
+    for (std::size_t i = 0; i < std::size(memory_); ++i) memory_[i] = static_cast<std::byte>(i);
+  }
+
+  Items bytes(std::size_t n) { return {memory_, static_cast<MPI_Count>(n), &datatype(MPI_BYTE)}; }
+  Items with_gaps(std::size_t n) { return {memory_, static_cast<MPI_Count>(n), spread_.get()}; }
+  Envelope world(int rank, int tag = 7) { return {world_.get(), kContext, rank, tag}; }
+  Ref<SendRequest> send(const Items& items, int to, SendMode mode = SendMode::standard) {
+    auto request = make<SendRequest>(items, world(to), to, mode);
+    transfer_->start(*request);
+    return request;
+  }
+  Ref<ReceiveRequest> receive(const Items& items, const Envelope& from) {
+    auto request =
+        make<ReceiveRequest>(items, from, from.rank < 0 ? -1 : from.comm->peer(from.rank));
+    request->on_complete = [](Request&, void* count) { ++*static_cast<int*>(count); };
+    request->on_complete_argument = &completions_;
+    transfer_->start(*request);
+    return request;
+  }
+
+  template <class T>
+  void hear(int from, const T& head) {
+    sink_->on_control(from, bytes_of(head));
+  }
+  void hear_announced(int from, std::uint64_t name, std::size_t length, int tag = 7) {
+    AnnounceHead head{};
+    head.head = {Kind::announce, {}, kContext, from, tag};
+    head.send = name;
+    head.length = length;
+    hear(from, head);
+  }
+  GrantHead grant(const SendRequest& send, std::size_t total, std::size_t offset,
+                  std::size_t length) {
+    GrantHead head{};
+    head.kind = Kind::grant;
+    head.send = send.id;
+    head.total = total;
+    head.offset = offset;
+    head.length = length;
+    return head;
+  }
+  void sent() { sink_->on_long_sent(channel_->sending.back().cookie, true); }
+  std::size_t count_said(Kind kind) const {
+    return static_cast<std::size_t>(
+        std::count_if(channel_->said.begin(), channel_->said.end(),
+                      [&](const auto& m) { return m[0] == static_cast<std::byte>(kind); }));
+  }
+  std::uint64_t malformed() const { return transfer_->counters(0).malformed; }
+  // As the channels over a network end a peer.
+  void lose(int peer) {
+    for (const Notebook::Open& open : std::exchange(channel_->open, {}))
+      open.from == peer ? sink_->on_long_received(open.cookie, false)
+                        : channel_->open.push_back(open);
+    sink_->on_peer_lost(peer, "the test says so");
+  }
+
+  std::byte memory_[4096];
+  const Ref<Datatype> spread_ = (define_datatypes(), make_resized(datatype(MPI_BYTE), 0, 2));
+  ChannelSink* sink_ = nullptr;
+  Notebook* channel_ = nullptr;
+  std::unique_ptr<Transfer> transfer_;
+  Ref<Comm> world_, without_1_;
+  int completions_ = 0;  // of receives
+};
+
+// ---- long messages in parts ------------------------------------------------------------------
+
+// The receiver has a part, and grants the next one, before the channel says at the sender that the
+// part is through.
+TEST_F(Peers, AGrantMayComeBeforeThePartBeforeItIsThrough) {
+  for (const bool gaps : {true, false}) {
+    channel_->sending.clear();
+    const auto message = send(gaps ? with_gaps(kLong) : bytes(kLong), 1);
+    std::vector<std::byte> got;
+    const auto take = [&] {
+      const Bytes part = channel_->sending.back().data;
+      got.insert(got.end(), part.begin(), part.end());
+    };
+    hear(1, grant(*message, kLong, 0, 32));
+    ASSERT_EQ(channel_->sending.size(), 1u);
+    take();
+    for (std::size_t offset = 32; offset < kLong; offset += 32) {
+      hear(1, grant(*message, kLong, offset, std::min<std::size_t>(32, kLong - offset)));
+      ASSERT_EQ(channel_->sending.size(), offset / 32) << "the memory is still being read";
+      sent();
+      ASSERT_EQ(channel_->sending.size(), offset / 32 + 1);
+      take();
+    }
+    EXPECT_FALSE(message->complete);
+    sent();
+    EXPECT_TRUE(message->complete);
+    for (std::size_t i = 0; i < kLong; ++i) ASSERT_EQ(got.at(i), memory_[gaps ? 2 * i : i]) << i;
+  }
+  EXPECT_EQ(malformed(), 0u);
+}
+
+TEST_F(Peers, GrantsThatCannotBeMeantMoveNothing) {
+  std::uint64_t bad = 0;
+  const auto refused = [&](const GrantHead& head) {
+    const std::size_t before = channel_->sending.size();
+    hear(1, head);
+    EXPECT_EQ(malformed(), ++bad);
+    EXPECT_EQ(channel_->sending.size(), before);
+  };
+  const auto message = send(with_gaps(kLong), 1);
+  refused(grant(*message, kLong + 1, 0, 32));  // more than there is
+  refused(grant(*message, kLong, 0, 33));      // more than fits a part
+  refused(grant(*message, kLong, 32, 32));     // not where it begins
+  refused(grant(*message, kLong, 0, 0));       // nothing, though there is something
+  refused(grant(*message, 16, 0, 32));         // more than is taken
+  hear(1, grant(*message, kLong, 0, 8));
+  ASSERT_EQ(channel_->sending.size(), 1u);
+  refused(grant(*message, kLong, 0, 8));       // once more, while it is read
+  refused(grant(*message, kLong - 1, 8, 32));  // another total
+  hear(1, grant(*message, kLong, 8, 32));      // longer than the one before
+  refused(grant(*message, kLong, 40, 32));     // two ahead
+  sent();
+  ASSERT_EQ(channel_->sending.size(), 2u);
+  EXPECT_EQ(channel_->sending.back().data.size(), 32u);
+  hear(2, grant(*message, kLong, 40, 32));  // not the receiver
+  EXPECT_EQ(malformed(), ++bad);
+
+  const auto synchronous = send(bytes(8), 1, SendMode::synchronous);
+  refused(grant(*synchronous, 8, 0, 8));  // it has gone already
+
+  WantHead want{};
+  want.kind = Kind::want;
+  want.context = kContext;
+  want.tag = 7;
+  want.seen = 2;
+  want.capacity = kLong;
+  hear(1, want);
+  const auto written = send(bytes(kLong), 1);
+  ASSERT_EQ(count_said(Kind::written), 1u);
+  refused(grant(*written, kLong, 0, 8));
+  refused(grant(*written, kLong, kLong, 0));
+  sent();
+  EXPECT_TRUE(written->complete);
+}
+
+TEST_F(Peers, ALongMessageIsNotCompleteBecauseItHasMatched) {
+  const auto message = send(bytes(kLong), 1, SendMode::synchronous);
+  hear(1, grant(*message, kLong, 0, kLong));
+  hear(1, IdHead{Kind::matched, {}, message->id});
+  EXPECT_EQ(malformed(), 1u);
+  EXPECT_FALSE(message->complete);
+  sent();
+  EXPECT_TRUE(message->complete);
+}
+
+// ---- persistent requests ---------------------------------------------------------------------
+
+TEST_F(Peers, APersistentReceiveFromAnybodyIsForAnybodyEachTime) {
+  const Ref<Request> request = make_receive(bytes(kPiece), world(MPI_ANY_SOURCE));
+  start(*request);
+  hear_announced(1, 77, kPiece);
+  sink_->on_long_received(channel_->open.at(0).cookie, true);
+  ASSERT_TRUE(request->complete);
+  start(*request);
+  EXPECT_EQ(count_said(Kind::want), 0u) << "who will send is not known";
+  hear_announced(2, 78, kPiece);
+  ASSERT_EQ(channel_->open.size(), 2u);
+  EXPECT_EQ(channel_->open[1].from, 2);
+  sink_->on_long_received(channel_->open[1].cookie, true);
+  EXPECT_TRUE(request->complete);
+  EXPECT_EQ(request->status.MPI_SOURCE, 2);
+}
+
+// An eager message has no name at the receiver; it must not be asked for by one.
+TEST_F(Peers, APersistentSendThatGoesEagerlyIsNotCancelledByAnOldName) {
+  const Ref<Request> request = make_send(bytes(kEager), world(1), SendMode::standard);
+  {  // the budget is used up, so that the first one is announced
+    std::vector<Ref<SendRequest>> others;
+    while (count_said(Kind::announce) == 0) others.push_back(send(bytes(kEager), 1));
+    start(*request);
+    ASSERT_EQ(count_said(Kind::announce), 2u);
+    cancel(*request);
+    ASSERT_EQ(count_said(Kind::cancel_send), 1u);
+    hear(1, CancelledHead{Kind::cancelled, 1, {}, static_cast<SendRequest&>(*request).id});
+    ASSERT_TRUE(request->cancelled);
+    std::uint32_t budget = 0;
+    for (const auto& m : channel_->said)
+      if (m[0] == static_cast<std::byte>(Kind::eager)) budget += kEager + kEagerCharge;
+    hear(1, ConsumedHead{Kind::consumed, {}, budget, 0});
+  }
+  channel_->full = true;
+  start(*request);
+  ASSERT_FALSE(request->complete);
+  cancel(*request);
+  channel_->full = false;
+  transfer_->progress();
+  EXPECT_TRUE(request->complete);
+  EXPECT_FALSE(request->cancelled);
+  EXPECT_EQ(count_said(Kind::cancel_send), 1u);
+}
+
+TEST_F(Peers, ACancelWithoutANameTakesNoMessage) {
+  hear(1, Head{Kind::eager, {}, kContext, 1, 7});
+  ASSERT_NE(transfer_->queues(kContext).find_message(1, 7), nullptr);
+  hear(1, IdHead{Kind::cancel_send, {}, 0});
+  EXPECT_NE(transfer_->queues(kContext).find_message(1, 7), nullptr);
+  EXPECT_EQ(malformed(), 1u);
+}
+
+// ---- what waits at the receiver --------------------------------------------------------------
+
+// Also of messages without data only so many may wait there.
+TEST_F(Peers, NoMessageIsFreeOfCharge) {
+  std::size_t sent = 0;
+  for (; count_said(Kind::announce) == 0; ++sent) {
+    ASSERT_LE(sent, 100u) << "a receiver would drown";
+    send(bytes(0), 1);
+  }
+  hear(1, ConsumedHead{Kind::consumed, {}, kEagerCharge, 0});
+  send(bytes(0), 1);
+  EXPECT_EQ(count_said(Kind::announce), 1u) << "there is room again";
+  // And the other way: what is taken in, or cancelled, is reported.
+  for (std::uint64_t name = 1; name <= 3; ++name) {
+    hear(2, SyncHead{{Kind::eager_sync, {}, kContext, 2, 7}, name});
+    if (name % 2 != 0)
+      hear(2, IdHead{Kind::cancel_send, {}, name});
+    else
+      receive(bytes(0), world(2));
+  }
+  EXPECT_EQ(count_said(Kind::consumed), 3u);
+}
+
+// MPI_Finalize does not leave before it has been said.
+TEST_F(Peers, WhatFindsNoRoomIsLeftToDo) {
+  EXPECT_FALSE(transfer_->has_backlog());
+  channel_->full = true;
+  send(bytes(8), 1);
+  EXPECT_TRUE(transfer_->has_backlog() && transfer_->busy());
+  send(bytes(8), 2);
+  channel_->full = false;
+  transfer_->progress();
+  EXPECT_FALSE(transfer_->has_backlog() || transfer_->busy());
+  channel_->full = true;
+  send(bytes(8), 1);
+  lose(1);
+  EXPECT_FALSE(transfer_->has_backlog()) << "it will never be said";
+}
+
+// ---- early receives --------------------------------------------------------------------------
+
+// Places must be left for what is announced, or a sender whose message comes in another order than
+// the receives waits for ever.
+TEST_F(Peers, EarlyReceivesLeavePlaces) {
+  int tag = 0;
+  const auto wants = [&](std::size_t expected, const char* when) {
+    for (;;) {  // until one does not ask
+      const std::size_t before = count_said(Kind::want);
+      receive(bytes(kLong), world(1, ++tag));
+      if (count_said(Kind::want) == before) break;
+      ASSERT_LE(count_said(Kind::want), 100u) << "nothing holds it up";
+    }
+    EXPECT_EQ(count_said(Kind::want), expected) << when;
+  };
+  wants(kEarly, "at first");
+  // The first one meets an announced message, and its place is another's.
+  hear_announced(1, 50, kLong, 1);
+  EXPECT_EQ(channel_->closed, 1);
+  wants(kEarly + 1, "one has met another message");
+  WrittenHead written{};
+  written.head = {Kind::written, {}, kContext, 1, 2};
+  written.receive = channel_->open.at(1).cookie;
+  written.length = kLong;
+  hear(1, written);
+  sink_->on_long_received(written.receive, true);
+  EXPECT_EQ(completions_, 1);
+  wants(kEarly + 2, "one was written");
+}
+
+TEST_F(Peers, CancelledEarlyReceivesGiveTheirPlacesBack) {
+  for (std::size_t round = 1; round <= 3; ++round) {
+    std::vector<Ref<ReceiveRequest>> receives;
+    for (std::size_t i = 0; i < kEarly + 1; ++i)
+      receives.push_back(receive(bytes(kLong), world(1)));
+    EXPECT_EQ(count_said(Kind::want), round * kEarly);
+    for (const auto& r : receives) transfer_->cancel(*r);
+    for (const auto& r : receives)
+      if (r->id != 0) hear(1, CancelledHead{Kind::cancelled, 1, {}, r->id});
+    for (const auto& r : receives) ASSERT_TRUE(r->complete && r->cancelled);
+  }
+}
+
+// ---- lost peers ------------------------------------------------------------------------------
+
+TEST_F(Peers, AnEarlyReceiveWhosePeerIsLostEndsOnce) {
+  const auto lost = receive(bytes(kLong), world(1));
+  ASSERT_TRUE(lost->wanted && lost->posted);
+  sink_->on_long_received(channel_->open.at(0).cookie, false);
+  EXPECT_TRUE(lost->complete);
+  EXPECT_FALSE(lost->posted || lost->wanted);
+  EXPECT_EQ(lost->error, MPI_ERR_PROC_ABORTED);
+  channel_->open.clear();
+  lose(1);
+  EXPECT_EQ(completions_, 1);
+  // Its place is free: the others may have them all.
+  for (std::size_t i = 0; i < kEarly; ++i) receive(bytes(kLong), world(2));
+  EXPECT_EQ(count_said(Kind::want), 1 + kEarly);
+}
+
+TEST_F(Peers, WhatTheDeadHaveAnnouncedNeverComes) {
+  hear_announced(1, 77, kLong);
+  lose(1);
+  const auto late = receive(bytes(kLong), world(1));
+  EXPECT_TRUE(late->complete);
+  EXPECT_EQ(late->error, MPI_ERR_PROC_ABORTED);
+  EXPECT_EQ(completions_, 1);
+  EXPECT_TRUE(channel_->open.empty());
+}
+
+TEST_F(Peers, WhatTheDeadHaveSentIsReceived) {
+  hear(1, Head{Kind::eager, {}, kContext, 1, 7});
+  lose(1);
+  const auto late = receive(bytes(8), world(MPI_ANY_SOURCE));
+  EXPECT_TRUE(late->complete);
+  EXPECT_EQ(late->error, MPI_SUCCESS);
+}
+
+// Whether it was posted before the loss or after it: what was meant for it may never come.
+TEST_F(Peers, ALossEndsReceivesFromAnybodyWhereItCouldHaveSent) {
+  const Envelope elsewhere{without_1_.get(), without_1_->context(), MPI_ANY_SOURCE, 7};
+  const auto inside = receive(bytes(8), world(MPI_ANY_SOURCE));
+  const auto outside = receive(bytes(8), elsewhere);
+  const auto from_another = receive(bytes(8), world(2));
+  lose(1);
+  EXPECT_EQ(inside->error, MPI_ERR_PROC_ABORTED);
+  EXPECT_NE(error_text(*inside).find("process 1"), std::string::npos) << error_text(*inside);
+  EXPECT_FALSE(outside->complete);
+  EXPECT_FALSE(from_another->complete);
+  EXPECT_EQ(receive(bytes(8), world(MPI_ANY_SOURCE))->error, MPI_ERR_PROC_ABORTED);
+  EXPECT_FALSE(receive(bytes(8), elsewhere)->complete);
+  EXPECT_EQ(completions_, 2);
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
