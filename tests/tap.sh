@@ -4,7 +4,8 @@ set -u
 export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
 scratch=$(mktemp -d)
 count=0 failures=0
-trap 'end_all; rm -rf "$scratch"' EXIT
+# A copy of this shell that is about to start a program may get a signal that is meant for that.
+trap '[[ $BASHPID != "$$" ]] || { end_all; rm -rf "$scratch"; }' EXIT
 trap 'exit 1' INT TERM
 # Where everything is built with AddressSanitizer: what other libraries lose. PMIx a few bytes when it
 # starts, DPDK's af_xdp driver the description of its memory when it closes.
@@ -41,6 +42,10 @@ end_all() {
   for pid in $(processes); do kill -9 "$pid" 2>/dev/null; done
 }
 nothing_left() { [[ -z $(processes) ]]; }
+
+# Before a program in the background writes to a file that somebody watches: its own redirection may
+# come too late, and what the file had before would be taken for the program's.
+empty() { : >"$1"; }
 
 # within TENTHS COMMAND...: it succeeds before so many tenths of a second have passed.
 within() {

@@ -69,7 +69,8 @@ aborts() {  # exit status, ranks, code, aborting rank
 # Starts a job whose ranks wait, in a fence or anywhere; its launcher is $launcher, its ranks are in
 # $scratch/pids.
 start_waiting() {  # ranks, what
-  "${start[@]}" -n "$1" "$mine" "$2" >"$scratch/pids" 2>"$scratch/err" &
+  empty "$scratch/pids"
+  "${start[@]}" -n "$1" "$mine" "$2" >>"$scratch/pids" 2>"$scratch/err" &
   launcher=$!
   within 200 all_said "$1" || { cat "$scratch/err"; return 1; }
   sleep 0.5  # those that were to enter the fence have

@@ -51,7 +51,8 @@ kill_one() {
 
 has_said() { grep -q '^noticed$\|^missed$' "$scratch/out" || ended; }
 notices() {  # which way of waiting
-  mpiexec.hydra -n 3 "$scratch/survivors" "$1" >"$scratch/out" 2>&1 &
+  empty "$scratch/out"
+  mpiexec.hydra -n 3 "$scratch/survivors" "$1" >>"$scratch/out" 2>&1 &
   launcher=$!
   within 300 has_said
   kill "$launcher" 2>/dev/null
