@@ -81,6 +81,38 @@ def run(command, options, env=None, timeout=120, isolate=True):
             return {(row["test"], row["bytes"]): row["median"] for row in json.load(file)}
 
 
+class SchedulingGroup:
+    """A cgroup for the ranks of a run, as batch systems have one for a job; `join` + command runs in it.
+
+    Without it Linux may share the CPUs out among sessions (/proc/sys/kernel/sched_autogroup_enabled), and
+    while Open MPI's ranks are one session, Hydra makes one for each rank: a rank that yields then lets no
+    other rank run before its time slice is over."""
+
+    def __enter__(self):
+        self.join, self.place = [], None
+        try:
+            place = self.parent() + f"/viaduct-bench-{os.getpid()}"
+            os.mkdir(place)
+            self.place = place
+            self.join = ["sh", "-c", f'echo $$ >{place}/cgroup.procs && exec "$@"', "sh"]
+        except OSError as error:
+            print(f"{NAME}: no cgroup for the ranks ({error.strerror}); sessions may be scheduled one by one",
+                  file=sys.stderr)
+        return self
+
+    def __exit__(self, *_):
+        if self.place:
+            os.rmdir(self.place)
+
+    @staticmethod
+    def parent():
+        if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):  # version 2
+            with open("/sys/fs/cgroup/cgroup.subtree_control", "w") as control:
+                control.write("+cpu")
+            return "/sys/fs/cgroup"
+        return "/sys/fs/cgroup/cpu"
+
+
 def end(process):
     """Politely first: viaduct-run removes its bed."""
     for sent, patience in ((signal.SIGTERM, 15), (signal.SIGKILL, 15)):

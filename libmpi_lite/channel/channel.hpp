@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -87,6 +88,10 @@ class Channel {
   // Work is left that needs poll() though no request of the user is open (acknowledgements, data
   // that others fetch): MPI_Finalize goes on polling.
   virtual bool busy() const = 0;
+  // The processes of the node share CPUs: a receiver may be asleep.
+  virtual void crowded() {}
+  // Sleeps until a message may have come, at most so long. false: this channel wakes nobody.
+  virtual bool sleep(std::chrono::microseconds) { return false; }
   // For VIADUCT_STATS=1: one line about this peer ("shm, ring of 64 KiB, ...").
   virtual std::string describe(int peer) const = 0;
 };

@@ -1,6 +1,7 @@
 // The channel between processes of one node: a ring in the receiver's memory for each sender, long
 // transfers by copies from address space to address space.
 
+#include <linux/futex.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -65,7 +66,11 @@ class ShmChannel final : public Channel {
 
   bool send_control(int to, Bytes head, Bytes body) override {
     Peer* p = peer(to);
-    return !p || p->writer.write(head, body);
+    if (!p) return true;
+    if (!p->writer.write(head, body)) return false;
+    if (crowded_) [[unlikely]]
+      wake(*p->segment);
+    return true;
   }
   void watch(int rank) override { peer(rank); }
 
@@ -79,6 +84,8 @@ class ShmChannel final : public Channel {
   bool start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) override;
 
   bool poll() override;
+  void crowded() override { crowded_ = true; }
+  bool sleep(std::chrono::microseconds most) override;
   bool busy() const override { return !copies_.empty() || !streams_.empty(); }
   std::string describe(int to) const override;
 
@@ -132,6 +139,7 @@ class ShmChannel final : public Channel {
   void end(const Copy& copy, bool ok);
   void look_for_the_dead();
   void lose(int rank, const std::string& why);
+  static void wake(Segment& segment);
 
   // The clock is not read more often than that. Every poll counts: this process may be busy with
   // others for ever.
@@ -150,6 +158,7 @@ class ShmChannel final : public Channel {
   std::vector<Incoming> incoming_;
   std::vector<Copy> copies_;  // both directions
   std::vector<Stream> streams_;
+  bool crowded_ = false;
   unsigned polls_ = 0;  // since the last look
   std::chrono::steady_clock::time_point last_look_;
 };
@@ -237,6 +246,30 @@ bool ShmChannel::poll() {
     look_for_the_dead();
   }
   return any;
+}
+
+// ---- sleeping ----------------------------------------------------------------------------------
+
+// The receiver sets `asleep` and then looks into its rings once more; the sender writes its message
+// and then looks at `asleep`: whoever comes second sees what the other has done.
+void ShmChannel::wake(Segment& segment) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (segment.asleep.load(std::memory_order_relaxed) == 0) return;
+  if (segment.asleep.exchange(0, std::memory_order_relaxed) != 0)
+    ::syscall(SYS_futex, &segment.asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+bool ShmChannel::sleep(std::chrono::microseconds most) {
+  segment_->asleep.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!poll()) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(most);
+    const timespec limit{seconds.count(), std::chrono::nanoseconds(most - seconds).count()};
+    const long woken = ::syscall(SYS_futex, &segment_->asleep, FUTEX_WAIT, 1, &limit, nullptr, 0);
+    if (woken != 0 && errno == ETIMEDOUT) look_for_the_dead();
+  }
+  segment_->asleep.store(0, std::memory_order_relaxed);
+  return true;
 }
 
 // ---- long transfers ----------------------------------------------------------------------------

@@ -39,6 +39,8 @@ struct Segment {
   std::uint32_t rings;                  // there is room for
   std::atomic<std::uint32_t> claimed;   // of them
   std::atomic<std::uint32_t> finished;  // its process has left MPI as it should
+  // Its process sleeps until it is woken: a futex. Nobody's but where processes share CPUs.
+  alignas(kLine) std::atomic<std::uint32_t> asleep;
   CopySlot copies[kCopySlots];
 
   Ring& ring(std::uint32_t n) { return reinterpret_cast<Ring*>(this + 1)[n]; }

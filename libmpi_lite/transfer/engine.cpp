@@ -260,6 +260,21 @@ bool Transfer::progress() {
   return any;
 }
 
+void Transfer::set_spin(bool spin) {
+  config_.spin = spin;
+  if (!spin)
+    for (const std::unique_ptr<Channel>& channel : channels_) channel->crowded();
+}
+
+bool Transfer::sleep() {
+  // Nobody wakes a process for what comes from a network, or when there is room to send.
+  constexpr std::size_t kItselfAndNode = 2;
+  if (config_.spin || channels_.size() > kItselfAndNode || busy()) return false;
+  constexpr std::chrono::milliseconds kMost{1};
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [&](const auto& channel) { return channel->sleep(kMost); });
+}
+
 bool Transfer::has_backlog() const {
   return std::any_of(backlogged_.begin(), backlogged_.end(),
                      [](const Peer* p) { return !p->lost; });

@@ -63,7 +63,11 @@ class Transfer final : private ChannelSink {
   const TransferCounters& counters(std::size_t channel) const { return counters_[channel]; }
   int rank() const { return rank_; }
   const TransferConfig& config() const { return config_; }
-  void set_spin(bool spin) { config_.spin = spin; }
+  // Whether waiting processes have a CPU each.
+  void set_spin(bool spin);
+  // Until a message may have come from a process of this node, but not for long. false: it did not,
+  // because something else has to be looked after.
+  bool sleep();
 
  private:
   struct Outgoing {  // a control message that found no room

@@ -12,17 +12,26 @@ constexpr unsigned kSpins = 2000;     // polls in vain before others get the CPU
 constexpr unsigned kYields = 20'000;  // yields in vain before sleeping; at least some 10 ms
 constexpr timespec kNap{0, 50'000};
 
+// Ranks that share CPUs give way at once: a yield is the quickest way to the one that can go on.
+// But a yield may be in vain: where the kernel groups processes by session or cgroup (Hydra makes a
+// session for each rank), the others do not run before this one's time slice is over, milliseconds.
+// Who sleeps until a sender wakes it makes room for certain.
+constexpr unsigned kYieldsOfSharedCpu = 16;
+
 }  // namespace
 
 void Idle::pause() {
+  Transfer& transfer = Transfer::self();
   ++polls_;
-  if (Transfer::self().config().spin && polls_ < kSpins) {
+  if (transfer.config().spin && polls_ < kSpins) {
     __builtin_ia32_pause();
+  } else if (polls_ > kYieldsOfSharedCpu && transfer.sleep()) {
+    polls_ = kYieldsOfSharedCpu;  // until something happens
   } else if (polls_ < kSpins + kYields) {
     ::sched_yield();
   } else {
     ::nanosleep(&kNap, nullptr);
-    polls_ = kSpins + kYields;  // until something happens
+    polls_ = kSpins + kYields;
   }
 }
 
