@@ -15,7 +15,6 @@
 
 #include "drivers/link/knobs.hpp"
 #include "drivers/link/log_capture.hpp"
-#include "drivers/link/pci.hpp"
 
 namespace viaduct::link {
 
@@ -158,9 +157,6 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
     words.emplace_back("--no-pci");
   } else {
     words.push_back("--allow=" + options.pci_allow);
-    for (const auto& port : port_list())
-      if (const auto address = pci_address(port); !address.empty() && address != options.pci_allow)
-        words.push_back("--allow=" + address);
   }
   if (use_hugepages(options.memory)) {
     // Pages come from memfd, are taken as they are needed and go with the process.
@@ -177,14 +173,15 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
   return words;
 }
 
-void ensure_eal(const EalOptions& options) {
+bool ensure_eal(const EalOptions& options) {
   static std::string failure;  // EAL cannot be started twice, not even after a failure
   const std::lock_guard lock(setup_lock());
-  if (detail::tick_scale != 0) return;
+  if (detail::tick_scale != 0) return false;
   if (!failure.empty()) throw SetupError(failure);
   // EAL has no question for this, and being asked to start twice it complains on stderr. It knows
   // the TSC's frequency once it is up.
-  if (rte_get_tsc_hz() == 0) {
+  const bool starting = rte_get_tsc_hz() == 0;
+  if (starting) {
     const auto arguments = eal_arguments(options);
     try {
       start(arguments);
@@ -194,6 +191,7 @@ void ensure_eal(const EalOptions& options) {
     }
   }
   set_tick_scale();
+  return starting;
 }
 
 void register_thread() {

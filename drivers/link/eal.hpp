@@ -12,8 +12,8 @@
 namespace viaduct::link {
 
 struct EalOptions {
-  // A PCI address when the first port is a PCI device: only then is the PCI bus looked at, and only
-  // at this function (plus those named in VIADUCT_PORTS).
+  // The device arguments of the first port if it is a PCI device: only then is the PCI bus looked
+  // at, and EAL takes this function, and no other, as it starts.
   std::string pci_allow;
   // Memory DPDK must be able to serve frames from, in bytes.
   std::size_t memory = 64u << 20;
@@ -21,9 +21,9 @@ struct EalOptions {
 
 // Starts EAL unless it runs already (also when the application started it itself: then its memory
 // and buses are used as they are). Works without root and without hugepages. The caller's CPU
-// affinity and signal handlers are what they were before. Throws SetupError with EAL's own reason
-// and the remedy.
-void ensure_eal(const EalOptions& options);
+// affinity and signal handlers are what they were before. Returns whether it has started EAL.
+// Throws SetupError with EAL's own reason and the remedy.
+bool ensure_eal(const EalOptions& options);
 
 // The arguments ensure_eal would start EAL with, without the program's name: for tools that show or
 // compare them.

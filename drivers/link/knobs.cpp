@@ -16,6 +16,7 @@ namespace viaduct::link {
 namespace {
 
 constexpr std::string_view kPrefix = "VIADUCT_";
+constexpr std::string_view kGuestPrefix = "VIADUCT_VM_";  // what viaduct-vm tells those in a guest
 
 constexpr std::array kTable{
     Knob{"VIADUCT_JOB", "0", "", "job key, a number or any text; only ports of one job talk"},
@@ -145,6 +146,7 @@ std::vector<std::string> unknown_knobs() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     if (!text.starts_with(kPrefix)) continue;
+    if (text.starts_with(kGuestPrefix)) continue;
     const auto name = text.substr(0, text.find('='));
     if (std::none_of(kTable.begin(), kTable.end(),
                      [&](const Knob& knob) { return knob.name == name; }))

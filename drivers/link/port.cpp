@@ -170,14 +170,16 @@ Port::Port(const PortConfig& config) : parts_(std::make_unique<Parts>()) {
   const std::size_t frame = sizeof(rte_mbuf) + kPrivateArea + RTE_PKTMBUF_HEADROOM +
                             room_for(p.plan, std::max<std::size_t>(p.plan.mtu, RTE_ETHER_MTU)) +
                             128;
-  ensure_eal({p.plan.pci, p.plan.frames * frame + (16u << 20)});
+  const bool pci = p.plan.kind == PortKind::pci;
+  const bool probed =
+      ensure_eal({pci ? p.plan.devargs : "", p.plan.frames * frame + (16u << 20)}) && pci;
 
   const std::lock_guard lock(setup_lock());
   LogCapture log;
   p.log = &log;
   register_thread();
   try {
-    attach();
+    attach(probed);
     create_pool();
     start();
     prepare_slow_path(config.faults);
@@ -188,8 +190,9 @@ Port::Port(const PortConfig& config) : parts_(std::make_unique<Parts>()) {
   p.log = nullptr;
 }
 
-// Finds the ethdev, probing the device unless the application did, and claims it.
-void Port::attach() {
+// Finds the ethdev, probing the device unless the application did, or EAL on our behalf as it
+// started (`probed`), and claims it.
+void Port::attach(bool probed) {
   Parts& p = *parts_;
   const PortPlan& plan = p.plan;
   if (plan.kind == PortKind::existing) {
@@ -202,20 +205,20 @@ void Port::attach() {
                        ": this process has no such ethdev; create it first (for example with "
                        "rte_eth_from_rings) or name a device instead");
   } else {
-    if (rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) == 0)
+    const bool exists = rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) == 0;
+    if (exists && !probed)
       throw SetupError("cannot open port " + plan.asked + ": it is busy, this process has " +
                        plan.name + " open already; use another name, or port:" + plan.name +
                        " for one that you created and that nobody uses");
     if (plan.kind == PortKind::pci && rte_eal_has_pci() == 0)
-      throw SetupError("cannot open port " + plan.asked +
-                       ": DPDK was started without the PCI bus; open the PCI port first or name it "
-                       "in VIADUCT_PORTS");
+      throw SetupError(
+          "cannot open port " + plan.asked +
+          ": DPDK was started without the PCI bus; open the PCI port before any other");
     if (plan.kind == PortKind::memif) {
       p.memif = std::make_unique<MemifControl>(plan.asked, plan.devargs);
       p.plan.devargs = p.memif->driver_devargs();
     }
-    const int result = rte_dev_probe(plan.devargs.c_str());
-    if (result != 0)
+    if (const int result = exists ? 0 : rte_dev_probe(plan.devargs.c_str()); result != 0)
       p.refuse("DPDK does not take it", result,
                "run `viaduct-info` to see what this machine lacks");
     p.attached = true;

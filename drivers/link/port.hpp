@@ -79,7 +79,7 @@ class Port {
   struct Parts;  // what the fast path does not touch
 
   explicit Port(const PortConfig& config);
-  void attach();
+  void attach(bool probed);
   void create_pool();
   void start();
   void prepare_slow_path(const FaultSpec& faults);

@@ -183,7 +183,9 @@ PortPlan plan_port(const PortConfig& config) {
   switch (plan.kind) {
     case PortKind::existing: plan.name = plan.devargs.substr(5); break;
     case PortKind::pci:
-      plan.pci = plan.name = pci_address(plan.devargs);
+      plan.pci = pci_address(plan.devargs);
+      plan.devargs.replace(0, plan.name.size(), plan.pci);  // EAL wants the domain, too
+      plan.name = plan.pci;
       check_pci_function(plan.pci);
       break;
     case PortKind::memif: plan_memif(plan); break;

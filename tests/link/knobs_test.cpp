@@ -138,6 +138,7 @@ TEST_F(Knobs, MisspeltOnesAreFound) {
   set("VIADUCT_JOBS", "7");
   set("VIADUCT_FAULT", "loss=1%");
   set("VIADUCT_JOB", "7");
+  set("VIADUCT_VM_HOST", "1");
   EXPECT_THAT(unknown_knobs(), ElementsAre("VIADUCT_FAULT", "VIADUCT_JOBS"));
 }
 
