@@ -1,0 +1,93 @@
+// Ports on PCI functions: the two virtual functions of `viaduct-vm --sriov`, where this has to run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/link/isolated.hpp"
+#include "tests/link/port_bed.hpp"
+
+namespace viaduct::link {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+// Under emulation everything takes a second where it takes milliseconds elsewhere.
+constexpr unsigned kPatience = 240;
+
+std::string told(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+class PciPort : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(told("VIADUCT_VM_VF0"), "") << "run this with viaduct-vm --sriov";
+  }
+  static bool passes(const std::function<void()>& body) {
+    return Child(body, kPatience).succeeded();
+  }
+};
+
+// The number of 20 frames that arrived, each sent until it does or a second is over.
+int traffic(Port& from, Port& to, std::size_t size) {
+  int arrived = 0;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    bool there = false;
+    for (const Time until = now() + 1s; !there && now() < until;) {
+      send(from, numbered_frame(from, i, size));
+      rte_mbuf* burst[32];
+      for (const Time again = now() + 20ms; !there && now() < again;) {
+        const auto got = to.receive(burst, 32);
+        for (int k = 0; k < got; ++k) {
+          there |= ours(burst[k]) && number_of(burst[k]) == i && intact(burst[k], size);
+          Port::release(burst[k]);
+        }
+      }
+    }
+    arrived += there;
+  }
+  return arrived;
+}
+
+void expect_link(Port& port) {
+  const Time until = now() + 20s;
+  while (!port.link_up() && now() < until) sched_yield();
+  EXPECT_TRUE(port.link_up());
+}
+
+// DPDK takes the first function as it starts, a second one later, and either again after it was
+// closed. Names need no domain.
+TEST_F(PciPort, CarryFramesBothWaysAndOpenAgain) {
+  EXPECT_TRUE(passes([] {
+    const std::string first = told("VIADUCT_VM_VF0");
+    const std::string second = told("VIADUCT_VM_VF1").substr(5);
+    for (int round = 0; round < 2; ++round) {
+      const auto a = Port::open({.devargs = first});
+      EXPECT_EQ(a->driver(), "net_e1000_igb_vf");
+      EXPECT_EQ(a->address().text(), told("VIADUCT_VM_VF0_MAC"));
+      EXPECT_THAT(refusal({.devargs = first}), HasSubstr("busy"));
+      const auto b = Port::open({.devargs = second});
+      EXPECT_EQ(b->address().text(), told("VIADUCT_VM_VF1_MAC"));
+      expect_link(*a);
+      expect_link(*b);
+      for (const std::size_t size : {60, 1514}) {
+        EXPECT_EQ(traffic(*a, *b, size), 20) << size;
+        EXPECT_EQ(traffic(*b, *a, size), 20) << size;
+      }
+    }
+  }));
+}
+
+TEST_F(PciPort, NeedsThePciBus) {
+  EXPECT_TRUE(passes([] {
+    const auto memif = Port::open({.devargs = "net_memif0,socket=viaduct-none"});
+    EXPECT_THAT(refusal({.devargs = told("VIADUCT_VM_VF0")}),
+                HasSubstr("open the PCI port before any other"));
+  }));
+}
+
+}  // namespace
+}  // namespace viaduct::link
