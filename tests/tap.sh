@@ -76,4 +76,13 @@ returns() {  # expected exit status, command...
   [[ $rc == "$status" ]]
 }
 
+has_sections() {  # program, sections of its --help
+  local program=$1 section
+  shift
+  "$program" --help >"$scratch/help" || return 1
+  for section; do
+    grep -qx "$section" "$scratch/help" || { echo "no $section"; return 1; }
+  done
+}
+
 may_make_hosts() { [[ $(id -u) == 0 ]] && unshare --net true 2>/dev/null; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "drivers/link/knobs.hpp"
 #include "tools/info/advice.hpp"
 #include "tools/info/report.hpp"
 
@@ -356,8 +357,9 @@ TEST(Info, EveryAdviceIsComplete) {
 }
 
 TEST(Info, KnobReport) {
-  const std::string report = knob_report(
-      link::knobs(), {.unknown = {"VIADUCT_JOBB"}, .bad = {"VIADUCT_MTU=x is not a number"}});
+  const std::string report =
+      knob_report(knob_rows(link::knobs(), link::knob_text),
+                  {.unknown = {"VIADUCT_JOBB"}, .bad = {"VIADUCT_MTU=x is not a number"}});
   for (const link::Knob& knob : link::knobs()) {
     EXPECT_NE(report.find(std::string("\n").append(knob.name).append(" ")), std::string::npos)
         << knob.name;

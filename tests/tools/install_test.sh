@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 relocate() {
   local pc
   prefix=$(sed -n 's/^prefix=//p' "$(find "$scratch/root" -name viaduct-link.pc)") || return 1
-  for pc in $(find "$scratch/root" -name 'viaduct-*.pc'); do
+  for pc in $(find "$scratch/root" \( -name 'viaduct-*.pc' -o -name vipl.pc \)); do
     sed -i "s|^prefix=.*|prefix=$scratch/root$prefix|" "$pc"
     PKG_CONFIG_PATH=$(dirname "$pc")
   done
@@ -39,15 +39,27 @@ plugins() {
     find "$scratch/root" -name "librte_raw_$name.so" | grep . || return 1
   done
 }
+# The examples of libvipl, in C; without arguments they say how they are used.
+vipl() {
+  local flags said name
+  flags=$(pkg-config --cflags --libs vipl) || return 1
+  for name in client_server peer rdma_write; do
+    # shellcheck disable=SC2086  # flags are words
+    cc -Wall -Wextra -Werror "$here/../../libvipl/examples/$name.c" -o "$scratch/$name" $flags || return 1
+    said=$(LD_LIBRARY_PATH=$(pkg-config --variable=libdir vipl) "$scratch/$name" 2>&1)
+    [[ $? == 2 && $said == usage:* ]] || return 1
+  done
+}
 documented() { "$bin/$1" --help | grep -x SYNOPSIS; }
 
 check "meson install" install_all
 check "pkg-config files" relocate
 check "a program builds with pkg-config alone" compile
 check "it runs" "$scratch/user"
+check "VIPL programs build with pkg-config alone and run" vipl
 check "the drivers' headers are complete" headers
 check "the drivers' plugins are installed" plugins
-for program in viaduct-info viaduct-testbed viaduct-pingpong viaduct-run mpicc mpicxx; do
+for program in viaduct-info viaduct-testbed viaduct-pingpong viaduct-run viaduct-vm mpicc mpicxx; do
   check "$program is installed" documented "$program"
 done
 finish

@@ -130,6 +130,15 @@ def memif_mpi_over_startx():
 
 
 @case
+def verbs_without_a_device():
+    if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
+        raise Skip("this host has an RDMA device; that its layers work is seen in tests/vipl")
+    out = run("--bed", "verbs")
+    check(out.returncode == 1 and out.stdout == "", out)
+    check(re.fullmatch(r"viaduct-pingpong: this host has no RDMA device .*viaduct-vm.*\n", out.stderr), out)
+
+
+@case
 def memif_without_checksum_and_with_jumbo_frames():
     measure("memif", ["raw", "startx-rdma", "mbcf-write"], [65536], "--checksum", "off",
             "--mtu", "9000")

@@ -17,8 +17,10 @@ namespace {
 constexpr LayerInfo kLayers[] = {{"raw", "frames"},
                                  {"startx-pio", "packets"},
                                  {.name = "mpi", .summary = "messages", .alone = true},
-                                 {"udp", "datagrams", true},
-                                 {"tcp", "bytes", true}};
+                                 {"udp", "datagrams", Over::kernel},
+                                 {"tcp", "bytes", Over::kernel},
+                                 {"verbs", "sends", Over::rdma},
+                                 {"vipl-send", "sends", Over::rdma}};
 
 Options parse(std::initializer_list<const char*> arguments) {
   return parse_options({arguments.begin(), arguments.size()}, kLayers);
@@ -68,6 +70,7 @@ TEST(PingpongOptions, DefaultsFollowTheBed) {
   EXPECT_TRUE(netns.latency && netns.bandwidth && netns.checksum);
   EXPECT_EQ(parse({"--bed", "memif"}).layers, (std::vector<std::string>{"raw", "startx-pio"}));
   EXPECT_EQ(parse({"--connect", "10.0.0.1"}).layers, (std::vector<std::string>{"udp", "tcp"}));
+  EXPECT_EQ(parse({"--bed", "verbs"}).layers, (std::vector<std::string>{"verbs", "vipl-send"}));
 }
 
 TEST(PingpongOptions, ValuesMayFollowAnEqualsSign) {
@@ -118,6 +121,12 @@ TEST(PingpongOptions, LayersNeedTheirWire) {
   for (const char* bed : {"memif", "ring"})
     for (const char* layer : {"udp", "tcp"})
       EXPECT_TRUE(names(usage_error({"--bed", bed, "--layer", layer}), "--bed netns"));
+  for (const char* bed : {"memif", "ring", "netns"})
+    EXPECT_TRUE(names(usage_error({"--bed", bed, "--layer", "verbs"}), "--bed verbs"));
+  for (const char* layer : {"raw", "udp"})
+    EXPECT_TRUE(names(usage_error({"--bed", "verbs", "--layer", layer}), "needs"));
+  EXPECT_EQ(parse({"--connect", "10.0.0.1", "--layer", "verbs"}).layers,
+            (std::vector<std::string>{"verbs"}));
   EXPECT_TRUE(names(usage_error({"--connect", "10.0.0.1", "--layer", "raw"}), "--port"));
   EXPECT_TRUE(names(
       usage_error({"--connect", "02:00:00:00:00:01", "--port", "x", "--layer", "udp"}), "--ip"));

@@ -7,14 +7,6 @@ program=$(realpath "$2")
 shift 2
 program_arguments=("$@")
 
-has_sections() {
-  "$run" --help >"$scratch/help" || return 1
-  local section
-  for section in NAME SYNOPSIS DESCRIPTION OPTIONS ENVIRONMENT EXAMPLES "EXIT STATUS"; do
-    grep -qx "$section" "$scratch/help" || { echo "no $section"; return 1; }
-  done
-}
-
 # What other runs on this machine have does not count: beds bear their owner's process id.
 beds_of() { ip netns list | sed -n "s/^\(vrun-$1-[0-9]*\)-.*/\1/p" | sort -u; }
 no_bed_of() { [[ -z $(beds_of "$1") ]]; }
@@ -86,7 +78,8 @@ killed() {
 has_bed_of() { ! no_bed_of "$1"; }
 
 echo "TAP version 13"
-check "--help is a manual page" has_sections
+check "--help is a manual page" has_sections \
+  "$run" NAME SYNOPSIS DESCRIPTION OPTIONS ENVIRONMENT EXAMPLES "EXIT STATUS"
 check "no program" refuses 2 "a program is needed" "$run" -n 4
 check "unknown option" refuses 2 "unknown option '--host'" "$run" --host 2 true
 check "option without value" refuses 2 "--hosts needs a value" "$run" --hosts

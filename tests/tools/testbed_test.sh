@@ -142,14 +142,6 @@ leaves_foreign_alone() {
   ip -n "$bed-host7" link show dev fa && ip netns del "$bed-host7"
 }
 
-has_sections() {
-  "$testbed" --help >"$scratch/help" || return 1
-  local section
-  for section in NAME SYNOPSIS DESCRIPTION COMMANDS OPTIONS EXAMPLES "EXIT STATUS"; do
-    grep -qx "$section" "$scratch/help" || { echo "no $section"; return 1; }
-  done
-}
-
 without_rights() {
   refuses 1 "need root .*sudo" \
     setpriv --reuid=65534 --regid=65534 --clear-groups bash "$scratch/testbed" up --name "$bed"
@@ -157,7 +149,8 @@ without_rights() {
 without_ip() { refuses 1 "apt-get install iproute2" "$BASH" -c 'PATH=$1; . "$2" up' bash "$scratch/bin" "$scratch/testbed-noip"; }
 
 echo "TAP version 13"
-check "--help is a manual page" has_sections
+check "--help is a manual page" has_sections \
+  "$testbed" NAME SYNOPSIS DESCRIPTION COMMANDS OPTIONS EXAMPLES "EXIT STATUS"
 check "no command" refuses 2 "a command is needed" "$testbed"
 check "unknown command" refuses 2 "unknown command 'start'" "$testbed" start
 check "unknown option" refuses 2 "unknown option '--host'" "$testbed" up --host 2

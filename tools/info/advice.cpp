@@ -122,10 +122,12 @@ void about_dpdk(const Host& host, List& out) {
 void about_verbs(const Host& host, List& out) {
   if (host.verbs.empty()) {
     const auto up = std::find_if(host.interfaces.begin(), host.interfaces.end(),
-                                 [](const Interface& i) { return i.up; });
+                                 [](const Interface& i) { return i.up && i.name != "lo"; });
     const std::string netdev = up == host.interfaces.end() ? "eth0" : up->name;
     out.push_back({"verbs devices: none",
-                   "Virtual Interfaces run on RDMA devices; Soft-RoCE makes one of any interface",
+                   "Virtual Interfaces run on RDMA devices; Soft-RoCE makes one of any interface "
+                   "that has an IPv4 address (without the kernel module: `viaduct-vm COMMAND` runs "
+                   "a command in a guest that has two such devices)",
                    "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev " + netdev});
   } else if (!host.ib_uverbs) {
     out.push_back({"kernel module ib_uverbs: not loaded",

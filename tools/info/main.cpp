@@ -2,13 +2,23 @@
 #include <rte_config.h>
 #include <rte_version.h>
 
+#include <vipl.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "drivers/link/fault.hpp"
+#include "drivers/link/knobs.hpp"
 #include "drivers/link/port.hpp"
 #include "drivers/link/port_plan.hpp"
+#include "drivers/vi_over_verbs/ibverbs.hpp"
+#include "libvipl/core/knobs.hpp"
+#include "libvipl/names/device_names.hpp"
 #include "tools/info/report.hpp"
+#include "tools/info/vipl.hpp"
 
 namespace {
 
@@ -20,9 +30,10 @@ SYNOPSIS
 
 DESCRIPTION
     Lists network interfaces, PCI network functions with their drivers and virtual functions, the
-    DPDK drivers installed, hugepages, verbs (RDMA) devices and limits. For everything that is
-    missing it says what it is needed for and the command that mends it. Only reads: DPDK is not
-    started and no device is touched.
+    DPDK drivers installed, hugepages, verbs (RDMA) devices, the names under which Virtual Interface
+    programs find them, and limits. For everything that is missing it says what it is needed for and
+    the command that mends it. Only reads: DPDK is not started, verbs devices are asked for their
+    limits, no other device is touched.
 
 OPTIONS
     --config   print the knobs instead: the VIADUCT_* environment variables with their values,
@@ -44,6 +55,25 @@ void print(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+// The NICs that the kernel's verbs devices are to Virtual Interface programs, in their words.
+std::string vipl_report(std::size_t in_kernel) {
+  namespace vipl = viaduct::vipl;
+  std::vector<viaduct::vi::DeviceInfo> devices;
+  if (in_kernel > 0)
+    devices = vipl::named_devices(viaduct::vi::ibverbs_provider().devices(),
+                                  vipl::knob_text("VIADUCT_VIPL_DEVICES"));
+  std::vector<VIP_NIC_ATTRIBUTES> nics;
+  for (const auto& device : devices) {
+    VIP_NIC_HANDLE nic = nullptr;
+    if (!device.usable || VipOpenNic(device.name.c_str(), &nic) != VIP_SUCCESS) continue;
+    VIP_NIC_ATTRIBUTES attributes;
+    if (VipQueryNic(nic, &attributes) == VIP_SUCCESS) nics.push_back(attributes);
+    VipCloseNic(nic);
+  }
+  return viaduct::info::vipl_names_report(devices, in_kernel) +
+         viaduct::info::vipl_limits_report(nics);
+}
+
 int print_host() {
   viaduct::info::Where where;
   where.dpdk_version = rte_version();
@@ -52,6 +82,7 @@ int print_host() {
 #endif
   const viaduct::info::Host host = viaduct::info::look(where);
   print(viaduct::info::host_report(host));
+  print(vipl_report(host.verbs.size()));
   print(viaduct::info::advice_report(viaduct::info::advise(host)));
   return 0;
 }
@@ -60,10 +91,13 @@ int print_config() {
   namespace link = viaduct::link;
   viaduct::info::KnobProblems problems;
   problems.unknown = link::unknown_knobs();
+  std::erase_if(problems.unknown, [](const std::string& name) {
+    return std::ranges::count(viaduct::vipl::knobs(), name, &viaduct::vipl::Knob::name) > 0;
+  });
   const auto check = [&](auto read) {
     try {
       read();
-    } catch (const link::SetupError& error) {
+    } catch (const std::runtime_error& error) {
       problems.bad.emplace_back(error.what());
     }
   };
@@ -71,7 +105,10 @@ int print_config() {
   // No such device is opened: planning checks the knobs that any port obeys.
   check([] { link::plan_port({.devargs = "net_null0", .frames = 0, .mtu = 0, .faults = {}}); });
   check([] { link::FaultSpec::parse(link::knob_text("VIADUCT_FAULTS")); });
-  print(viaduct::info::knob_report(link::knobs(), problems));
+  auto rows = viaduct::info::knob_rows(link::knobs(), link::knob_text);
+  for (auto& row : viaduct::info::knob_rows(viaduct::vipl::knobs(), viaduct::vipl::knob_text))
+    rows.push_back(std::move(row));
+  print(viaduct::info::knob_report(rows, problems));
   return problems.unknown.empty() && problems.bad.empty() ? 0 : 1;
 }
 

@@ -1,56 +1,18 @@
 #include "tools/info/report.hpp"
 
-#include <algorithm>
-#include <array>
 #include <string_view>
+
+#include "tools/info/table.hpp"
 
 namespace viaduct::info {
 namespace {
 
-using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell; the first row is the heading.
-std::string table(const std::vector<Row>& rows, std::string_view indent = "  ") {
-  std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string out;
-  for (const Row& row : rows) {
-    std::string line(indent);
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      line += row[c];
-      line.append(widths[c] - row[c].size() + 2, ' ');
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  }
-  return out;
-}
-
-std::string section(std::string_view title, const std::vector<Row>& rows, std::string_view none) {
-  std::string out = std::string(title) + "\n";
-  return out + (rows.size() > 1 ? table(rows) : "  " + std::string(none) + "\n") + "\n";
-}
-
-std::string or_dash(const std::string& text) {
-  return text.empty() ? "-" : text;
-}
-std::string yes_no(bool yes) {
-  return yes ? "yes" : "no";
-}
 std::string node(int n) {
   return n < 0 ? "-" : std::to_string(n);
 }
 
 std::string size(std::uint64_t bytes) {
-  if (bytes == Limits::kUnlimited) return "unlimited";
-  constexpr std::array<std::string_view, 5> kUnits{" B", " KiB", " MiB", " GiB", " TiB"};
-  std::size_t unit = 0;
-  const auto too_long = [&] { return bytes >= 10240 || (bytes >= 1024 && bytes % 1024 == 0); };
-  for (; too_long() && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
-  return std::to_string(bytes) + std::string(kUnits[unit]);
+  return bytes == Limits::kUnlimited ? "unlimited" : size_text(bytes);
 }
 
 std::string interfaces(const Host& host) {
@@ -160,14 +122,11 @@ std::string advice_report(const std::vector<Advice>& advice) {
   return out;
 }
 
-std::string knob_report(std::span<const link::Knob> knobs, const KnobProblems& problems) {
+std::string knob_report(const std::vector<KnobRow>& knobs, const KnobProblems& problems) {
   std::vector<Row> rows{{"KNOB", "VALUE", "DEFAULT", "UNIT", "MEANING"}};
-  for (const link::Knob& knob : knobs) {
-    const std::string name(knob.name);
-    rows.push_back({name, or_dash(link::knob_text(knob.name)),
-                    or_dash(std::string(knob.default_value)), or_dash(std::string(knob.unit)),
-                    std::string(knob.meaning)});
-  }
+  for (const KnobRow& knob : knobs)
+    rows.push_back({knob.name, or_dash(knob.value), or_dash(knob.default_value), or_dash(knob.unit),
+                    knob.meaning});
   std::string out = table(rows, "");
   for (const std::string& name : problems.unknown)
     out += "unknown: " + name + " is no knob and has no effect; unset it or mend its name\n";

@@ -14,6 +14,7 @@
 
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/main.hpp"
+#include "tools/pingpong/rdma_devices.hpp"
 #include "tools/pingpong/run.hpp"
 #include "tools/pingpong/testbed.hpp"
 #include "tools/pingpong/watch.hpp"
@@ -53,21 +54,25 @@ SideConfig side_config(const Options& options, int side) {
   out.mtu = options.mtu;
   bool needs_port = false;
   for (const std::string& layer : options.layers)
-    needs_port = needs_port || !find_layer(layer)->info.kernel;
+    needs_port = needs_port || find_layer(layer)->info.over == Over::port;
   if (options.mode == Options::Mode::netns) {
     if (needs_port) out.devargs = "net_" + options.pmd + "0,iface=p0";
     out.ip = Testbed::ip(side);
     out.peer_ip = Testbed::ip(1 - side);
+  } else if (options.mode == Options::Mode::verbs) {
+    const std::vector<std::string> addresses = rdma_addresses();
+    out.ip = addresses[static_cast<std::size_t>(side)];
+    out.peer_ip = addresses[static_cast<std::size_t>(1 - side)];
   } else {
-    // An abstract socket: nothing to clean up. The parent's number makes it unique.
+    // An abstract socket: nothing to clean up. Our number makes it unique.
     out.devargs = std::string("net_memif0,role=") + kSideName[side] + ",socket=viaduct-pingpong-" +
-                  std::to_string(::getppid()) + ",socket-abstract=yes";
+                  std::to_string(::getpid()) + ",socket-abstract=yes";
   }
   return out;
 }
 
-void run_side(const Options& options, int side, Descriptor socket) {
-  Side here(side_config(options, side));
+void run_side(const Options& options, const SideConfig& config, int side, Descriptor socket) {
+  Side here(config);
   const auto control = socket_control(std::move(socket));
   if (side == kServer) return serve(here, *control, std::chrono::seconds{30});
   const auto session = remote_session(here, *control, options.checksum);
@@ -176,6 +181,7 @@ class Children {
 }  // namespace
 
 int run_bed(const Options& options) {
+  const SideConfig configs[] = {side_config(options, kServer), side_config(options, kClient)};
   std::optional<Testbed> hosts;
   if (options.mode == Options::Mode::netns) hosts.emplace(options.mtu ? options.mtu : 1500);
   int ends[2];
@@ -190,7 +196,7 @@ int run_bed(const Options& options) {
       const int status = report_errors([&] {
         if (hosts) hosts->enter(side);
         pin(side);
-        run_side(options, side, std::move(sockets[side]));
+        run_side(options, configs[side], side, std::move(sockets[side]));
         return 0;
       });
       // Killed without mercy, the parent could not take the hosts down.

@@ -9,7 +9,7 @@ std::string help_text(std::span<const LayerInfo> layers) {
     viaduct-pingpong - latency and streaming bandwidth by message size
 
 SYNOPSIS
-    viaduct-pingpong --bed netns|memif|ring [OPTION...]
+    viaduct-pingpong --bed netns|memif|ring|verbs [OPTION...]
     viaduct-pingpong --listen [--port DEVARGS] [--ip ADDRESS] [--mtu M]
     viaduct-pingpong --connect MAC --port DEVARGS [OPTION...]
     viaduct-pingpong --connect IP [--port DEVARGS] [OPTION...]
@@ -18,7 +18,7 @@ DESCRIPTION
     Measures, for each layer and each message size, the round trip of single messages and the
     bandwidth of a stream in one direction. Rounds are interleaved: in each round every layer is
     measured once at every size, and each round starts with another layer. The tables end with
-    ratios to raw, udp and tcp, if those are in the run: the ratio of the medians, and the least and
+    ratios to raw, udp, tcp and verbs, if those are in the run: the ratio of the medians, and the least and
     the most that a single round gave.
 
     A round trip is timed by the side that asks. Bandwidth is what the receiver has got by its own
@@ -45,6 +45,10 @@ LAYERS
     or one fetch_add of 8 bytes for every 8 bytes begun (of 4 for less than 8). A stream of mbcf-read
     is pulled by the receiver.
 
+    verbs and vipl-send do the same with the same queues: up to 64 packets of at most 1 MiB and 2 MiB
+    of memory are under way at once, and who receives says now and then how many receives it has
+    posted anew. With vipl-rdma the receiver polls the last word of a packet in its own memory.
+
     mpi: the two sides are a job of two processes; both have receives posted ahead of time, one for
     latency, 2 to 64 for bandwidth. VIADUCT_CHANNEL, on both sides, says over which driver.
 
@@ -62,11 +66,13 @@ WHERE
                       layers.
     --bed ring        two ports in one process, polled alternately by one thread: the cost of the
                       software on one core. No kernel layers, no mpi.
+    --bed verbs       two processes, each on an RDMA device of this host (viaduct-vm has two; if there
+                      is one, both use it). Only verbs and the layers over VIPL.
     --listen          one side on a real host: prints its address, waits for the other side and
                       does as that says
     --connect MAC     the other side; orders travel in raw frames over the port
-    --connect IP      the same with orders over TCP, needed for udp and tcp; the other side has been
-                      given --ip
+    --connect IP      the same with orders over TCP, needed for udp and tcp, and for verbs and VIPL
+                      on the RDMA devices with these addresses; the other side has been given --ip
     --port DEVARGS    the port as DPDK users write it: 0000:3b:02.1 or net_af_packet0,iface=eth1
     --ip ADDRESS      --listen: IPv4 address of this host to listen at
     --pmd PMD         --bed netns: DPDK's driver, af_packet (default) or af_xdp
@@ -78,7 +84,7 @@ WHERE
 
 WHAT
     --layer L[,L...]  layers, may be repeated (default: raw, startx-pio and, where there is a
-                      kernel wire, udp and tcp)
+                      kernel wire, udp and tcp; on the bed verbs: verbs and vipl-send)
     --sizes S[,S...]  message sizes in bytes from 4 to 64M; A:B means A, 2A, 4A... up to B; K and M
                       are 1024 and 1024^2 (default 8:1M)
     --rounds N        rounds, 1 to 1000 (default 5)
@@ -108,6 +114,7 @@ EXAMPLES
     viaduct-pingpong --bed netns --layer raw,startx-pio,udp,tcp --sizes 8:64K --plot latency.svg
     viaduct-pingpong --bed memif --layer raw,mbcf-write --sizes 8 --measure latency
     viaduct-pingpong --bed memif --layer raw --layer startx-rdma --sizes 1M --json rdma.json
+    viaduct-vm viaduct-pingpong --bed verbs --layer verbs,vipl-send,vipl-rdma --sizes 8,64K
     viaduct-pingpong --listen --port 0000:3b:02.1             (on one host, prints a MAC address)
     viaduct-pingpong --connect 02:00:00:00:00:01 --port 0000:3b:02.1       (on the other)
 

@@ -27,7 +27,7 @@ struct Wire {
   link::Port* port = nullptr;  // ethdev layers
   link::Address peer;          // the other side's port
   std::size_t mtu = 0;         // of both ports: the smaller one
-  std::string ip, peer_ip;     // kernel layers
+  std::string ip, peer_ip;     // other layers
   std::string card;            // client: the server's Layer::card()
   bool checksum = true;
   std::uint8_t turn = 0;  // tells this turn's frames from late ones of an earlier turn

@@ -132,7 +132,8 @@ class Tcp {
 
 const RegisterLayer<Tcp> registration{
     110,
-    {"tcp", "a kernel TCP connection over the same wire, TCP_NODELAY, both sides spinning", true}};
+    {"tcp", "a kernel TCP connection over the same wire, TCP_NODELAY, both sides spinning",
+     Over::kernel}};
 
 }  // namespace
 

@@ -176,7 +176,9 @@ class Udp {
 };
 
 const RegisterLayer<Udp> registration{
-    100, {"udp", "kernel UDP sockets over the same wire, non-blocking, both sides spinning", true}};
+    100,
+    {"udp", "kernel UDP sockets over the same wire, non-blocking, both sides spinning",
+     Over::kernel}};
 
 }  // namespace
 

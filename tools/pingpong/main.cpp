@@ -47,6 +47,7 @@ int run(const Options& options) {
   nanoseconds_per_tick();  // before anything is pinned or measured
   switch (options.mode) {
     case Options::Mode::netns:
+    case Options::Mode::verbs:
     case Options::Mode::memif: return run_bed(options);
     case Options::Mode::ring: return run_ring(options);
     case Options::Mode::listen: return run_listen(options);

@@ -74,9 +74,6 @@ const LayerInfo& info_of(std::string_view layer, std::span<const LayerInfo> know
   return *std::find_if(known.begin(), known.end(),
                        [&](const LayerInfo& l) { return l.name == layer; });
 }
-bool is_kernel(std::string_view layer, std::span<const LayerInfo> known) {
-  return info_of(layer, known).kernel;
-}
 
 class Parser {
  public:
@@ -115,8 +112,10 @@ class Parser {
         mode(Options::Mode::memif);
       else if (bed == "ring")
         mode(Options::Mode::ring);
+      else if (bed == "verbs")
+        mode(Options::Mode::verbs);
       else
-        throw UsageError("--bed takes netns, memif or ring, not " + quoted(bed));
+        throw UsageError("--bed takes netns, memif, ring or verbs, not " + quoted(bed));
     } else if (option_ == "--listen") {
       if (inline_value_) throw UsageError("--listen takes no value");
       mode(Options::Mode::listen);
@@ -217,7 +216,7 @@ class Parser {
     using Mode = Options::Mode;
     if (out_.mode == Mode::help)
       throw UsageError(
-          "say where the two sides are: --bed netns|memif|ring, --listen or --connect "
+          "say where the two sides are: --bed netns|memif|ring|verbs, --listen or --connect "
           "ADDRESS");
     const bool host = out_.mode == Mode::listen || out_.mode == Mode::connect;
     if (!host && !out_.port.empty())
@@ -246,33 +245,46 @@ class Parser {
     if (out_.port.empty()) throw UsageError("--connect with a MAC address needs --port DEVARGS");
   }
 
-  bool has_kernel_wire() const {
-    return out_.mode == Options::Mode::netns ||
-           (out_.mode == Options::Mode::connect && !link::Address::parse(out_.connect_to));
+  bool connects_to_ip() const {
+    return out_.mode == Options::Mode::connect && !link::Address::parse(out_.connect_to);
   }
-  bool has_port() const {
-    const bool host = out_.mode == Options::Mode::connect;
-    return !host || !out_.port.empty();
+  bool has(Over what) const {
+    using Mode = Options::Mode;
+    switch (what) {
+      case Over::kernel: return out_.mode == Mode::netns || connects_to_ip();
+      case Over::rdma: return out_.mode == Mode::verbs || connects_to_ip();
+      case Over::port: break;
+    }
+    return out_.mode == Mode::connect ? !out_.port.empty() : out_.mode != Mode::verbs;
   }
 
   void check_layers() {
     if (out_.layers.empty()) {
-      for (const std::string_view name : {"raw", "startx-pio", "udp", "tcp"})
-        if (is_kernel(name, known_) ? has_kernel_wire() : has_port())
-          add_layers(out_.layers, name, known_);
+      const bool rdma = out_.mode == Options::Mode::verbs;
+      const auto usual = rdma ? std::vector<std::string_view>{"verbs", "vipl-send"}
+                              : std::vector<std::string_view>{"raw", "startx-pio", "udp", "tcp"};
+      for (const std::string_view name : usual)
+        if (has(info_of(name, known_).over)) add_layers(out_.layers, name, known_);
       return;
     }
     for (const std::string& layer : out_.layers) {
-      if (is_kernel(layer, known_) && !has_kernel_wire())
-        throw UsageError("layer " + layer +
-                         " is the kernel's network stack and needs --bed netns, or --listen --ip "
-                         "ADDRESS on one host and --connect ADDRESS on the other");
-      if (!is_kernel(layer, known_) && !has_port())
-        throw UsageError("layer " + layer + " needs --port DEVARGS");
-      if (info_of(layer, known_).alone && out_.mode == Options::Mode::ring)
+      const LayerInfo& info = info_of(layer, known_);
+      if (!has(info.over)) throw UsageError("layer " + layer + " " + needs(info.over));
+      if (info.alone && out_.mode == Options::Mode::ring)
         throw UsageError("layer " + layer +
                          " can have one side only in a process; use --bed memif or netns");
     }
+  }
+
+  static std::string needs(Over what) {
+    const std::string by_ip =
+        ", or --listen --ip ADDRESS on one host and --connect ADDRESS on the other";
+    switch (what) {
+      case Over::kernel: return "is the kernel's network stack and needs --bed netns" + by_ip;
+      case Over::rdma: return "is over an RDMA device and needs --bed verbs" + by_ip;
+      case Over::port: break;
+    }
+    return "needs a port: --port DEVARGS, or a bed other than verbs";
   }
 
   std::span<const char* const> arguments_;
@@ -310,6 +322,7 @@ std::string_view bed_name(Options::Mode mode) {
     case Options::Mode::netns: return "netns";
     case Options::Mode::memif: return "memif";
     case Options::Mode::ring: return "ring";
+    case Options::Mode::verbs: return "verbs";
     default: return "hosts";
   }
 }

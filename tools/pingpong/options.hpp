@@ -14,16 +14,19 @@ namespace viaduct::pingpong {
 inline constexpr std::size_t kLeastBytes = 4;  // the smallest atomic word
 inline constexpr std::size_t kMostBytes = 64u << 20;
 
+// What a layer stands on: an ethdev port, the kernel's network stack, or an RDMA device.
+enum class Over : std::uint8_t { port, kernel, rdma };
+
 // What the command line needs to know of a layer.
 struct LayerInfo {
   std::string_view name;
   std::string_view summary;  // one line for --help
-  bool kernel = false;       // over the kernel's network stack, not over an ethdev port
-  bool alone = false;        // there can be only one side in a process
+  Over over = Over::port;
+  bool alone = false;  // there can be only one side in a process
 };
 
 struct Options {
-  enum class Mode : std::uint8_t { help, netns, memif, ring, listen, connect };
+  enum class Mode : std::uint8_t { help, netns, memif, ring, verbs, listen, connect };
   Mode mode = Mode::help;
   std::vector<std::string> layers;
   std::vector<std::size_t> sizes;

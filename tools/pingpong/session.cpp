@@ -25,7 +25,7 @@ Wire make_wire(Side& side, const LayerKind& kind, const link::Address& peer, std
                bool checksum, std::uint32_t turn, const Point& point) {
   Wire out;
   out.client = side.config().client;
-  out.port = kind.info.kernel ? nullptr : &side.port();
+  out.port = kind.info.over == Over::port ? &side.port() : nullptr;
   out.peer = peer;
   out.mtu = mtu;
   out.ip = side.config().ip;
@@ -217,16 +217,17 @@ class Server {
     if (kind == nullptr)
       throw Failure("it has no layer " + std::string(order.layer) +
                     "; use the same version of viaduct-pingpong on both sides");
-    if (kind->info.kernel ? side_.config().ip.empty() : !side_.has_port())
+    const bool over_port = kind->info.over == Over::port;
+    if (over_port ? !side_.has_port() : side_.config().ip.empty())
       throw Failure(std::string("layer ") + order.layer + " needs it to be started with " +
-                    (kind->info.kernel ? "--ip ADDRESS" : "--port DEVARGS"));
+                    (over_port ? "--port DEVARGS" : "--ip ADDRESS"));
     return *kind;
   }
 
   std::unique_ptr<Layer> open_layer(const Order& order) {
     const LayerKind& kind = kind_of(order);
     if (order.bytes < kLeastBytes || order.bytes > kMostBytes || order.nanoseconds > kMostTime ||
-        (!kind.info.kernel && (order.mtu < kLeastMtu || order.mtu > side_.port().mtu())))
+        (kind.info.over == Over::port && (order.mtu < kLeastMtu || order.mtu > side_.port().mtu())))
       throw Failure("the order makes no sense; use the same version on both sides");
     side_.prepare(kind);
     return kind.make(make_wire(side_, kind, peer_, order.mtu, order.checksum != 0, order.sequence,

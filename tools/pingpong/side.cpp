@@ -44,7 +44,7 @@ void Side::wait_for_link() {
 }
 
 bool Side::prepare(const LayerKind& kind) {
-  if (kind.info.kernel) {
+  if (kind.info.over != Over::port) {
     if (port_ && shares_interface(*port_)) port_.reset();
     return false;
   }

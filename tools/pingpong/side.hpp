@@ -13,7 +13,7 @@ struct SideConfig {
   bool client = false;
   std::string devargs;      // empty: no port
   std::size_t mtu = 0;      // 0: the port's own
-  std::string ip, peer_ip;  // empty: no kernel layers
+  std::string ip, peer_ip;  // empty: layers over a port only
 };
 
 class Side {

@@ -9,7 +9,8 @@
 
 namespace viaduct::pingpong {
 
-inline constexpr std::uint16_t kControlPort = 17751, kUdpPort = 17752, kTcpPort = 17753;
+inline constexpr std::uint16_t kControlPort = 17751, kUdpPort = 17752, kTcpPort = 17753,
+                               kVerbsPort = 17754;
 
 class Descriptor {
  public:

@@ -1,0 +1,44 @@
+// Completion queues.
+#include "libvipl/core/cq.hpp"
+
+#include <vipl.h>
+
+#include "libvipl/api/guarded.hpp"
+#include "libvipl/core/nic.hpp"
+
+using namespace viaduct::vipl;
+
+VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE NicHandle, VIP_ULONG EntryCount, VIP_CQ_HANDLE* CQHandle) {
+  const auto nic = Nic::find(NicHandle);
+  if (nic == nullptr || CQHandle == nullptr) return VIP_INVALID_PARAMETER;
+  return guarded([&] { return Cq::create(nic, EntryCount, *CQHandle); });
+}
+
+VIP_RETURN VipDestroyCQ(VIP_CQ_HANDLE CQHandle) {
+  return guarded([&] { return Cq::destroy(CQHandle); });
+}
+
+VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE CQHandle, VIP_ULONG EntryCount) {
+  Cq* const cq = Cq::find(CQHandle);
+  if (cq == nullptr) return VIP_INVALID_PARAMETER;
+  return guarded([&] { return cq->resize(handle_of(CQHandle), EntryCount); });
+}
+
+VIP_RETURN VipCQDone(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE* ViHandle, VIP_BOOLEAN* RecvQueue) {
+  Cq* const cq = Cq::Table::slot_of(CQHandle);
+  if (cq == nullptr || ViHandle == nullptr || RecvQueue == nullptr) return VIP_INVALID_PARAMETER;
+  return cq->done(handle_of(CQHandle), *ViHandle, *RecvQueue);
+}
+
+VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_VI_HANDLE* ViHandle,
+                     VIP_BOOLEAN* RecvQueue) {
+  Cq* const cq = Cq::find(CQHandle);
+  if (cq == nullptr || ViHandle == nullptr || RecvQueue == nullptr) return VIP_INVALID_PARAMETER;
+  return cq->wait(handle_of(CQHandle), deadline_after(Timeout), *ViHandle, *RecvQueue);
+}
+
+VIP_RETURN VipCQNotify(VIP_CQ_HANDLE CQHandle, VIP_PVOID Context, VIP_CQ_CALLBACK Callback) {
+  Cq* const cq = Cq::find(CQHandle);
+  if (cq == nullptr || Callback == nullptr) return VIP_INVALID_PARAMETER;
+  return guarded([&] { return cq->notify(handle_of(CQHandle), Context, Callback); });
+}

@@ -1,0 +1,170 @@
+// VipConnect* and VipDisconnect.
+#include <vipl.h>
+
+#include "libvipl/api/guarded.hpp"
+#include "libvipl/connection/incoming.hpp"
+#include "libvipl/connection/manager.hpp"
+#include "libvipl/core/nic.hpp"
+#include "libvipl/core/object_table.hpp"
+#include "libvipl/core/vi.hpp"
+
+namespace {
+
+using namespace viaduct::vipl;
+
+using Requests = ObjectTable<Incoming, HandleKind::connection>;
+
+// Never destroyed: threads of the program may outlive main().
+Requests& requests() {
+  static Requests& it = *new Requests;
+  return it;
+}
+
+// What is of no interest to a program it need not have room for.
+void tell(const Card& card, VIP_VI_ATTRIBUTES* attributes) {
+  if (attributes == nullptr) return;
+  *attributes = {};
+  attributes->ReliabilityLevel = card.reliability;
+  attributes->MaxTransferSize = static_cast<VIP_ULONG>(card.max_transfer_size);
+  attributes->EnableRdmaWrite = card.rdma_write ? VIP_TRUE : VIP_FALSE;
+  attributes->EnableRdmaRead = card.rdma_read ? VIP_TRUE : VIP_FALSE;
+}
+
+// What both kinds of request are made of.
+struct Call {
+  std::shared_ptr<Nic> nic;
+  Vi* vi = nullptr;
+  Discriminator local;
+  Endpoint remote;
+};
+
+// False: a parameter is invalid.
+bool read(VIP_VI_HANDLE handle, const VIP_NET_ADDRESS* local, const VIP_NET_ADDRESS* remote,
+          VIP_ULONG timeout, Call& call) {
+  call.vi = Vi::find(handle);
+  if (call.vi == nullptr || local == nullptr || remote == nullptr || timeout == 0) return false;
+  call.nic = call.vi->nic(handle);
+  // Of the local address only the discriminator counts: programs leave the rest as it was.
+  const auto discriminator = discriminator_of(*local);
+  const auto endpoint = endpoint_of(*remote);
+  if (call.nic == nullptr || !discriminator || !endpoint) return false;
+  call.local = *discriminator;
+  call.remote = *endpoint;
+  return true;
+}
+
+VIP_RETURN wait(Nic& nic, const Discriminator& local, Deadline deadline, VIP_NET_ADDRESS* remote,
+                VIP_VI_ATTRIBUTES* attributes, VIP_CONN_HANDLE& handle) {
+  std::shared_ptr<Incoming> request;
+  const VIP_RETURN result = nic.manager().wait(local, deadline, request);
+  if (result != VIP_SUCCESS) return result;
+  requests().remove_if([](const Incoming& other) { return other.desk() == nullptr; });
+  handle = requests().add(request);
+  const Caller& caller = Manager::caller(*request);
+  if (remote != nullptr) write(caller.endpoint, *remote);
+  tell(caller.card, attributes);
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN accept(VIP_CONN_HANDLE connection, VIP_VI_HANDLE handle) {
+  const auto request = requests().find(connection);
+  Vi* const vi = Vi::find(handle);
+  if (request == nullptr || vi == nullptr) return VIP_INVALID_PARAMETER;
+  const auto nic = vi->nic(handle);
+  if (nic == nullptr || !nic->manager().is_from_here(*request)) return VIP_INVALID_PARAMETER;
+  const VIP_RETURN result =
+      Manager::accept(request, *vi, [&] { return vi->begin_pending(handle); });
+  if (result == VIP_SUCCESS) requests().remove(connection);
+  return result;
+}
+
+VIP_RETURN request(VIP_VI_HANDLE handle, const VIP_NET_ADDRESS* local,
+                   const VIP_NET_ADDRESS* remote, VIP_ULONG timeout,
+                   VIP_VI_ATTRIBUTES* attributes) {
+  Call call;
+  if (!read(handle, local, remote, timeout, call)) return VIP_INVALID_PARAMETER;
+  Card card;
+  const VIP_RETURN result =
+      call.nic->manager().request(*call.vi, call.local, call.remote, deadline_after(timeout), card,
+                                  [&] { return call.vi->begin_pending(handle); });
+  if (result == VIP_SUCCESS) tell(card, attributes);
+  return result;
+}
+
+VIP_RETURN peer_request(VIP_VI_HANDLE handle, const VIP_NET_ADDRESS* local,
+                        const VIP_NET_ADDRESS* remote, VIP_ULONG timeout) {
+  Call call;
+  if (!read(handle, local, remote, timeout, call)) return VIP_INVALID_PARAMETER;
+  return call.nic->manager().peer_request(*call.vi, call.local, call.remote,
+                                          deadline_after(timeout),
+                                          [&] { return call.vi->begin_pending(handle); });
+}
+
+// VipConnectPeerDone and VipConnectPeerWait.
+using Outcome = VIP_RETURN (Manager::*)(Party& party, Card& remote, const Step& check);
+
+VIP_RETURN peer_outcome(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes, Outcome outcome) {
+  Vi* const vi = Vi::find(handle);
+  const auto nic = vi != nullptr ? vi->nic(handle) : nullptr;
+  if (nic == nullptr) return VIP_INVALID_PARAMETER;
+  Card card;
+  const VIP_RETURN result = (nic->manager().*outcome)(
+      *vi, card, [&] { return vi->is(handle_of(handle)) ? VIP_SUCCESS : VIP_INVALID_PARAMETER; });
+  if (result == VIP_SUCCESS) tell(card, attributes);
+  return result;
+}
+
+VIP_RETURN disconnect(VIP_VI_HANDLE handle) {
+  Vi* const vi = Vi::find(handle);
+  const auto nic = vi != nullptr ? vi->nic(handle) : nullptr;
+  if (nic == nullptr) return VIP_INVALID_PARAMETER;
+  return nic->manager().disconnect(*vi, [&] { return vi->back_to_idle(handle); });
+}
+
+}  // namespace
+
+VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG Timeout,
+                          VIP_NET_ADDRESS* RemoteAddr, VIP_VI_ATTRIBUTES* RemoteViAttribs,
+                          VIP_CONN_HANDLE* ConnHandle) {
+  const auto nic = Nic::find(NicHandle);
+  if (nic == nullptr || LocalAddr == nullptr || ConnHandle == nullptr) return VIP_INVALID_PARAMETER;
+  const auto local = discriminator_of(*LocalAddr);
+  if (!local) return VIP_INVALID_PARAMETER;
+  return guarded([&] {
+    return wait(*nic, *local, deadline_after(Timeout), RemoteAddr, RemoteViAttribs, *ConnHandle);
+  });
+}
+
+VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle) {
+  return guarded([&] { return accept(ConnHandle, ViHandle); });
+}
+
+VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
+  const auto request = requests().remove(ConnHandle);
+  if (request == nullptr) return VIP_INVALID_PARAMETER;
+  return guarded([&] { return Manager::reject(request); });
+}
+
+VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
+                             VIP_NET_ADDRESS* RemoteAddr, VIP_ULONG Timeout,
+                             VIP_VI_ATTRIBUTES* RemoteViAttribs) {
+  return guarded(
+      [&] { return request(ViHandle, LocalAddr, RemoteAddr, Timeout, RemoteViAttribs); });
+}
+
+VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
+  return guarded([&] { return disconnect(ViHandle); });
+}
+
+VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
+                                 VIP_NET_ADDRESS* RemoteAddr, VIP_ULONG Timeout) {
+  return guarded([&] { return peer_request(ViHandle, LocalAddr, RemoteAddr, Timeout); });
+}
+
+VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteAttribs) {
+  return guarded([&] { return peer_outcome(ViHandle, RemoteAttribs, &Manager::peer_done); });
+}
+
+VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteAttribs) {
+  return guarded([&] { return peer_outcome(ViHandle, RemoteAttribs, &Manager::peer_wait); });
+}

@@ -1,0 +1,54 @@
+#include "libvipl/connection/fork.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+
+namespace viaduct::vipl {
+namespace {
+
+// A bit for each descriptor. Beyond, which raise_descriptor_limit() does not go, they are not
+// closed.
+constexpr std::size_t kMost = 65536, kBits = 64;
+
+std::array<std::atomic<std::uint64_t>, kMost / kBits> owned{};
+std::atomic<unsigned> number{0};
+
+// Other threads may have been anywhere, so there are no locks and no memory is allocated.
+void close_all() {
+  ++number;
+  for (std::size_t i = 0; i < owned.size(); ++i)
+    for (std::uint64_t bits = owned[i].exchange(0); bits != 0; bits &= bits - 1)
+      ::close(static_cast<int>(i * kBits + static_cast<std::size_t>(__builtin_ctzll(bits))));
+}
+
+std::uint64_t bit(int fd) {
+  return std::uint64_t{1} << (static_cast<std::size_t>(fd) % kBits);
+}
+std::atomic<std::uint64_t>* word(int fd) {
+  const auto at = static_cast<std::size_t>(fd);
+  return fd >= 0 && at < kMost ? &owned[at / kBits] : nullptr;
+}
+
+}  // namespace
+
+void own_descriptor(int fd) {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, &close_all);
+  static_cast<void>(registered);
+  if (auto* const it = word(fd)) *it |= bit(fd);
+}
+
+void disown_descriptor(int fd) {
+  if (auto* const it = word(fd)) *it &= ~bit(fd);
+}
+
+unsigned forks() {
+  return number;
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,38 @@
+#include "libvipl/connection/incoming.hpp"
+
+#include "libvipl/connection/desk.hpp"
+
+namespace viaduct::vipl {
+
+bool note(Aliases& aliases, const Message& message) {
+  if (message.key == 0 || message.key == message.name)
+    aliases.erase(message.name);
+  else
+    aliases[message.name] = message.key;
+  return aliases.size() <= kMostAliases;
+}
+
+Incoming::Incoming(Desk& desk, Visitor visitor)
+    : desk_(desk.weak_from_this()),
+      request_(visitor.request),
+      caller_{visitor.request.caller, visitor.request.card},
+      stream_(
+          Stream::make(desk.loop, std::move(visitor.connection), Stream::Kind::connected, *this)) {
+  stream_->send({.type = MessageType::held});
+}
+
+void Incoming::on_message(Stream& stream, const Message& message) {
+  if (message.type == MessageType::alias && note(aliases_, message)) {
+    return stream.send({.type = MessageType::known});
+  }
+  stream.abort();
+  on_end(stream, Loss::disconnected);
+}
+
+void Incoming::on_end(Stream&, Loss) {
+  stream_ = nullptr;
+  const Gone gone = std::move(gone_);  // it may be the end of this object
+  if (gone) gone();
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,190 @@
+#include "libvipl/connection/session.hpp"
+
+#include "libvipl/connection/desk.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// A caller that has asked and then does not confirm the answer.
+constexpr auto kReadyPatience = std::chrono::seconds(10);
+
+}  // namespace
+
+std::optional<Refusal> mismatch(const Card& one, const Card& other) {
+  if (one.reliability != other.reliability) return Refusal::other_reliability;
+  if (one.max_transfer_size != other.max_transfer_size) return Refusal::other_transfer_size;
+  if (one.has_qos != other.has_qos) return Refusal::other_qos;
+  return std::nullopt;
+}
+
+Session::Session(Desk& desk, Party& party, Role role)
+    : desk_(desk), party_(party), role_(role), state_(State::asking), card_(party.card()) {}
+
+// The queue pair is ready before the other side hears of it: its first message may be faster than
+// anything we could do afterwards. Our own first message waits for `ready` in the same way.
+void Session::answer(const std::shared_ptr<Incoming>& incoming) {
+  drop_stream();
+  crossing_ = nullptr;
+  retry_.end();
+  remote_card_ = incoming->caller().card;
+  if (const auto refusal = mismatch(card_, remote_card_)) {
+    // A server may change its VI and accept after all, so its client is not told.
+    if (role_ == Role::peer) desk_.farewells.refuse(incoming->take_stream(), *refusal);
+    return finish(result_of(*refusal));
+  }
+  if (!party_.establish(remote_card_)) return finish(VIP_ERROR_RESOURCE);
+  state_ = State::accepting;
+  other_nonce_ = incoming->request().nonce;
+  stream_ = incoming->take_stream();
+  stream_->set_owner(*this);
+  aliases_ = incoming->aliases();
+  establish_aliases();
+  send_aliases();
+  stream_->send({.type = MessageType::accepted, .card = card_});
+  silence_ = Loop::Timer(desk_.loop, kReadyPatience, [this] {
+    drop_stream();
+    on_answer_lost();
+  });
+}
+
+void Session::on_message(Stream& stream, const Message& message) {
+  const auto self = shared_from_this();  // it may be forgotten meanwhile
+  const bool asking = state_ == State::asking;
+  switch (message.type) {
+    case MessageType::alias: return on_alias(message);
+    case MessageType::known:
+      if (unknown_ > 0 && --unknown_ == 0) desk_.aliases_known.notify_all();
+      return;
+    case MessageType::held:
+      if (asking) return silence_.end();
+      break;
+    case MessageType::refused:
+      if (asking) return on_refused(static_cast<Refusal>(message.code));
+      break;
+    case MessageType::accepted:
+      if (asking) return on_accepted(message.card);
+      break;
+    case MessageType::ready:
+      if (state_ == State::accepting) return connected();
+      break;
+    case MessageType::ended:
+      if (state_ != State::connected) break;
+      stream.abort();
+      return on_end(stream, static_cast<Loss>(message.code));
+  }
+  on_unexpected();
+}
+
+void Session::on_alias(const Message& message) {
+  if (!note(aliases_, message)) return on_unexpected();
+  if (state_ != State::asking) party_.alias(message.name, message.key);
+  stream_->send({.type = MessageType::known});
+}
+
+// As if nothing more had come.
+void Session::on_unexpected() {
+  const std::shared_ptr<Stream> stream = stream_;
+  stream->abort();
+  on_end(*stream, Loss::transport);
+}
+
+void Session::on_end(Stream&, Loss loss) {
+  const auto self = shared_from_this();
+  drop_stream();
+  switch (state_) {
+    case State::asking: return on_no_answer();
+    case State::accepting: return on_answer_lost();
+    case State::connected: return on_lost(loss);
+    case State::over: return;
+  }
+}
+
+void Session::on_answer_lost() {
+  if (role_ == Role::peer) return start_over();
+  finish(VIP_TIMEOUT);
+}
+
+void Session::on_lost(Loss loss) {
+  let_go();
+  state_ = State::over;
+  party_.lost(loss);
+  desk_.forget_if_finished(party_);
+}
+
+void Session::establish_aliases() {
+  for (const auto& [name, key] : aliases_) party_.alias(name, key);
+}
+
+void Session::send_aliases() {
+  for (const auto& [name, key] : desk_.aliases) announce(name, key);
+}
+
+void Session::announce(std::uint32_t name, std::uint32_t key) {
+  const bool introduced = state_ == State::asking ? request_sent_ : state_ != State::over;
+  if (stream_ == nullptr || !introduced) return;
+  ++unknown_;
+  stream_->send({.type = MessageType::alias, .name = name, .key = key});
+}
+
+void Session::connected() {
+  state_ = State::connected;
+  deadline_.end();
+  silence_.end();
+  door_ = nullptr;
+  crossing_ = nullptr;
+  set_outcome(VIP_SUCCESS);
+}
+
+void Session::finish(VIP_RETURN outcome) {
+  let_go();
+  state_ = State::over;
+  party_.abandoned(false);
+  set_outcome(outcome);
+}
+
+void Session::leave(VIP_RETURN outcome) {
+  if (state_ == State::connected && stream_ != nullptr)
+    desk_.farewells.add(std::exchange(stream_, nullptr));
+  let_go();
+  state_ = State::over;
+  set_outcome(outcome);
+}
+
+// A queue pair that fails before the other side has said that it is ready can only have failed
+// because the other side is: the connection was there.
+void Session::fail(Loss loss) {
+  if (state_ != State::connected && state_ != State::accepting) return;
+  stream_->send({.type = MessageType::ended, .code = static_cast<std::uint8_t>(loss)});
+  state_ = State::connected;
+  leave(VIP_SUCCESS);
+}
+
+void Session::let_go() {
+  deadline_.end();
+  retry_.end();
+  door_ = nullptr;
+  crossing_ = nullptr;
+  drop_stream();
+}
+
+void Session::drop_stream() {
+  silence_.end();
+  if (stream_ != nullptr) stream_->abort();
+  stream_ = nullptr;
+  aliases_.clear();
+  request_sent_ = false;
+  unknown_ = 0;
+  desk_.aliases_known.notify_all();
+}
+
+void Session::set_outcome(VIP_RETURN outcome) {
+  if (!outcome_) outcome_ = outcome;
+  changed_.notify_all();
+}
+
+VIP_RETURN Session::wait(std::unique_lock<std::mutex>& lock) {
+  changed_.wait(lock, [&] { return outcome_.has_value(); });
+  return *outcome_;
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,69 @@
+#include "libvipl/core/completions.hpp"
+
+#include <array>
+
+#include "libvipl/core/work_queue.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// Taken from the device at a time.
+constexpr std::size_t kBatch = 16;
+
+}  // namespace
+
+bool Completions::open(vi::Device& device, std::size_t capacity, std::chrono::nanoseconds spin) {
+  queue_ = device.create_completion_queue(capacity, this);
+  listening_ = false;
+  spin_ = spin;
+  return is_open();
+}
+
+void Completions::close() {
+  queue_.reset();
+  expected_calls_ = 0;
+  wake();
+}
+
+bool Completions::progress() {
+  std::array<vi::Completion, kBatch> done;  // not cleared
+  const vi::Completion* it = done.data();
+  const vi::Completion* const end = it + queue_->poll(done);
+  if (it == end) return false;
+  do {
+    reinterpret_cast<WorkQueue*>(it->id)->complete(*it);
+  } while (++it != end);
+  wake();
+  return true;
+}
+
+void Completions::drain() {
+  for (std::size_t left = queue_->capacity() / kBatch + 1; left != 0 && progress(); --left) {
+  }
+}
+
+void Completions::listen() {
+  if (listening_) return;
+  listening_ = queue_->arm();
+  drain();  // all of it: what was there before causes no event
+}
+
+void Completions::on_event() {
+  const std::lock_guard lock(mutex_);
+  if (!is_open()) return;  // the event was late
+  listening_ = false;
+  if (waiting_ != 0 || expected_calls_ != 0)
+    listen();
+  else
+    drain();
+}
+
+bool Completions::block(std::unique_lock<Mutex>& lock, Deadline deadline) {
+  if (!deadline) {
+    changed_.wait(lock);
+    return true;
+  }
+  return changed_.wait_until(lock, *deadline) == std::cv_status::no_timeout;
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,204 @@
+#include "libvipl/core/cq.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "libvipl/core/nic.hpp"
+#include "libvipl/core/vi.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// Never destroyed: programs may use the library in their last static destructor.
+Cq::Table& table() {
+  static Cq::Table& it = *new Cq::Table;
+  return it;
+}
+
+}  // namespace
+
+VIP_RETURN Cq::create(const std::shared_ptr<Nic>& nic, std::size_t entries, VIP_CQ_HANDLE& made) {
+  if (entries == 0) return VIP_INVALID_PARAMETER;
+  if (entries > nic->attributes().MaxCQEntries) return VIP_ERROR_RESOURCE;
+  Cq* const cq = table().take();
+  if (cq == nullptr) return VIP_ERROR_RESOURCE;
+  std::unique_lock lock(cq->completions_.mutex());
+  cq->nic_ = nic.get();
+  if (!cq->open(*nic, entries)) {
+    cq->close();
+    lock.unlock();
+    table().give_back(*cq);
+    return VIP_ERROR_RESOURCE;
+  }
+  Table::show(*cq);
+  made = cq->program_handle();
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN Cq::destroy(VIP_CQ_HANDLE handle) {
+  Cq* const cq = find(handle);
+  if (cq == nullptr) return VIP_INVALID_PARAMETER;
+  std::unique_lock lock(cq->completions_.mutex());
+  if (!cq->is(handle_of(handle))) return VIP_INVALID_PARAMETER;
+  if (cq->attached_ != 0) return VIP_ERROR_RESOURCE;
+  cq->nic_->remove(*cq);
+  cq->end(lock);
+  return VIP_SUCCESS;
+}
+
+void Cq::reclaim(const Nic& nic) {
+  std::unique_lock lock(completions_.mutex());
+  if (nic_ == &nic) end(lock);
+}
+
+void Cq::end(std::unique_lock<Mutex>& lock) {
+  nic_->handlers().forget_cq(program_handle());
+  Table::hide(*this);
+  close();
+  lock.unlock();
+  table().give_back(*this);
+}
+
+// Catches std::bad_alloc: the slot has to go back.
+bool Cq::open(Nic& nic, std::size_t entries) {
+  try {
+    if (!completions_.open(nic.device(), entries, nic.spin_time())) return false;
+    make_entries(entries);
+    count_room();
+    return nic.add(*this);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void Cq::close() {
+  calls_.clear();
+  completions_.close();
+  entries_.reset();
+  nic_ = nullptr;
+  first_ = end_ = 0;
+  owed_ = room_ = 0;
+  attached_ = 0;
+}
+
+bool Cq::attach(Handle cq, const Nic& nic) {
+  const std::lock_guard lock(completions_.mutex());
+  if (!is(cq) || nic_ != &nic) return false;
+  ++attached_;
+  return true;
+}
+
+void Cq::detach(const WorkQueue& queue, std::size_t outstanding) {
+  std::uint64_t kept = first_;
+  for (std::uint64_t i = first_; i != end_; ++i)
+    if (entries_[i & mask_] != &queue) entries_[kept++ & mask_] = entries_[i & mask_];
+  owed_ -= end_ - kept + outstanding;
+  end_ = kept;
+  --attached_;
+}
+
+// ---- room ----
+
+void Cq::make_entries(std::size_t capacity) {
+  const std::size_t places = std::bit_ceil(capacity);
+  auto larger = std::make_unique<WorkQueue*[]>(places);
+  for (std::uint64_t i = first_; i != end_; ++i) larger[i & (places - 1)] = entries_[i & mask_];
+  entries_ = std::move(larger);
+  mask_ = places - 1;
+}
+
+bool Cq::make_device_room(std::size_t outstanding) {
+  vi::CompletionQueue& queue = completions_.queue();
+  if (outstanding <= queue.capacity()) return true;
+  const std::size_t most = nic_->attributes().MaxCQEntries;
+  if (outstanding > most) return false;
+  return queue.resize(std::min(most, std::bit_ceil(outstanding))) &&
+         outstanding <= queue.capacity();
+}
+
+// Entries that the program never takes need room here, but none of the device.
+bool Cq::make_room() {
+  completions_.progress();
+  const std::size_t owed = owed_;  // afterwards: others go on posting, and what they post completes
+  try {
+    if (owed > mask_ + 1) make_entries(2 * owed);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  if (!make_device_room(owed - std::min<std::size_t>(owed, end_ - first_))) return false;
+  count_room();
+  return true;
+}
+
+bool Cq::grow() {
+  const std::lock_guard lock(completions_.mutex());
+  if (make_room()) return true;
+  --owed_;
+  return false;
+}
+
+VIP_RETURN Cq::resize(Handle cq, std::size_t entries) {
+  const std::lock_guard lock(completions_.mutex());
+  if (!is(cq) || entries == 0) return VIP_INVALID_PARAMETER;
+  if (entries > nic_->attributes().MaxCQEntries) return VIP_ERROR_RESOURCE;
+  room_ = 0;  // from here on who posts waits in grow()
+  // Not every device can change the size of one, and programs ask for what they have.
+  vi::CompletionQueue& queue = completions_.queue();
+  const bool resized = entries >= owed_ && (entries <= queue.capacity() || queue.resize(entries));
+  if (resized) make_entries(entries);
+  count_room();
+  return resized ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+}
+
+// ---- taking ----
+
+bool Cq::take(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
+  if (is_empty()) completions_.progress();
+  if (is_empty()) return false;
+  const WorkQueue& queue = *entries_[first_++ & mask_];
+  owed_.fetch_sub(1, std::memory_order_relaxed);
+  vi = queue.vi().program_handle();
+  receive = queue.is_receive() ? VIP_TRUE : VIP_FALSE;
+  return true;
+}
+
+VIP_RETURN Cq::done(Handle cq, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
+  const std::lock_guard lock(completions_.mutex());
+  if (!is(cq)) return VIP_INVALID_PARAMETER;
+  return take(vi, receive) ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
+VIP_RETURN Cq::wait(Handle cq, Deadline deadline, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
+  std::unique_lock lock(completions_.mutex());
+  bool taken = false;
+  const auto ready = [&] {
+    taken = is(cq) && take(vi, receive);
+    return taken || !is(cq);
+  };
+  if (!completions_.wait(lock, deadline, ready)) return VIP_TIMEOUT;
+  return taken ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+}
+
+VIP_RETURN Cq::notify(Handle cq, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
+  Calls added{CqCall{context, handler, nullptr, nullptr, nullptr, VIP_FALSE}};
+  const std::lock_guard lock(completions_.mutex());
+  if (!is(cq)) return VIP_INVALID_PARAMETER;
+  CqCall& call = std::get<CqCall>(added.front());
+  call.nic = nic_->handle();
+  call.cq = program_handle();
+  calls_.splice(calls_.end(), added);
+  completions_.expect_call();
+  make_due_calls();
+  return VIP_SUCCESS;
+}
+
+void Cq::make_due_calls() {
+  while (!calls_.empty() && !is_empty()) {
+    CqCall& call = std::get<CqCall>(calls_.front());
+    take(call.vi, call.receive);
+    completions_.call_made();
+    nic_->handlers().run_first(calls_);
+  }
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,72 @@
+#include "libvipl/core/failure.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+using vi::Outcome;
+
+bool is_rdma(std::uint32_t operation) {
+  return operation == VIP_STATUS_OP_RDMA_WRITE || operation == VIP_STATUS_OP_RDMA_READ;
+}
+
+}  // namespace
+
+std::uint32_t error_of_receive(Outcome outcome) {
+  switch (outcome) {
+    // The message did not fit. mlx5 says local_length; Soft-RoCE local_operation, or, of a message
+    // that is longer than its own packets said, remote_invalid_request.
+    case Outcome::local_length:
+    case Outcome::local_operation:
+    case Outcome::remote_invalid_request: return VIP_STATUS_LENGTH_ERROR;
+    // Its memory was deregistered after it was posted.
+    case Outcome::local_protection: return VIP_STATUS_PROTECTION_ERROR;
+    // It met an RDMA write with immediate data that had no right to its target: nothing is wrong
+    // with the receive, and whoever sent the write has the error. mlx5 flushes it.
+    case Outcome::local_access:
+    case Outcome::remote_access:
+    case Outcome::flushed: return VIP_STATUS_DESC_FLUSHED_ERROR;
+    default: return VIP_STATUS_TRANSPORT_ERROR;
+  }
+}
+
+std::uint32_t error_of_send(Outcome outcome, std::uint32_t operation,
+                            VIP_RELIABILITY_LEVEL reliability) {
+  switch (outcome) {
+    case Outcome::flushed: return VIP_STATUS_DESC_FLUSHED_ERROR;
+    case Outcome::local_length: return VIP_STATUS_LENGTH_ERROR;
+    // Memory that was deregistered after the descriptor was posted: as a rule protection, for
+    // Soft-RoCE in some places operation.
+    case Outcome::local_protection:
+    case Outcome::local_access:
+    case Outcome::local_operation: return VIP_STATUS_PROTECTION_ERROR;
+    // The other side refused. Of a message: the receive was too small (mlx5: invalid request,
+    // Soft-RoCE: operation failed) or its memory is gone (operation failed). Of RDMA: its VI does
+    // not allow it (invalid request), or its region does not (access).
+    case Outcome::remote_invalid_request:
+    case Outcome::remote_access:
+      return is_rdma(operation) ? VIP_STATUS_RDMA_PROT_ERROR : VIP_STATUS_REMOTE_DESC_ERROR;
+    case Outcome::remote_operation: return VIP_STATUS_REMOTE_DESC_ERROR;
+    // Reliable Delivery does not promise to say what the other side's trouble was.
+    case Outcome::receiver_not_ready:
+      return reliability == VIP_SERVICE_RELIABLE_RECEPTION ? VIP_STATUS_REMOTE_DESC_ERROR
+                                                           : VIP_STATUS_TRANSPORT_ERROR;
+    default: return VIP_STATUS_TRANSPORT_ERROR;  // unanswered, and what no device should say
+  }
+}
+
+Loss loss_of_send(Outcome outcome, std::uint32_t operation) {
+  switch (outcome) {
+    case Outcome::receiver_not_ready: return Loss::receive_queue_empty;
+    case Outcome::unanswered: return Loss::host_silent;
+    case Outcome::remote_access:
+    case Outcome::remote_invalid_request:
+      if (operation == VIP_STATUS_OP_RDMA_WRITE) return Loss::rdma_write_protection;
+      if (operation == VIP_STATUS_OP_RDMA_READ) return Loss::rdma_read_protection;
+      return Loss::message_too_long;
+    case Outcome::remote_operation:
+      return is_rdma(operation) ? Loss::transport : Loss::message_too_long;
+    default: return Loss::transport;
+  }
+}
+
+}  // namespace viaduct::vipl

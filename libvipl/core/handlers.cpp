@@ -1,0 +1,116 @@
+#include "libvipl/core/handlers.hpp"
+
+#include <array>
+#include <cstdio>
+
+#include "libvipl/core/library_thread.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+const char* text(VIP_ERROR_CODE code) {
+  static constexpr std::array<const char*, 11> kTexts{
+      "posting a descriptor", "connection lost",       "message for an empty receive queue",
+      "VI overrun",           "RDMA write protection", "RDMA write data",
+      "RDMA write aborted",   "RDMA read protection",  "protection error on completion",
+      "RDMA transport",       "the device failed"};
+  return kTexts[static_cast<std::size_t>(code)];
+}
+
+}  // namespace
+
+struct Handlers::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  Calls due;
+  bool stopping = false;
+  VIP_PVOID error_context = nullptr;
+  VIP_ERROR_HANDLER error_handler = nullptr;
+
+  // Nothing is locked while the program's handler runs.
+  void call(ErrorCall& error) {
+    std::unique_lock lock(mutex);
+    const VIP_ERROR_HANDLER handler = error_handler;
+    const VIP_PVOID context = error_context;
+    lock.unlock();
+    // Programs without a handler see a lost connection in the state of the VI; it is part of every
+    // ordinary end.
+    if (handler != nullptr)
+      handler(context, &error);
+    else if (error.ErrorCode != VIP_ERROR_CONN_LOST)
+      std::fprintf(stderr, "vipl: NIC %p, VI %p: %s\n", error.NicHandle, error.ViHandle,
+                   text(error.ErrorCode));
+  }
+  void call(QueueCall& it) { it.handler(it.context, it.nic, it.vi, it.descriptor); }
+  void call(CqCall& it) { it.handler(it.context, it.nic, it.vi, it.receive); }
+};
+
+Handlers::Handlers() : state_(std::make_shared<State>()) {
+  thread_ = library_thread([state = state_] { serve(state); });
+}
+
+void Handlers::stop() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+    state_->due.clear();
+  }
+  state_->changed.notify_all();
+  if (!thread_.joinable()) return;
+  if (thread_.get_id() == std::this_thread::get_id())
+    thread_.detach();  // a handler closes the NIC; the thread ends when that returns
+  else
+    thread_.join();
+}
+
+void Handlers::set_error_handler(VIP_PVOID context, VIP_ERROR_HANDLER handler) {
+  const std::lock_guard lock(state_->mutex);
+  state_->error_context = context;
+  state_->error_handler = handler;
+}
+
+void Handlers::run_first(Calls& from) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->stopping) return from.pop_front();
+    state_->due.splice(state_->due.end(), from, from.begin());
+  }
+  state_->changed.notify_one();
+}
+
+template <class Chosen>
+void Handlers::drop(Chosen chosen) {
+  const std::lock_guard lock(state_->mutex);
+  state_->due.remove_if(chosen);
+}
+
+// A handler of a CQ is called although the VI that it is told of is gone: it has been registered
+// for one entry, and may be where the program registers the next.
+void Handlers::forget_queue(VIP_VI_HANDLE vi) {
+  drop([=](const Call& call) {
+    const auto* const it = std::get_if<QueueCall>(&call);
+    return it != nullptr && it->vi == vi;
+  });
+}
+
+void Handlers::forget_cq(VIP_CQ_HANDLE cq) {
+  drop([=](const Call& call) {
+    const auto* const it = std::get_if<CqCall>(&call);
+    return it != nullptr && it->cq == cq;
+  });
+}
+
+void Handlers::serve(const std::shared_ptr<State>& state) {
+  std::unique_lock lock(state->mutex);
+  for (;;) {
+    state->changed.wait(lock, [&] { return state->stopping || !state->due.empty(); });
+    if (state->stopping) return;
+    Calls now;
+    now.splice(now.end(), state->due, state->due.begin());
+    lock.unlock();
+    std::visit([&](auto& call) { state->call(call); }, now.front());
+    lock.lock();
+  }
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,202 @@
+#include "libvipl/core/nic.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "libvipl/core/cq.hpp"
+#include "libvipl/core/knobs.hpp"
+#include "libvipl/core/vi.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+using Table = ObjectTable<Nic, HandleKind::nic>;
+
+Table& table() {
+  static Table& it = *new Table;
+  return it;
+}
+
+// Registered memory is locked memory.
+VIP_ULONG lockable_bytes() {
+  const auto pages = static_cast<VIP_ULONG>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
+  const auto page = static_cast<VIP_ULONG>(std::max(0L, ::sysconf(_SC_PAGESIZE)));
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return pages * page;
+  return std::min<VIP_ULONG>(pages * page, limit.rlim_cur);
+}
+
+VIP_NIC_ATTRIBUTES attributes_of(const vi::Limits& limits, const std::string& name) {
+  constexpr std::uint64_t kMostDescriptors = 32768;
+  VIP_NIC_ATTRIBUTES a{};
+  name.copy(a.Name, sizeof a.Name - 1);
+  a.HardwareVersion = limits.hardware_version;
+  a.ProviderVersion = 1;
+  a.NicAddressLen = NicAddress::kBytes;
+  a.ThreadSafe = VIP_TRUE;
+  a.MaxDiscriminatorLen = Discriminator::kMost;
+  a.MaxRegisterBytes = lockable_bytes();
+  a.MaxRegisterRegions = limits.regions;
+  a.MaxRegisterBlockBytes = limits.region_bytes;
+  a.MaxVI = limits.queue_pairs;
+  a.MaxDescriptorsPerQueue = std::min<VIP_ULONG>(
+      limits.queue_depth, knob_number("VIADUCT_VIPL_DESCRIPTORS", 1, kMostDescriptors));
+  a.MaxSegmentsPerDesc =
+      std::min<VIP_ULONG>(limits.segments, knob_number("VIADUCT_VIPL_SEGMENTS", 1, kMostSegments));
+  a.MaxCQ = limits.completion_queues;
+  a.MaxCQEntries = limits.completions;
+  a.MaxTransferSize = limits.message_bytes;
+  a.NativeMTU = limits.mtu;
+  a.MaxPtags = limits.domains;
+  a.ReliabilityLevelSupport =
+      VIP_SERVICE_UNRELIABLE | VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
+  if (limits.reads_served != 0 && limits.reads_asked != 0)
+    a.RDMAReadSupport = VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
+  return a;
+}
+
+std::chrono::nanoseconds spin_time_knob() {
+  constexpr std::uint64_t kMostMicroseconds = 1000000;
+  return std::chrono::microseconds(knob_number("VIADUCT_VIPL_SPIN", 0, kMostMicroseconds));
+}
+
+}  // namespace
+
+Nic::Nic(const std::string& name, std::unique_ptr<vi::Device> device, const NicAddress& address)
+    : address_bytes_(address.bytes()),
+      attributes_(attributes_of(device->limits(), name)),
+      device_(std::move(device)),
+      memory_(*device_),
+      manager_(address),
+      spin_time_(spin_time_knob()) {
+  attributes_.LocalNicAddress = address_bytes_.data();
+}
+
+Nic::~Nic() = default;
+
+std::shared_ptr<Nic> Nic::open(const std::string& name, std::unique_ptr<vi::Device> device,
+                               const NicAddress& address) {
+  const std::shared_ptr<Nic> nic(new Nic(name, std::move(device), address));
+  const VIP_NIC_HANDLE handle = table().add(nic);
+  try {
+    nic->start(handle);
+  } catch (...) {
+    close(handle);
+    throw;
+  }
+  return nic;
+}
+
+void Nic::start(VIP_NIC_HANDLE handle) {
+  handle_ = handle;
+  events_.emplace(std::vector<EventThread::Source>{
+      {device_->completion_fd(), [this] { take_completion_events(); }},
+      {device_->async_fd(), [this] { take_async_events(); }},
+      {manager_.fd(), [this] { manager_.progress(); }}});
+}
+
+std::shared_ptr<Nic> Nic::find(VIP_NIC_HANDLE handle) {
+  std::shared_ptr<Nic> nic = table().find(handle);
+  return nic != nullptr && nic->is_ours() ? nic : nullptr;
+}
+
+bool Nic::close(VIP_NIC_HANDLE handle) {
+  if (find(handle) == nullptr) return false;
+  const std::shared_ptr<Nic> nic = table().remove(handle);
+  if (nic == nullptr) return false;
+  nic->end();
+  return true;
+}
+
+// First nobody is told anything any more, then everything is reclaimed; by then whatever a handler
+// waits for in the library has returned.
+void Nic::end() {
+  manager_.shutdown();
+  if (events_) events_->stop();
+  std::unordered_set<Vi*> vis;
+  std::unordered_set<Cq*> cqs;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    vis.swap(vis_);
+    cqs.swap(cqs_);
+  }
+  for (Vi* const vi : vis) vi->reclaim(*this);
+  for (Cq* const cq : cqs) cq->reclaim(*this);
+  handlers_.stop();
+}
+
+bool Nic::add(Vi& vi) {
+  const std::lock_guard lock(mutex_);
+  return !ended_ && vis_.insert(&vi).second;
+}
+void Nic::remove(Vi& vi) {
+  const std::lock_guard lock(mutex_);
+  vis_.erase(&vi);
+}
+bool Nic::add(Cq& cq) {
+  const std::lock_guard lock(mutex_);
+  return !ended_ && cqs_.insert(&cq).second;
+}
+void Nic::remove(Cq& cq) {
+  const std::lock_guard lock(mutex_);
+  cqs_.erase(&cq);
+}
+
+void Nic::take_completion_events() {
+  while (void* const owner = device_->next_completion_event())
+    static_cast<Completions*>(owner)->on_event();
+}
+
+void Nic::take_async_events() {
+  while (const auto event = device_->next_async_event()) {
+    switch (event->kind) {
+      case vi::AsyncEvent::Kind::queue_pair_error:
+      case vi::AsyncEvent::Kind::remote_access:
+        static_cast<Vi*>(event->owner)->on_device_event(event->kind);
+        break;
+      case vi::AsyncEvent::Kind::completion_queue_error:
+        report_device_error(VIP_RESOURCE_CQ);
+        end_connections(static_cast<const Completions*>(event->owner));
+        break;
+      case vi::AsyncEvent::Kind::device_error:
+        report_device_error(VIP_RESOURCE_NIC);
+        end_connections(nullptr);
+        break;
+      case vi::AsyncEvent::Kind::other: break;
+    }
+  }
+}
+
+// Of the VIs that complete in `broken`; nullptr: of all.
+void Nic::end_connections(const Completions* broken) {
+  for (Vi* const vi : vis()) vi->device_failed(*this, broken);
+}
+
+bool Nic::uses(VIP_MEM_HANDLE memory) {
+  const std::vector<Vi*> all = vis();
+  return std::any_of(all.begin(), all.end(), [&](Vi* vi) { return vi->uses(*this, memory); });
+}
+
+// Some may be others' when they are looked at.
+std::vector<Vi*> Nic::vis() {
+  const std::lock_guard lock(mutex_);
+  return {vis_.begin(), vis_.end()};
+}
+
+void Nic::report_device_error(VIP_RESOURCE_CODE resource) {
+  Calls error{ErrorCall{.NicHandle = handle_,
+                        .ViHandle = nullptr,
+                        .CQHandle = nullptr,
+                        .DescriptorPtr = nullptr,
+                        .OpCode = 0,
+                        .ResourceCode = resource,
+                        .ErrorCode = VIP_ERROR_CATASTROPHIC}};
+  handlers_.run_first(error);
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,446 @@
+#include "libvipl/core/vi.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "libvipl/core/cq.hpp"
+#include "libvipl/core/nic.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// Never destroyed: programs may use the library in their last static destructor.
+Vi::Table& table() {
+  static Vi::Table& it = *new Vi::Table;
+  return it;
+}
+
+VIP_RETURN check(const Nic& nic, const VIP_VI_ATTRIBUTES& wanted) {
+  const VIP_NIC_ATTRIBUTES& has = nic.attributes();
+  const VIP_RELIABILITY_LEVEL level = wanted.ReliabilityLevel;
+  if (!std::has_single_bit(level) || (level & has.ReliabilityLevelSupport) == 0)
+    return VIP_INVALID_RELIABILITY_LEVEL;
+  if (wanted.MaxTransferSize == 0 || wanted.MaxTransferSize > has.MaxTransferSize)
+    return VIP_INVALID_MTU;
+  if (wanted.EnableRdmaRead != VIP_FALSE && (level & has.RDMAReadSupport) == 0)
+    return VIP_INVALID_RDMAREAD;
+  return VIP_SUCCESS;
+}
+
+vi::Rights rights_of(const VIP_VI_ATTRIBUTES& attributes) {
+  return {attributes.EnableRdmaWrite != VIP_FALSE, attributes.EnableRdmaRead != VIP_FALSE};
+}
+
+// A CQ that a VI is being attached to: detached again unless the VI takes it over.
+class Attachment {
+ public:
+  Attachment(VIP_CQ_HANDLE handle, const Nic& nic, const WorkQueue& queue)
+      : cq_(handle != nullptr ? Cq::find(handle) : nullptr), queue_(queue) {
+    ok_ = handle == nullptr || (cq_ != nullptr && cq_->attach(handle_of(handle), nic));
+    if (!ok_) cq_ = nullptr;
+  }
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
+  ~Attachment() {
+    if (cq_ == nullptr) return;
+    const std::lock_guard lock(cq_->completions().mutex());
+    cq_->detach(queue_, 0);
+  }
+  bool ok() const { return ok_; }
+  Cq* get() const { return cq_; }
+  Cq* take_over() { return std::exchange(cq_, nullptr); }
+
+ private:
+  Cq* cq_;
+  const WorkQueue& queue_;
+  bool ok_ = false;
+};
+
+}  // namespace
+
+class Vi::AllLocks {
+ public:
+  explicit AllLocks(Vi& vi)
+      : state_(vi.state_mutex_), send_(vi.send_.post_mutex()), receive_(vi.receive_.post_mutex()) {
+    Completions* first = &vi.send_.completions();
+    Completions* second = &vi.receive_.completions();
+    if (std::less<>()(second, first)) std::swap(first, second);
+    first_ = std::unique_lock(first->mutex());
+    if (second != first) second_ = std::unique_lock(second->mutex());
+  }
+
+ private:
+  std::unique_lock<std::mutex> state_;
+  std::unique_lock<Mutex> send_, receive_, first_, second_;
+};
+
+// ---- made and destroyed ----
+
+VIP_RETURN Vi::create(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& attributes,
+                      VIP_CQ_HANDLE send_cq, VIP_CQ_HANDLE receive_cq, VIP_VI_HANDLE& made) {
+  if (const VIP_RETURN wrong = check(*nic, attributes); wrong != VIP_SUCCESS) return wrong;
+  const TagUse tag = nic->memory().use_tag(attributes.Ptag);
+  if (tag == nullptr) return VIP_INVALID_PTAG;
+  Vi* const vi = table().take();
+  if (vi == nullptr) return VIP_ERROR_RESOURCE;
+  Attachment send(send_cq, *nic, vi->send_);
+  Attachment receive(receive_cq, *nic, vi->receive_);
+  const VIP_RETURN result = !send.ok() || !receive.ok()
+                                ? VIP_INVALID_PARAMETER
+                                : vi->open(nic, attributes, tag, send.get(), receive.get());
+  if (result != VIP_SUCCESS) {
+    table().give_back(*vi);
+    return result;
+  }
+  send.take_over();
+  receive.take_over();
+  made = vi->program_handle();
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN Vi::open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& attributes,
+                    TagUse tag, Cq* send_cq, Cq* receive_cq) {
+  {
+    const std::lock_guard lock(state_mutex_);
+    send_.choose(send_cq);
+    receive_.choose(receive_cq);
+  }
+  const AllLocks locks(*this);
+  nic_ = nic.get();
+  take_attributes(attributes, std::move(tag));
+  const std::uint32_t depth = static_cast<std::uint32_t>(nic->attributes().MaxDescriptorsPerQueue);
+  bool opened = false;
+  try {
+    opened = send_.open(nic->device(), depth, nic->spin_time()) &&
+             receive_.open(nic->device(), depth, nic->spin_time()) && make_queue_pair() &&
+             nic->add(*this);
+  } catch (const std::bad_alloc&) {
+  }
+  if (!opened) {
+    close();
+    return VIP_ERROR_RESOURCE;
+  }
+  send_.attach(send_cq);
+  receive_.attach(receive_cq);
+  state_ = VIP_STATE_IDLE;
+  user_data = nullptr;
+  Table::show(*this);
+  return VIP_SUCCESS;
+}
+
+void Vi::take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag) {
+  const VIP_NIC_ATTRIBUTES& nic = nic_->attributes();
+  attributes_ = attributes;
+  tag_ = std::move(tag);
+  rules_.regions = &nic_->memory().regions();
+  rules_.domain = tag_->domain.get();
+  rules_.max_segments = static_cast<std::uint32_t>(nic.MaxSegmentsPerDesc);
+  rules_.max_transfer_size = static_cast<std::uint32_t>(attributes.MaxTransferSize);
+  rules_.rdma_read = (nic.RDMAReadSupport & attributes.ReliabilityLevel) != 0;
+}
+
+bool Vi::make_queue_pair() {
+  const VIP_NIC_ATTRIBUTES& nic = nic_->attributes();
+  vi::QueuePairPlan plan;
+  plan.send_completions = &send_.completions().queue();
+  plan.receive_completions = &receive_.completions().queue();
+  plan.depth = static_cast<std::uint32_t>(nic.MaxDescriptorsPerQueue);
+  plan.segments = static_cast<std::uint32_t>(nic.MaxSegmentsPerDesc);
+  plan.owner = this;
+  queue_pair_.reset();  // first: the device may have room for one only
+  queue_pair_ = tag_->domain->create_queue_pair(plan);
+  if (queue_pair_ != nullptr && !queue_pair_->prepare(rights_of(attributes_))) queue_pair_.reset();
+  return queue_pair_ != nullptr;
+}
+
+// With all locks; then nothing of this VI is known to the device any more.
+void Vi::close() {
+  const VIP_VI_HANDLE name = program_handle();
+  Table::hide(*this);
+  state_ = VIP_STATE_IDLE;  // what went wrong no longer matters to anybody
+  cause_known_ = true;
+  send_.forget();
+  receive_.forget();
+  handlers().forget_queue(name);
+  if (queue_pair_ != nullptr) {
+    queue_pair_->reset();
+    drain();
+  }
+  queue_pair_.reset();
+  send_.close();
+  receive_.close();
+  aliases_.clear();
+  tag_.reset();
+  nic_ = nullptr;
+}
+
+VIP_RETURN Vi::destroy(VIP_VI_HANDLE handle) {
+  Vi* const vi = find(handle);
+  const std::shared_ptr<Nic> nic = vi != nullptr ? vi->nic(handle) : nullptr;
+  if (nic == nullptr) return VIP_INVALID_PARAMETER;
+  // The manager may still know of an attempt that failed.
+  const VIP_RETURN result = nic->manager().disconnect(*vi, [&] { return vi->end(handle); });
+  if (result == VIP_SUCCESS) table().give_back(*vi);
+  return result;
+}
+
+VIP_RETURN Vi::end(VIP_VI_HANDLE handle) {
+  const AllLocks locks(*this);
+  if (!is(handle_of(handle))) return VIP_INVALID_PARAMETER;
+  if (state_ != VIP_STATE_IDLE) return VIP_INVALID_STATE;
+  nic_->remove(*this);
+  close();
+  return VIP_SUCCESS;
+}
+
+void Vi::reclaim(const Nic& nic) {
+  {
+    const AllLocks locks(*this);
+    if (nic_ != &nic) return;
+    close();
+  }
+  table().give_back(*this);
+}
+
+// ---- attributes ----
+
+std::shared_ptr<Nic> Vi::nic(VIP_VI_HANDLE handle) {
+  const std::lock_guard lock(state_mutex_);
+  if (!is(handle_of(handle)) || !nic_->is_ours()) return nullptr;
+  return nic_->weak_from_this().lock();
+}
+
+Handlers& Vi::handlers() {
+  return nic_->handlers();
+}
+
+VIP_NIC_HANDLE Vi::nic_handle() const {
+  return nic_->handle();
+}
+
+VIP_RETURN Vi::query(VIP_VI_HANDLE handle, Answer& answer) {
+  const std::lock_guard lock(state_mutex_);
+  if (!is(handle_of(handle))) return VIP_INVALID_PARAMETER;
+  answer = {state_, attributes_, send_.is_empty(), receive_.is_empty()};
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN Vi::set_attributes(VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& attributes) {
+  const AllLocks locks(*this);
+  if (!is(handle_of(handle))) return VIP_INVALID_PARAMETER;
+  if (state_ != VIP_STATE_IDLE) return VIP_INVALID_STATE;
+  if (const VIP_RETURN wrong = check(*nic_, attributes); wrong != VIP_SUCCESS) return wrong;
+  TagUse tag = nic_->memory().use_tag(attributes.Ptag);
+  if (tag == nullptr) return VIP_INVALID_PTAG;
+  const TagUse old_tag = tag_;  // until the queue pair is no longer in its domain
+  take_attributes(attributes, std::move(tag));
+  if (!make_queue_pair()) return VIP_ERROR_RESOURCE;
+  receive_.post_again();  // what is posted has to be right under the new tag
+  return VIP_SUCCESS;
+}
+
+// ---- states ----
+
+VIP_RETURN Vi::begin_pending(VIP_VI_HANDLE handle) {
+  const std::lock_guard lock(state_mutex_);
+  if (!is(handle_of(handle))) return VIP_INVALID_PARAMETER;
+  if (state_ != VIP_STATE_IDLE) return VIP_INVALID_STATE;
+  if (queue_pair_ == nullptr) return VIP_ERROR_RESOURCE;
+  state_ = VIP_STATE_CONNECT_PENDING;
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN Vi::back_to_idle(VIP_VI_HANDLE handle) {
+  const AllLocks locks(*this);
+  if (!is(handle_of(handle))) return VIP_INVALID_PARAMETER;
+  to_idle(false);
+  return VIP_SUCCESS;
+}
+
+// What completed before the queue pair was reset is in the completion queues still.
+void Vi::drain() {
+  Completions& sends = send_.completions();
+  Completions& receives = receive_.completions();
+  sends.drain();
+  if (&receives != &sends) receives.drain();
+}
+
+void Vi::to_idle(bool keep_receives) {
+  state_ = VIP_STATE_IDLE;
+  cause_known_ = true;  // whoever learns now that the connection is gone is late
+  const bool is_reset = queue_pair_ != nullptr && queue_pair_->reset();
+  drain();
+  send_.flush();
+  if (!keep_receives) receive_.flush();
+  aliases_.clear();
+  // A queue pair that cannot be reset is replaced.
+  if (!is_reset || !queue_pair_->prepare(rights_of(attributes_))) make_queue_pair();
+  if (keep_receives) receive_.post_again();
+}
+
+void Vi::connected_to_error() {
+  VIP_VI_STATE connected = VIP_STATE_CONNECTED;
+  if (state_.compare_exchange_strong(connected, VIP_STATE_ERROR)) queue_pair_->fail();
+}
+
+void Vi::flushed() {
+  connected_to_error();
+}
+
+void Vi::told() {
+  cause_known_ = true;
+  connected_to_error();
+}
+
+// The VI may be in the error state already: what was flushed in one queue can be seen before what
+// failed in the other.
+void Vi::broken(Loss loss) {
+  connected_to_error();
+  if (state_ != VIP_STATE_ERROR || !first_to_know()) return;
+  if (loss == Loss::host_silent) report(VIP_ERROR_CONN_LOST);
+  nic_->manager().fail(*this, loss);
+}
+
+void Vi::fail_again(Handle vi) {
+  const std::lock_guard lock(state_mutex_);
+  if (is(vi) && state_ == VIP_STATE_ERROR && queue_pair_ != nullptr) queue_pair_->fail();
+}
+
+void Vi::report(VIP_ERROR_CODE code) {
+  if (!is_reliable()) return;
+  error_.front() = ErrorCall{.NicHandle = nic_->handle(),
+                             .ViHandle = program_handle(),
+                             .CQHandle = nullptr,
+                             .DescriptorPtr = nullptr,
+                             .OpCode = 0,
+                             .ResourceCode = VIP_RESOURCE_VI,
+                             .ErrorCode = code};
+  handlers().run_first(error_);
+}
+
+// ---- Party ----
+
+Card Vi::card() {
+  const std::lock_guard lock(state_mutex_);
+  Card card;
+  // Without one, which the device may not have had for another attempt, establish() says no.
+  if (queue_pair_ != nullptr) card.queue_pair = queue_pair_->address();
+  psn_ = card.queue_pair.psn;
+  card.max_transfer_size = attributes_.MaxTransferSize;
+  card.reliability = attributes_.ReliabilityLevel;
+  card.has_qos = attributes_.QoS != nullptr;
+  card.rdma_write = attributes_.EnableRdmaWrite != VIP_FALSE;
+  card.rdma_read = attributes_.EnableRdmaRead != VIP_FALSE;
+  card.reads_served = nic_->device().limits().reads_served;
+  return card;
+}
+
+// So that there is room for the error when it happens. False: there is no memory.
+bool Vi::make_error() {
+  try {
+    error_.resize(1);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+bool Vi::establish(const Card& remote) {
+  const std::lock_guard lock(state_mutex_);
+  if (state_ != VIP_STATE_CONNECT_PENDING || queue_pair_ == nullptr) return false;
+  if (!make_error()) return false;
+  const vi::Limits& limits = nic_->device().limits();
+  vi::ConnectionPlan plan;
+  plan.remote = remote.queue_pair;
+  plan.psn = psn_;
+  plan.reads_asked = std::min(limits.reads_asked, remote.reads_served);
+  plan.reads_served = limits.reads_served;
+  // An unreliable VI may lose messages that meet no receive, but must not lose the connection. A
+  // reliable queue pair can only wait instead.
+  plan.wait_for_receives = !is_reliable();
+  if (!queue_pair_->connect(plan)) return false;
+  cause_known_ = false;
+  state_ = VIP_STATE_CONNECTED;
+  return true;
+}
+
+void Vi::abandoned(bool tries_again) {
+  const AllLocks locks(*this);
+  to_idle(true);
+  if (tries_again) state_ = VIP_STATE_CONNECT_PENDING;
+}
+
+void Vi::lost(Loss loss) {
+  const std::lock_guard lock(state_mutex_);
+  connected_to_error();
+  if (!first_to_know()) return;
+  switch (loss) {
+    case Loss::receive_queue_empty: return report(VIP_ERROR_RECVQ_EMPTY);
+    case Loss::rdma_write_protection: return report(VIP_ERROR_RDMAW_PROT);
+    case Loss::rdma_read_protection: return report(VIP_ERROR_RDMAR_PROT);
+    case Loss::message_too_long: return;  // the receive it met says so
+    case Loss::disconnected:
+    case Loss::host_silent:
+    case Loss::transport: break;
+  }
+  report(VIP_ERROR_CONN_LOST);
+}
+
+// ---- the device ----
+
+// The event may be of an earlier connection, or of another VI that was in this place: then the
+// queue pair has not failed.
+void Vi::on_device_event(vi::AsyncEvent::Kind kind) {
+  const std::lock_guard lock(state_mutex_);
+  if (queue_pair_ == nullptr || !queue_pair_->has_failed()) return;
+  connected_to_error();
+  // What the other side did wrong its own device tells it, and it tells us.
+  if (kind == vi::AsyncEvent::Kind::remote_access || !first_to_know()) return;
+  report(VIP_ERROR_CONN_LOST);
+  nic_->manager().fail(*this, Loss::transport);
+}
+
+// In the error state nothing is given to the device, so whatever it may still complete is none of
+// what is posted from now on.
+void Vi::device_failed(const Nic& nic, const Completions* broken) {
+  const AllLocks locks(*this);
+  if (nic_ != &nic || (state_ != VIP_STATE_CONNECTED && state_ != VIP_STATE_ERROR)) return;
+  if (broken != nullptr && broken != &send_.completions() && broken != &receive_.completions())
+    return;
+  drain();
+  connected_to_error();
+  send_.flush();
+  receive_.flush();
+  if (!first_to_know()) return;
+  report(VIP_ERROR_CONN_LOST);
+  nic_->manager().fail(*this, Loss::transport);
+}
+
+// In the error state whatever the device still has fails, and is not touched then.
+bool Vi::uses(const Nic& nic, VIP_MEM_HANDLE memory) {
+  const AllLocks locks(*this);
+  const auto in_use = [&] { return send_.uses(memory) || receive_.uses(memory); };
+  if (nic_ != &nic || !in_use()) return false;
+  drain();  // it may be done
+  return state_ != VIP_STATE_ERROR && in_use();
+}
+
+void Vi::alias(std::uint32_t name, std::uint32_t key) {
+  const std::lock_guard lock(send_.post_mutex());
+  const auto at = std::ranges::lower_bound(aliases_, name, {}, &Alias::first);
+  const bool is_known = at != aliases_.end() && at->first == name;
+  const bool is_itself = key == 0 || key == name;
+  if (is_known && is_itself)
+    aliases_.erase(at);
+  else if (is_known)
+    at->second = key;
+  else if (!is_itself)
+    aliases_.emplace(at, name, key);
+}
+
+std::uint32_t Vi::remote_key(VIP_MEM_HANDLE handle) const {
+  const auto at = std::ranges::lower_bound(aliases_, handle, {}, &Alias::first);
+  return at != aliases_.end() && at->first == handle ? at->second : handle;
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,145 @@
+// A Virtual Interface: two work queues on a queue pair of the device, and the state machine.
+//
+// Locks, in this order: the connection manager's; state_mutex_; those of posting, send first; those
+// of the queues' completions, by address. The state changes with state_mutex_ held, and to Idle
+// with all of them; only from Connected to Error it may change under a lock of completions alone,
+// by compare-and-swap. So whoever posts and sees Connected posts to a queue pair that is connected,
+// or has failed since and flushes what is posted.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <vipl.h>
+
+#include "libvipl/connection/party.hpp"
+#include "libvipl/core/memory.hpp"
+#include "libvipl/core/slot_table.hpp"
+#include "libvipl/core/work_queue.hpp"
+
+namespace viaduct::vipl {
+
+class Nic;
+
+class Vi final : public Slot, public Party {
+ public:
+  Vi() : send_(*this, false), receive_(*this, true) {}
+
+  using Table = SlotTable<Vi, HandleKind::vi>;
+  static Vi* find(VIP_VI_HANDLE handle) { return Table::find(handle); }  // nullptr: there is none
+  static VIP_RETURN create(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& attributes,
+                           VIP_CQ_HANDLE send_cq, VIP_CQ_HANDLE receive_cq, VIP_VI_HANDLE& made);
+  static VIP_RETURN destroy(VIP_VI_HANDLE handle);
+
+  // ---- slow functions: each asks whether this is still the VI of the handle
+  // ----------------------
+
+  // For functions that take their time: the NIC lives as long as they have it. nullptr: not the VI
+  // any more.
+  std::shared_ptr<Nic> nic(VIP_VI_HANDLE handle);
+  struct Answer {
+    VIP_VI_STATE state = VIP_STATE_IDLE;
+    VIP_VI_ATTRIBUTES attributes{};
+    bool send_empty = true;
+    bool receive_empty = true;
+  };
+  VIP_RETURN query(VIP_VI_HANDLE handle, Answer& answer);
+  VIP_RETURN set_attributes(VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& attributes);
+  // The steps of the connection manager's functions, which are taken with its lock held.
+  // Idle -> Connect Pending. VIP_INVALID_STATE: it is not idle.
+  VIP_RETURN begin_pending(VIP_VI_HANDLE handle);
+  // Any -> Idle; everything posted completes as flushed, in order, if it has not completed before.
+  VIP_RETURN back_to_idle(VIP_VI_HANDLE handle);
+  // `nic`, whose VI it was, is closed: in any state.
+  void reclaim(const Nic& nic);
+
+  // ---- Party: called by the connection manager
+  // ---------------------------------------------------
+
+  Card card() override;
+  bool establish(const Card& remote) override;
+  void abandoned(bool tries_again) override;
+  void lost(Loss loss) override;
+  void alias(std::uint32_t name, std::uint32_t key) override;
+
+  // ---- for the event thread
+  // ----------------------------------------------------------------------
+
+  void on_device_event(vi::AsyncEvent::Kind kind);
+  // The device no longer does what it should, with all VIs of `nic` or those that complete in
+  // `broken`: connections end without its help.
+  void device_failed(const Nic& nic, const Completions* broken);
+
+  // For Nic::uses().
+  bool uses(const Nic& nic, VIP_MEM_HANDLE memory);
+
+  // ---- data path, see work_queue.hpp
+  // -------------------------------------------------------------
+
+  WorkQueue& send_queue() { return send_; }
+  WorkQueue& receive_queue() { return receive_; }
+
+  VIP_VI_STATE state() const { return state_.load(std::memory_order_relaxed); }
+  bool is_reliable() const { return attributes_.ReliabilityLevel != VIP_SERVICE_UNRELIABLE; }
+  VIP_RELIABILITY_LEVEL reliability() const { return attributes_.ReliabilityLevel; }
+  const PostRules& rules() const { return rules_; }
+  vi::QueuePair* queue_pair() { return queue_pair_.get(); }  // nullptr: the device has none left
+  Handlers& handlers();
+  VIP_NIC_HANDLE nic_handle() const;
+  // With the lock of posting sends held.
+  bool has_aliases() const { return !aliases_.empty(); }
+  std::uint32_t remote_key(VIP_MEM_HANDLE handle) const;
+  // A completion says that the queue pair has failed, and why; if this is the first to say so, the
+  // other side hears of it. Under a lock of completions.
+  void broken(Loss loss);
+  // ... and that somebody else knows why: another completion, the device, or the other side.
+  void flushed();
+  // ... and that a descriptor here says so; then no asynchronous error does.
+  void told();
+
+  // Work may have been posted behind the back of a queue pair that failed: once more.
+  void fail_again(Handle vi);
+
+  // cLAN's VipSetUserData.
+  std::atomic<VIP_PVOID> user_data{nullptr};
+
+ private:
+  class AllLocks;
+
+  VIP_RETURN open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& attributes, TagUse tag,
+                  Cq* send_cq, Cq* receive_cq);
+  bool make_queue_pair();
+  void close();
+  void to_idle(bool keep_receives);
+  void drain();
+  void take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag);
+  VIP_RETURN end(VIP_VI_HANDLE handle);
+  void connected_to_error();
+  bool first_to_know() { return !cause_known_.exchange(true); }
+  bool make_error();
+  void report(VIP_ERROR_CODE code);
+
+  std::mutex state_mutex_;
+  std::atomic<VIP_VI_STATE> state_{VIP_STATE_IDLE};
+  Nic* nic_ = nullptr;
+  VIP_VI_ATTRIBUTES attributes_{};
+  PostRules rules_;
+  TagUse tag_;
+  std::unique_ptr<vi::QueuePair> queue_pair_;
+  std::uint32_t psn_ = 0;
+  // Memory handles of the other side that are no longer remote keys themselves, in their order;
+  // mostly none.
+  using Alias = std::pair<VIP_MEM_HANDLE, std::uint32_t>;
+  std::vector<Alias> aliases_;
+  // Why this connection has ended: the first to know tells whoever has to hear of it, the program
+  // by at most one asynchronous error.
+  std::atomic<bool> cause_known_{true};
+  Calls error_;
+  WorkQueue send_;
+  WorkQueue receive_;
+};
+
+}  // namespace viaduct::vipl

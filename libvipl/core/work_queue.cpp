@@ -1,0 +1,329 @@
+#include "libvipl/core/work_queue.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "libvipl/core/failure.hpp"
+#include "libvipl/core/vi.hpp"
+
+namespace viaduct::vipl {
+void WorkQueue::choose(Cq* cq) {
+  completions_.store(cq != nullptr ? &cq->completions() : &own_, std::memory_order_release);
+}
+
+bool WorkQueue::open(vi::Device& device, std::uint32_t depth, std::chrono::nanoseconds spin) {
+  const std::size_t places = std::bit_ceil(std::size_t{depth});
+  ring_ = std::make_unique<Place[]>(places);
+  mask_ = places - 1;
+  depth_ = full_ = depth;
+  segments_ = std::make_unique<vi::Segment[]>(vi_.rules().max_segments);
+  send_work_.segments = receive_work_.segments = segments_.get();
+  send_work_.id = receive_work_.id = reinterpret_cast<std::uint64_t>(this);
+  return &completions() != &own_ || own_.open(device, depth, spin);
+}
+
+void WorkQueue::cancel_calls() {
+  for (; !calls_.empty(); calls_.pop_front()) completions().call_made();
+}
+
+void WorkQueue::forget() {
+  cancel_calls();
+  for (std::uint64_t at = completed_; at != posted_; ++at) place(at).descriptor = &nobodys_;
+}
+
+void WorkQueue::close() {
+  if (cq_ != nullptr) cq_->detach(*this, posted_ - completed_);
+  cq_ = nullptr;
+  completions().wake();
+  if (&completions() == &own_) own_.close();
+  ring_.reset();
+  segments_.reset();
+  posted_ = completed_ = taken_ = 0;
+  bad_ = 0;
+  recent_ = recent_data_ = &Region::none();  // the next NIC has others
+}
+
+// ---- posting ----
+
+VIP_RETURN WorkQueue::post_send(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
+  return post(vi, descriptor, memory, send_work_);
+}
+
+VIP_RETURN WorkQueue::post_receive(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
+  const VIP_RETURN result = post(vi, descriptor, memory, receive_work_);
+  // A queue pair that failed meanwhile may have flushed what it had before it had this: Soft-RoCE
+  // does not look at receives again, which are posted without a word to the kernel. (post() gives
+  // back a lock, which is the barrier between posting and looking.)
+  if (vi_.state() == VIP_STATE_ERROR) [[unlikely]]
+    vi_.fail_again(vi);
+  return result;
+}
+
+template <class Work>
+inline VIP_RETURN WorkQueue::post(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
+                                  Work& work) {
+  const auto address = reinterpret_cast<std::uint64_t>(descriptor);
+  if (address % VIP_DESCRIPTOR_ALIGNMENT != 0) [[unlikely]]
+    return VIP_INVALID_PARAMETER;
+  const std::lock_guard lock(post_mutex_);
+  if (!vi_.is(vi)) [[unlikely]]
+    return VIP_INVALID_PARAMETER;
+  // Memory that is not the program's is not touched, not even to say so in the status.
+  if (!recent_->is(memory)) [[unlikely]]
+    find_memory(memory);
+  const std::uint64_t room = recent_->room(address);
+  if (room < sizeof(VIP_CONTROL_SEGMENT)) [[unlikely]]
+    return VIP_INVALID_PARAMETER;
+  const std::uint64_t at = posted_.load(std::memory_order_relaxed);
+  if (at == full_ && is_full()) [[unlikely]]
+    return VIP_ERROR_RESOURCE;
+  if (cq_ != nullptr && !cq_->reserve()) [[unlikely]]
+    return VIP_ERROR_RESOURCE;
+
+  descriptor->CS.Status = 0;
+  Place& it = place(at);
+  it.descriptor = descriptor;
+  it.memory = memory;
+  it.status = operation_of(*descriptor, work);
+  if (!is_executing<Work>()) [[unlikely]]
+    return append_bad(VIP_STATUS_DESC_FLUSHED_ERROR);
+  const std::uint32_t wrong = read(*descriptor, *recent_, room, work, it.data);
+  if (wrong != 0) [[unlikely]]
+    return append_bad(wrong);
+  posted_.store(at + 1, std::memory_order_release);
+  if (!give_to_device(work)) [[unlikely]]
+    refused(is_executing<Work>() ? VIP_STATUS_TRANSPORT_ERROR : VIP_STATUS_DESC_FLUSHED_ERROR);
+  return VIP_SUCCESS;
+}
+
+template <class Work>
+inline std::uint32_t WorkQueue::read(const VIP_DESCRIPTOR& descriptor, const Region& memory,
+                                     std::uint64_t room, Work& work, VIP_MEM_HANDLE& data) {
+  return read_work(descriptor, memory, room, vi_.rules(), recent_data_, work, segments_.get(),
+                   data);
+}
+
+void WorkQueue::find_memory(VIP_MEM_HANDLE handle) {
+  const Region* const region = vi_.rules().regions->find(handle);
+  recent_ = region != nullptr ? region : &Region::none();
+}
+
+// Whether the place behind the last is one that the program has not taken from; if it seems so,
+// that is because of when full_ was counted.
+bool WorkQueue::is_full() {
+  full_ = taken_.load(std::memory_order_acquire) + depth_;
+  return posted_.load(std::memory_order_relaxed) == full_;
+}
+
+// Sends need a connection, receives may wait for one.
+template <class Work>
+bool WorkQueue::is_executing() const {
+  const VIP_VI_STATE state = vi_.state();
+  return (kIsReceive<Work> ? state != VIP_STATE_ERROR : state == VIP_STATE_CONNECTED) &&
+         (bad_.load(std::memory_order_relaxed) == 0 || !vi_.is_reliable());
+}
+
+inline bool WorkQueue::give_to_device(vi::SendWork& work) {
+  vi::QueuePair* const queue_pair = vi_.queue_pair();
+  if (queue_pair == nullptr) [[unlikely]]
+    return false;
+  if (vi_.has_aliases()) [[unlikely]]
+    work.remote_key = vi_.remote_key(work.remote_key);
+  return queue_pair->post_send(work);
+}
+
+inline bool WorkQueue::give_to_device(vi::ReceiveWork& work) {
+  vi::QueuePair* const queue_pair = vi_.queue_pair();
+  return queue_pair != nullptr && queue_pair->post_receive(work);
+}
+
+// The place behind the last is filled in, but the device is not to see it.
+VIP_RETURN WorkQueue::append_bad(std::uint32_t error) {
+  const std::lock_guard completing(completions().mutex());
+  turn_bad(place(posted_++), error);
+  return VIP_SUCCESS;
+}
+
+// The device would not have the last one.
+void WorkQueue::refused(std::uint32_t error) {
+  const std::lock_guard completing(completions().mutex());
+  turn_bad(place(posted_ - 1), error);
+}
+
+void WorkQueue::turn_bad(Place& it, std::uint32_t error) {
+  it.status |= error;
+  ++bad_;
+  complete_bad();
+}
+
+void WorkQueue::post_again() {
+  for (std::uint64_t at = completed_; at != posted_; ++at) {
+    Place& it = place(at);
+    if ((it.status & VIP_STATUS_ERROR_MASK) != 0) continue;
+    if (const std::uint32_t wrong = read_again(it, receive_work_, segments_.get()))
+      turn_bad(it, wrong);
+    else if (!is_executing<vi::ReceiveWork>())
+      turn_bad(it, VIP_STATUS_DESC_FLUSHED_ERROR);
+    else if (!give_to_device(receive_work_))
+      turn_bad(it, VIP_STATUS_TRANSPORT_ERROR);
+  }
+}
+
+bool WorkQueue::uses(VIP_MEM_HANDLE handle) const {
+  for (std::uint64_t at = completed_; at != posted_; ++at) {
+    const Place& it = place(at);
+    if ((it.status & VIP_STATUS_ERROR_MASK) != 0) continue;  // not with the device
+    if (it.memory == handle || it.data == handle) return true;
+    if (it.data == kSeveral && has_data_in(it, handle)) return true;
+  }
+  return false;
+}
+
+bool WorkQueue::has_data_in(const Place& it, VIP_MEM_HANDLE handle) const {
+  if (!is_there(it)) return false;
+  const bool is_rdma = !receive_ && (it.status & VIP_STATUS_OP_MASK) != VIP_STATUS_OP_SEND;
+  const VIP_DATA_SEGMENT* const all = &segments_of(*it.descriptor)->Local;
+  const std::uint32_t count =
+      std::min<std::uint32_t>(it.descriptor->CS.SegCount, vi_.rules().max_segments);
+  return std::any_of(
+      all + std::min<std::uint32_t>(is_rdma ? 1 : 0, count), all + count,
+      [=](const VIP_DATA_SEGMENT& data) { return data.Handle == handle && data.Length != 0; });
+}
+
+bool WorkQueue::is_there(const Place& it) const {
+  const Region* const region = vi_.rules().regions->find(it.memory);
+  return region != nullptr && room(*region, it) >= sizeof(VIP_CONTROL_SEGMENT);
+}
+
+// 0, or the error bits of a receive that may not be what it was when it was posted.
+std::uint32_t WorkQueue::read_again(const Place& it, vi::ReceiveWork& work, vi::Segment* to) const {
+  const Region* const region = vi_.rules().regions->find(it.memory);
+  if (region == nullptr || !is_there(it)) return VIP_STATUS_PROTECTION_ERROR;
+  const Region* recent = &Region::none();
+  VIP_MEM_HANDLE data = kNowhere;
+  return read_work(*it.descriptor, *region, room(*region, it), vi_.rules(), recent, work, to, data);
+}
+
+// ---- completing ----
+
+// Programs that clean up after an error give back memory before they take the descriptors in it;
+// then it may not even be mapped.
+void WorkQueue::finish_failed(std::uint32_t status) {
+  Place& it = place(completed_);
+  it.status = status;
+  if (is_there(it))
+    finish(it);
+  else
+    pass();
+}
+
+void WorkQueue::fail(const vi::Completion& completion) {
+  const std::uint32_t operation = place(completed_).status & VIP_STATUS_OP_MASK;
+  const std::uint32_t error = receive_
+                                  ? error_of_failed_receive(completion.outcome)
+                                  : error_of_send(completion.outcome, operation, vi_.reliability());
+  if (error == VIP_STATUS_DESC_FLUSHED_ERROR)
+    vi_.flushed();
+  else if (receive_)
+    vi_.told();  // whose message it was knows it from the device
+  else
+    vi_.broken(loss_of_send(completion.outcome, operation));
+  finish_failed(operation | error);
+}
+
+// Soft-RoCE has the same word for a message that did not fit and for memory that is no longer
+// registered.
+std::uint32_t WorkQueue::error_of_failed_receive(vi::Outcome outcome) const {
+  const std::uint32_t error = error_of_receive(outcome);
+  if (error != VIP_STATUS_LENGTH_ERROR) return error;
+  vi::ReceiveWork work;
+  std::array<vi::Segment, kMostSegments> segments;
+  return read_again(place(completed_), work, segments.data()) != 0 ? VIP_STATUS_PROTECTION_ERROR
+                                                                   : error;
+}
+
+void WorkQueue::complete_bad() {
+  bool any = false;
+  while (bad_ != 0 && completed_ != posted_) {
+    const std::uint32_t status = place(completed_).status;
+    if ((status & VIP_STATUS_ERROR_MASK) == 0) break;
+    if ((status & VIP_STATUS_DESC_FLUSHED_ERROR) == 0 && vi_.is_reliable())
+      vi_.broken(Loss::transport);
+    finish_failed(status);
+    --bad_;
+    any = true;
+  }
+  if (any) completions().wake();
+}
+
+void WorkQueue::flush() {
+  while (completed_ != posted_) {
+    const std::uint32_t status = place(completed_).status;
+    const bool bad = (status & VIP_STATUS_ERROR_MASK) != 0;
+    finish_failed(bad ? status : status | VIP_STATUS_DESC_FLUSHED_ERROR);
+  }
+  bad_ = 0;
+  completions().wake();
+}
+
+// ---- taking ----
+
+inline VIP_RETURN WorkQueue::take(VIP_DESCRIPTOR*& descriptor) {
+  const std::uint64_t at = taken_.load(std::memory_order_relaxed);
+  return at != completed_ ? take(at, descriptor) : progress_and_take(descriptor);
+}
+
+inline VIP_RETURN WorkQueue::take(std::uint64_t at, VIP_DESCRIPTOR*& descriptor) {
+  const Place& it = place(at);
+  const std::uint32_t status = it.status;
+  descriptor = it.descriptor;
+  taken_.store(at + 1, std::memory_order_release);  // from here on the place is another's
+  return (status & VIP_STATUS_ERROR_MASK) != 0 ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS;
+}
+
+VIP_RETURN WorkQueue::progress_and_take(VIP_DESCRIPTOR*& descriptor) {
+  if (completed_ == posted_.load(std::memory_order_acquire)) return VIP_DESCRIPTOR_ERROR;
+  completions().progress();
+  const std::uint64_t at = taken_.load(std::memory_order_relaxed);
+  return at != completed_ ? take(at, descriptor) : VIP_NOT_DONE;
+}
+
+VIP_RETURN WorkQueue::done(Handle vi, VIP_DESCRIPTOR*& descriptor) {
+  const std::lock_guard lock(completions().mutex());
+  return vi_.is(vi) ? take(descriptor) : VIP_INVALID_PARAMETER;
+}
+
+VIP_RETURN WorkQueue::wait(Handle vi, Deadline deadline, VIP_DESCRIPTOR*& descriptor) {
+  Completions& completions = this->completions();
+  std::unique_lock lock(completions.mutex());
+  VIP_RETURN result = VIP_NOT_DONE;
+  const auto ready = [&] {
+    result = vi_.is(vi) ? take(descriptor) : VIP_INVALID_PARAMETER;
+    return result != VIP_NOT_DONE;
+  };
+  return completions.wait(lock, deadline, ready) ? result : VIP_TIMEOUT;
+}
+
+VIP_RETURN WorkQueue::notify(Handle vi, VIP_PVOID context, VIP_VI_CALLBACK handler) {
+  Calls added{QueueCall{context, handler, nullptr, nullptr, nullptr}};
+  Completions& completions = this->completions();
+  const std::lock_guard lock(completions.mutex());
+  if (!vi_.is(vi)) return VIP_INVALID_PARAMETER;
+  QueueCall& call = std::get<QueueCall>(added.front());
+  call.vi = vi_.program_handle();
+  call.nic = vi_.nic_handle();
+  calls_.splice(calls_.end(), added);
+  completions.expect_call();
+  make_due_calls();
+  return VIP_SUCCESS;
+}
+
+void WorkQueue::make_due_calls() {
+  while (!calls_.empty() && taken_ != completed_) {
+    take(std::get<QueueCall>(calls_.front()).descriptor);
+    completions().call_made();
+    vi_.handlers().run_first(calls_);
+  }
+}
+
+}  // namespace viaduct::vipl

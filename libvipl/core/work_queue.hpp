@@ -1,0 +1,197 @@
+// The send queue or the receive queue of a VI: a ring of descriptors, first in, first out.
+//
+//      taken_          completed_            posted_
+//   ... | done, for the    | with the device    | free ...
+//       | program to take  |                    |
+//
+// Who posts holds post_mutex_; who completes or takes holds the mutex of the Completions the queue
+// uses. A descriptor that is wrong, or comes too late, is not shown to the device: its place in the
+// ring has the error, and it completes with that when it is the oldest.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+
+#include <vipl.h>
+
+#include "libvipl/core/completions.hpp"
+#include "libvipl/core/cq.hpp"
+#include "libvipl/core/descriptor_format.hpp"
+#include "libvipl/core/handlers.hpp"
+#include "libvipl/core/slot_table.hpp"
+
+namespace viaduct::vipl {
+
+class Vi;
+
+class WorkQueue {
+ public:
+  WorkQueue(Vi& vi, bool receive) : vi_(vi), receive_(receive) {}
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
+
+  Vi& vi() const { return vi_; }
+  bool is_receive() const { return receive_; }
+
+  // ---- the program's, by any thread; `vi` is the handle it has
+  // -----------------------------------
+
+  VIP_RETURN post_send(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
+  VIP_RETURN post_receive(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
+  VIP_RETURN done(Handle vi, VIP_DESCRIPTOR*& descriptor);
+  VIP_RETURN wait(Handle vi, Deadline deadline, VIP_DESCRIPTOR*& descriptor);
+  VIP_RETURN notify(Handle vi, VIP_PVOID context, VIP_VI_CALLBACK handler);
+
+  // ---- the VI's, with all its locks held
+  // ---------------------------------------------------------
+
+  // Where it completes; nullptr: in a completion queue of its own. Before all locks are taken.
+  void choose(Cq* cq);
+  // False: the device has no room. May throw std::bad_alloc.
+  bool open(vi::Device& device, std::uint32_t depth, std::chrono::nanoseconds spin);
+  // What was chosen, and knows of it now.
+  void attach(Cq* cq) { cq_ = cq; }
+  // Nobody takes what is in it: no handler is called, and descriptors that have not completed are
+  // no longer touched, because programs that end free their memory in any order. Open or not.
+  void forget();
+  // After forget(), when the device no longer knows of it.
+  void close();
+  Completions& completions() const { return *completions_.load(std::memory_order_acquire); }
+  Mutex& post_mutex() { return post_mutex_; }
+  bool is_empty() const { return taken_ == posted_; }
+  // Whether the device has work that needs this region.
+  bool uses(VIP_MEM_HANDLE handle) const;
+  // What has not completed completes as flushed. The device has forgotten it.
+  void flush();
+  // Shows receives that have not completed to the device anew. It has forgotten them.
+  void post_again();
+
+  // ---- with the mutex of completions() held
+  // ------------------------------------------------------
+
+  // The device has finished with the oldest descriptor.
+  void complete(const vi::Completion& completion);
+
+ private:
+  struct Place {
+    VIP_DESCRIPTOR* descriptor;
+    VIP_MEM_HANDLE memory;
+    VIP_MEM_HANDLE data;   // see ReadSegments
+    std::uint32_t status;  // the operation; error bits: it is not with the device, or done
+  };
+
+  Place& place(std::uint64_t i) const { return ring_[i & mask_]; }
+
+  // Posting. `Work` is vi::SendWork or vi::ReceiveWork.
+  template <class Work>
+  static constexpr bool kIsReceive = std::is_same_v<Work, vi::ReceiveWork>;
+  template <class Work>
+  VIP_RETURN post(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, Work& work);
+  template <class Work>
+  std::uint32_t read(const VIP_DESCRIPTOR& descriptor, const Region& memory, std::uint64_t room,
+                     Work& work, VIP_MEM_HANDLE& data);
+  template <class Work>
+  bool is_executing() const;
+  bool give_to_device(vi::SendWork& work);
+  bool give_to_device(vi::ReceiveWork& work);
+  [[gnu::cold]] void find_memory(VIP_MEM_HANDLE handle);
+  [[gnu::cold]] bool is_full();
+  [[gnu::cold]] VIP_RETURN append_bad(std::uint32_t error);
+  [[gnu::cold]] void refused(std::uint32_t error);
+  void turn_bad(Place& it, std::uint32_t error);
+  static std::uint64_t room(const Region& region, const Place& it) {
+    return region.room(reinterpret_cast<std::uint64_t>(it.descriptor));
+  }
+  bool is_there(const Place& it) const;
+  bool has_data_in(const Place& it, VIP_MEM_HANDLE handle) const;
+  std::uint32_t read_again(const Place& it, vi::ReceiveWork& work, vi::Segment* to) const;
+
+  // Completing, always the oldest that has not completed.
+  void succeed(const vi::Completion& completion);
+  [[gnu::cold]] void fail(const vi::Completion& completion);
+  std::uint32_t error_of_failed_receive(vi::Outcome outcome) const;
+  void finish(const Place& it);
+  void finish_failed(std::uint32_t status);
+  void pass();
+  [[gnu::cold]] void complete_bad();
+
+  VIP_RETURN take(VIP_DESCRIPTOR*& descriptor);
+  VIP_RETURN take(std::uint64_t at, VIP_DESCRIPTOR*& descriptor);
+  VIP_RETURN progress_and_take(VIP_DESCRIPTOR*& descriptor);
+  [[gnu::cold]] void make_due_calls();
+  void cancel_calls();
+
+  Vi& vi_;
+  const bool receive_;
+  std::atomic<Completions*> completions_{nullptr};
+  Cq* cq_ = nullptr;
+  std::unique_ptr<Place[]> ring_;
+  std::uint64_t mask_ = 0;
+  std::uint64_t depth_ = 0;
+
+  Mutex post_mutex_;
+  std::uint64_t full_ = 0;  // where posted_ was last known to end
+  std::atomic<std::uint64_t> posted_{0};
+  // Places with errors that have not completed: behind one, on a reliable VI, nothing is executed.
+  std::atomic<std::uint32_t> bad_{0};
+
+  // Of the last that was posted: its region, and that of its last data.
+  const Region* recent_ = &Region::none();
+  const Region* recent_data_ = &Region::none();
+  // What is being posted; what never changes in it stays.
+  vi::SendWork send_work_{};
+  vi::ReceiveWork receive_work_{};
+  std::unique_ptr<vi::Segment[]> segments_;
+
+  alignas(64) std::uint64_t completed_ = 0;
+  std::atomic<std::uint64_t> taken_{0};
+  Calls calls_;  // handlers that wait for descriptors
+  Completions own_;
+  VIP_DESCRIPTOR nobodys_{};  // in the place of those that are forgotten
+};
+
+// ---- for each completion ----
+
+inline void WorkQueue::complete(const vi::Completion& completion) {
+  if (completed_ == posted_.load(std::memory_order_acquire)) [[unlikely]]
+    return;  // device errs
+  if (completion.outcome == vi::Outcome::success) [[likely]]
+    succeed(completion);
+  else
+    fail(completion);
+  if (bad_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    complete_bad();
+}
+
+inline void WorkQueue::succeed(const vi::Completion& completion) {
+  Place& it = place(completed_);
+  if (receive_) {
+    VIP_CONTROL_SEGMENT& control = it.descriptor->CS;
+    control.Length = completion.length;
+    if (completion.by_rdma_write()) it.status = VIP_STATUS_OP_REMOTE_RDMA_WRITE;
+    if (completion.has_immediate()) {
+      control.ImmediateData = completion.immediate();
+      it.status |= VIP_STATUS_IMMEDIATE;
+    }
+  }
+  finish(it);
+}
+
+// With the status that it has.
+inline void WorkQueue::finish(const Place& it) {
+  // Last: the program may look at the status alone.
+  std::atomic_ref(it.descriptor->CS.Status)
+      .store(it.status | VIP_STATUS_DONE, std::memory_order_release);
+  pass();
+}
+
+inline void WorkQueue::pass() {
+  ++completed_;
+  if (cq_ != nullptr) cq_->add(*this);
+  if (!calls_.empty()) [[unlikely]]
+    make_due_calls();
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,200 @@
+// What connections cost and leave behind: descriptors, ports, memory; and what happens where the
+// system has none of these.
+#include <gtest/gtest.h>
+
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "libvipl/connection/socket.hpp"
+#include "tests/vipl/connection/bed.hpp"
+
+namespace {
+
+// Of this thread: the library finds no room for the next descriptor it wants to watch.
+thread_local bool no_room_to_watch = false;
+
+// Of the process: no connection can be accepted. Limits of the system would stop sanitizers too.
+std::atomic<bool> no_descriptors{false};
+std::atomic<unsigned> accepts{0};
+
+}  // namespace
+
+// The C library's, for the library under test too.
+extern "C" int accept4(int listener, sockaddr* address, socklen_t* size, int flags) {
+  ++accepts;
+  if (no_descriptors) {
+    errno = EMFILE;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_accept4, listener, address, size, flags));
+}
+
+extern "C" int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
+  if (operation == EPOLL_CTL_ADD && no_room_to_watch) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_epoll_ctl, epoll, operation, fd, event));
+}
+
+namespace viaduct::vipl::test {
+namespace {
+
+using State = FakeVi::State;
+
+struct Resources : testing::Test {
+  Vis vis;
+  FakeVi &client = vis.add(), &server = vis.add();
+  Nic a{nic(1)}, b{nic(2)};
+};
+
+// Ends of this test's connections that the kernel keeps for a minute after they were closed.
+std::size_t ends_in_time_wait() {
+  const auto ip = nic(0).ip;
+  std::array<char, sizeof "000000:0000"> tail{};  // addresses in the host's byte order
+  std::snprintf(tail.data(), tail.size(), "%02X%02X%02X:%04X", ip[2], ip[1], ip[0], kPort);
+  std::size_t n = 0;
+  std::ifstream sockets("/proc/net/tcp");
+  for (std::string line; std::getline(sockets, line);) {
+    std::istringstream words(line);
+    std::string number, local, remote, state;
+    words >> number >> local >> remote >> state;
+    if (state == "06" && (local.ends_with(tail.data()) || remote.ends_with(tail.data()))) ++n;
+  }
+  return n;
+}
+
+// A host has 28,000 ports to call from: if each connection kept one for a minute, a program that
+// reconnects in a loop would soon have none.
+TEST_F(Resources, ReconnectingThousandsOfTimesLeavesNothing) {
+  connect(a, client, b, server);
+  a.disconnect(client);
+  b.disconnect(server);
+  const std::size_t descriptors = open_descriptors(), kept = ends_in_time_wait();
+  for (int round = 0; round < 2000; ++round) {
+    connect(a, client, b, server);
+    const bool client_first = round % 2 == 0;
+    (client_first ? a : b).disconnect(client_first ? client : server);
+    ASSERT_TRUE((client_first ? server : client).wait_for(State::error));
+    (client_first ? b : a).disconnect(client_first ? server : client);
+  }
+  EXPECT_TRUE(descriptors_fall_to(descriptors)) << open_descriptors() << " after " << descriptors;
+  EXPECT_LT(ends_in_time_wait(), kept + 100);
+}
+
+TEST_F(Resources, RefusedRequestsLeaveNothing) {
+  const std::size_t descriptors = open_descriptors(), kept = ends_in_time_wait();
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(a.request(client, b.at("nobody")), VIP_NO_MATCH);
+  EXPECT_TRUE(descriptors_fall_to(descriptors)) << open_descriptors() << " after " << descriptors;
+  EXPECT_LT(ends_in_time_wait(), kept + 100);
+}
+
+// A process that has the descriptors of another by fork() must not keep a connection open that this
+// one has closed.
+TEST_F(Resources, AChildOfForkDoesNotKeepConnectionsOpen) {
+  std::shared_ptr<Incoming> incoming;
+  auto waited = std::async(std::launch::async,
+                           [&] { return b.manager.wait(disc("server"), in(kLong), incoming); });
+  auto requested = std::async(std::launch::async,
+                              [&] { return request_until_matched(a, client, b.at("server")); });
+  ASSERT_EQ(waited.get(), VIP_SUCCESS);
+  const pid_t child = ::fork();
+  if (child == 0)
+    for (;;) ::pause();
+  ASSERT_GT(child, 0);
+  a.disconnect(client);
+  EXPECT_EQ(requested.get(), VIP_INVALID_STATE);
+  const auto began = Clock::now();
+  EXPECT_EQ(Manager::accept(incoming, server), VIP_TIMEOUT);
+  EXPECT_LT(Clock::now() - began, 5s);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_F(Resources, WithoutDescriptorsNobodyIsBusyAccepting) {
+  auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
+  no_descriptors = true;
+  const unsigned before = accepts;
+  auto requested = std::async(std::launch::async,
+                              [&] { return request_until_matched(a, client, b.at("server")); });
+  std::this_thread::sleep_for(1s);
+  EXPECT_GT(accepts, before);
+  EXPECT_LT(accepts, before + 50);
+  no_descriptors = false;
+  EXPECT_EQ(requested.get(), VIP_SUCCESS);
+  EXPECT_EQ(served.get(), VIP_SUCCESS);
+}
+
+TEST_F(Resources, WithoutRoomToWatchAWaitFailsAndTheNextOneWorks) {
+  no_room_to_watch = true;
+  std::shared_ptr<Incoming> incoming;
+  EXPECT_THROW(b.manager.wait(disc("server"), in(10ms), incoming), std::bad_alloc);
+  no_room_to_watch = false;
+  connect(a, client, b, server);
+}
+
+TEST_F(Resources, WithoutRoomToWatchRequestsFailAndTheNextOnesWork) {
+  no_room_to_watch = true;
+  EXPECT_EQ(a.request(client, b.at("server")), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(client.state(), State::idle);
+  EXPECT_EQ(a.manager.peer_request(client, disc("p"), b.at("p"), in(kLong)), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(client.state(), State::idle);
+  no_room_to_watch = false;
+  ASSERT_EQ(a.manager.peer_request(client, disc("p"), b.at("p"), in(kLong)), VIP_SUCCESS);
+  ASSERT_EQ(b.manager.peer_request(server, disc("p"), a.at("p"), in(kLong)), VIP_SUCCESS);
+  Card card;
+  EXPECT_EQ(a.manager.peer_wait(client, card), VIP_SUCCESS);
+  EXPECT_EQ(b.manager.peer_wait(server, card), VIP_SUCCESS);
+}
+
+// Another program listens at the control port: it is said once, and when the port is free it is
+// taken.
+TEST_F(Resources, APortThatAnotherProgramHas) {
+  const NicAddress taken = nic(3);
+  Descriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(taken.port);
+  std::memcpy(&address.sin_addr, taken.ip.data(), taken.ip.size());
+  ASSERT_EQ(::bind(other.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(other.get(), 5), 0);
+  testing::internal::CaptureStderr();
+  Nic c(taken);
+  std::shared_ptr<Incoming> incoming;
+  EXPECT_EQ(c.manager.wait(disc("server"), in(1500ms), incoming), VIP_TIMEOUT);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_FALSE(c.manager.listening());
+  EXPECT_NE(said.find(taken.text()), std::string::npos) << said;
+  EXPECT_NE(said.find("VIADUCT_VIPL_PORT"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_EQ(a.request(client, c.at("server"), 100ms), VIP_TIMEOUT);  // it takes, and says nothing
+  // It calls out all the same.
+  connect(c, client, b, server);
+  c.disconnect(client);
+  EXPECT_TRUE(server.wait_for(State::error));
+  b.disconnect(server);
+  other.reset();
+  connect(a, client, c, server);
+  EXPECT_TRUE(c.manager.listening());
+}
+
+// That will not change by itself.
+TEST_F(Resources, AnAddressThatIsNotThisHostsIsAnErrorOfSetup) {
+  try {
+    Manager manager({{198, 51, 100, 1}, kPort});
+    ADD_FAILURE() << "opened";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("198.51.100.1"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::vipl::test

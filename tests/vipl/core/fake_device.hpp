@@ -1,0 +1,216 @@
+// An RDMA device in this process: what the InfiniBand specification says of reliable connections,
+// as far as libvipl can see it. Work is done when it is posted, or, while the fabric is held, when
+// it is let go.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "drivers/vi_over_verbs/verbs.hpp"
+
+namespace viaduct::vi::fake {
+
+class FakeQueuePair;
+
+// All devices of the process, and what connects them.
+class Fabric {
+ public:
+  static Fabric& get();
+
+  // Sends wait.
+  void hold() { held_ = true; }
+  void let_go();
+  // From now on that many creations of anything fail; for tests of what runs out.
+  std::atomic<int> refusals{0};
+  // Posts fail as long as this is set.
+  std::atomic<bool> broken_posts{false};
+  // Queue pairs cannot be used again as long as this is set.
+  std::atomic<bool> unable_to_prepare{false};
+  // How often completion queues were made larger or smaller.
+  std::atomic<int> resizes{0};
+  // How often they were armed.
+  std::atomic<int> armed{0};
+  // Called when a receive is being posted, before anything else happens to it.
+  std::function<void()> before_receive;
+  // Receives that are posted to a queue pair in the error state stay until it fails again, as with
+  // Soft-RoCE.
+  std::atomic<bool> forgets_late_receives{false};
+  // What a new device says.
+  Limits limits;
+
+  // ---- for the devices
+  // ---------------------------------------------------------------------------
+
+  std::recursive_mutex mutex;
+  bool refuses() { return refusals > 0 && refusals-- > 0; }
+  bool is_held() const { return held_; }
+  std::uint32_t add(FakeQueuePair& queue_pair);
+  void remove(std::uint32_t number) { queue_pairs_.erase(number); }
+  FakeQueuePair* find(std::uint32_t number);
+  std::uint32_t new_key() { return next_key_ += 0x100; }
+
+ private:
+  Fabric();
+
+  bool held_ = false;
+  std::uint32_t next_number_ = 0x10, next_key_ = 0x1200;
+  std::map<std::uint32_t, FakeQueuePair*> queue_pairs_;
+};
+
+// Descriptor that is readable while there are events.
+class EventFd {
+ public:
+  EventFd();
+  ~EventFd();
+  int get() const { return fd_; }
+  void raise();
+  void clear();
+
+ private:
+  int fd_;
+};
+
+class FakeDevice;
+
+class FakeCompletionQueue final : public CompletionQueue {
+ public:
+  FakeCompletionQueue(FakeDevice& device, std::size_t capacity, void* owner)
+      : device_(device), capacity_(capacity), owner_(owner) {}
+  ~FakeCompletionQueue() override;
+
+  std::size_t poll(std::span<Completion> completions) override;
+  bool arm() override;
+  std::size_t capacity() const override { return capacity_; }
+  bool resize(std::size_t capacity) override;
+
+  void push(const Completion& completion);
+
+ private:
+  FakeDevice& device_;
+  std::size_t capacity_;
+  void* owner_;
+  bool armed_ = false;
+  std::deque<Completion> done_;
+};
+
+class FakeDomain;
+
+class FakeRegion final : public Region {
+ public:
+  FakeRegion(FakeDomain& domain, std::uint64_t begin, std::size_t bytes, Rights rights);
+  ~FakeRegion() override;
+  std::uint32_t local_key() const override { return key_; }
+  std::uint32_t remote_key() const override { return rights_.write || rights_.read ? key_ : 0; }
+  bool covers(std::uint64_t address, std::uint64_t bytes) const {
+    return address >= begin_ && address + bytes <= begin_ + bytes_;
+  }
+  Rights rights() const { return rights_; }
+
+ private:
+  FakeDomain& domain_;
+  std::uint64_t begin_;
+  std::size_t bytes_;
+  Rights rights_;
+  std::uint32_t key_;
+};
+
+class FakeDomain final : public Domain {
+ public:
+  explicit FakeDomain(FakeDevice& device) : device_(device) {}
+  std::unique_ptr<Region> register_memory(void* address, std::size_t bytes, Rights rights) override;
+  std::unique_ptr<QueuePair> create_queue_pair(const QueuePairPlan& plan) override;
+
+  std::map<std::uint32_t, FakeRegion*> regions;
+
+ private:
+  FakeDevice& device_;
+};
+
+class FakeQueuePair final : public QueuePair {
+ public:
+  FakeQueuePair(FakeDevice& device, FakeDomain& domain, const QueuePairPlan& plan);
+  ~FakeQueuePair() override;
+  QueuePairAddress address() const override;
+  bool prepare(Rights rights) override;
+  bool connect(const ConnectionPlan& plan) override;
+  bool fail() override;
+  bool has_failed() override;
+  bool reset() override;
+  bool post_send(const SendWork& work) override;
+  bool post_receive(const ReceiveWork& work) override;
+
+  // As many sends as can be executed.
+  void run();
+
+ private:
+  enum class State { reset, init, ready, error };
+  struct Send {
+    SendWork work;
+    std::vector<Segment> segments;
+  };
+  struct Receive {
+    std::uint64_t id;
+    std::vector<Segment> segments;
+  };
+
+  Outcome execute(const Send& send);
+  Outcome execute_send(const Send& send, const std::vector<std::byte>& message);
+  Outcome take_message(const SendWork& work, const std::vector<std::byte>& message);
+  Outcome access(const SendWork& work, std::vector<std::byte>& bytes);
+  bool gather(const std::vector<Segment>& segments, std::vector<std::byte>& bytes) const;
+  bool scatter(const std::vector<Segment>& segments, const std::vector<std::byte>& bytes) const;
+  void complete_send(Outcome outcome);
+  void flush();
+
+  FakeDevice& device_;
+  FakeDomain& domain_;
+  QueuePairPlan plan_;
+  Rights rights_;
+  State state_ = State::reset;
+  std::uint32_t number_;
+  std::uint32_t remote_ = 0;
+  bool waits_for_receives_ = false;
+  std::deque<Send> sends_;
+  std::deque<Receive> receives_;
+};
+
+class FakeDevice final : public Device {
+ public:
+  FakeDevice();
+  const Limits& limits() const override { return limits_; }
+  std::unique_ptr<Domain> create_domain() override;
+  std::unique_ptr<CompletionQueue> create_completion_queue(std::size_t capacity,
+                                                           void* owner) override;
+  int completion_fd() const override { return completions_fd_.get(); }
+  void* next_completion_event() override;
+  int async_fd() const override { return async_fd_.get(); }
+  std::optional<AsyncEvent> next_async_event() override;
+
+  void completion_event(void* owner);
+  void forget(void* owner);
+  void async_event(const AsyncEvent& event);
+
+ private:
+  Limits limits_;
+  EventFd completions_fd_, async_fd_;
+  std::deque<void*> completion_events_;
+  std::deque<AsyncEvent> async_events_;
+};
+
+// Two devices, "fake0" and "fake1", whose control connections go over the loopback interface.
+class FakeProvider final : public Provider {
+ public:
+  static FakeProvider& get();
+  std::vector<DeviceInfo> devices() override;
+  std::unique_ptr<Device> open(const DeviceInfo& device) override;
+
+  FakeDevice* last_opened = nullptr;
+};
+
+}  // namespace viaduct::vi::fake

@@ -1,0 +1,377 @@
+// VIs, CQs and NICs that come and go while other threads use them, handlers of what is gone, and
+// processes that fork.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "libvipl/core/cq.hpp"
+#include "tests/vipl/core/node.hpp"
+#include "tests/vipl/core/reports.hpp"
+
+namespace viaduct::vipl::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// An address of a NIC here.
+class Address {
+ public:
+  Address(VIP_NIC_HANDLE nic, std::string_view discriminator) {
+    VIP_NIC_ATTRIBUTES attributes{};
+    VipQueryNic(nic, &attributes);
+    address_.HostAddressLen = attributes.NicAddressLen;
+    address_.DiscriminatorLen = static_cast<VIP_UINT16>(discriminator.size());
+    std::memcpy(address_.HostAddress, attributes.LocalNicAddress, attributes.NicAddressLen);
+    discriminator.copy(reinterpret_cast<char*>(address_.HostAddress) + attributes.NicAddressLen,
+                       discriminator.size());
+  }
+  VIP_NET_ADDRESS* get() { return &address_; }
+
+ private:
+  union {
+    VIP_NET_ADDRESS address_;
+    char room_[64]{};
+  };
+};
+
+class Lifetime : public Core {
+ protected:
+  // A VI of another NIC handle is the client.
+  VIP_VI_HANDLE make_client() {
+    if (other == nullptr) other = open();
+    VIP_VI_ATTRIBUTES attributes = vi_attributes();
+    VIP_VI_HANDLE vi = nullptr;
+    EXPECT_EQ(VipCreateVi(other, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+    return vi;
+  }
+  static VIP_RETURN request(VIP_NIC_HANDLE from, VIP_VI_HANDLE client, VIP_NIC_HANDLE to) {
+    Address local(from, "client"), remote(to, "server");
+    for (;;) {
+      const VIP_RETURN result =
+          VipConnectRequest(client, local.get(), remote.get(), 10000, nullptr);
+      if (result != VIP_NO_MATCH) return result;
+    }
+  }
+  VIP_CONN_HANDLE wait_for_request() {
+    Address here(nic, "server");
+    VIP_CONN_HANDLE connection = nullptr;
+    EXPECT_EQ(VipConnectWait(nic, here.get(), 10000, nullptr, nullptr, &connection), VIP_SUCCESS);
+    return connection;
+  }
+
+  // Threads ask for connections of VIs that another makes and destroys.
+  template <class Ask>
+  void ask_while_vis_come_and_go(Ask ask) {
+    std::atomic<VIP_VI_HANDLE> current{nullptr};
+    std::atomic<bool> end{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([&] {
+        Address local(nic, "local"), remote(nic, "nobody");
+        while (!end) ask(current, local.get(), remote.get());
+      });
+    int made = 0;
+    for (const auto stop = Clock::now() + 1s; Clock::now() < stop;) {
+      const VIP_VI_HANDLE vi = make_vi();
+      current = vi;
+      std::this_thread::sleep_for(std::chrono::microseconds(made++ % 7 * 30));
+      bool destroyed = false;
+      for (int i = 0; i < 1000 && !destroyed; ++i) {
+        VipDisconnect(vi);
+        destroyed = VipDestroyVi(vi) == VIP_SUCCESS;
+      }
+      EXPECT_TRUE(destroyed);
+    }
+    end = true;
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  VIP_NIC_HANDLE other = nullptr;
+};
+
+// ---- connecting against disconnecting, destroying and closing ----
+
+TEST_F(Lifetime, RequestsOfVisThatComeAndGo) {
+  ask_while_vis_come_and_go([](VIP_VI_HANDLE vi, auto* local, auto* remote) {
+    VipConnectRequest(vi, local, remote, 50, nullptr);
+  });
+}
+
+TEST_F(Lifetime, PeerRequestsOfVisThatComeAndGo) {
+  ask_while_vis_come_and_go([](VIP_VI_HANDLE vi, auto* local, auto* remote) {
+    VipConnectPeerRequest(vi, local, remote, 50);
+    VipConnectPeerDone(vi, nullptr);
+  });
+}
+
+// While the manager does something else, two threads call functions about one VI: nothing has
+// happened to it before one of them has its turn, and then both know of the other.
+TEST_F(Lifetime, ARequestAndDestroyingAtATime) {
+  Address local(nic, "one"), remote(nic, "two");
+  for (int i = 0; i < 10; ++i) {
+    const VIP_VI_HANDLE vi = make_vi(), another = make_vi();
+    std::promise<void> taken, released;
+    std::thread busy([&] {
+      Nic::find(nic)->manager().disconnect(*Vi::find(another), [&] {
+        taken.set_value();
+        released.get_future().wait();
+        return VIP_SUCCESS;
+      });
+    });
+    taken.get_future().wait();
+    auto requested = std::async(std::launch::async, [&] {
+      return VipConnectPeerRequest(vi, local.get(), remote.get(), 10000);
+    });
+    auto destroyed = std::async(std::launch::async, [&] { return VipDestroyVi(vi); });
+    std::this_thread::sleep_for(20ms);
+    EXPECT_EQ(state(vi), VIP_STATE_IDLE);
+    released.set_value();
+    busy.join();
+    if (requested.get() == VIP_SUCCESS) {
+      EXPECT_EQ(destroyed.get(), VIP_INVALID_STATE);
+      EXPECT_EQ(VipConnectPeerDone(vi, nullptr), VIP_NOT_DONE);
+      EXPECT_EQ(VipDisconnect(vi), VIP_SUCCESS);
+      EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+    } else {
+      EXPECT_EQ(destroyed.get(), VIP_SUCCESS);
+    }
+  }
+}
+
+// What VipDestroyVi refuses stays as it is: the attempt goes on.
+TEST_F(Lifetime, AnAttemptThatDestroyingMeets) {
+  const VIP_VI_HANDLE vi = make_vi();
+  Address local(nic, "one"), remote(nic, "two");
+  ASSERT_EQ(VipConnectPeerRequest(vi, local.get(), remote.get(), 10000), VIP_SUCCESS);
+  EXPECT_EQ(VipDestroyVi(vi), VIP_INVALID_STATE);
+  EXPECT_EQ(VipConnectPeerDone(vi, nullptr), VIP_NOT_DONE);
+  EXPECT_EQ(VipDisconnect(vi), VIP_SUCCESS);
+  EXPECT_EQ(VipConnectPeerDone(vi, nullptr), VIP_INVALID_STATE);
+  EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+}
+
+TEST_F(Lifetime, RequestsOfANicThatCloses) {
+  VIP_VI_ATTRIBUTES attributes = vi_attributes();
+  int round = 0;
+  for (const auto stop = Clock::now() + 1s; Clock::now() < stop; ++round) {
+    VIP_NIC_HANDLE closed = nullptr;
+    ASSERT_EQ(VipOpenNic("fake0", &closed), VIP_SUCCESS);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      VIP_VI_HANDLE vi = nullptr;
+      ASSERT_EQ(VipCreateVi(closed, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+      threads.emplace_back([this, vi] {
+        Address local(nic, "local"), remote(nic, "nobody");
+        while (VipConnectRequest(vi, local.get(), remote.get(), 50, nullptr) !=
+               VIP_INVALID_PARAMETER) {
+        }
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(round % 50 * 20));
+    EXPECT_EQ(VipCloseNic(closed), VIP_SUCCESS);
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+// A thread polls a send that failed in the middle of another's VipDisconnect; the event thread is
+// late. The connection that is made next has nothing to do with that.
+TEST_F(Lifetime, AFailureOfTheOldConnection) {
+  const VIP_VI_HANDLE a = make_vi(), b = make_client(), b2 = make_client();
+  auto first = std::async(std::launch::async, [&] { return request(other, b, nic); });
+  ASSERT_EQ(VipConnectAccept(wait_for_request(), a), VIP_SUCCESS);
+  ASSERT_EQ(first.get(), VIP_SUCCESS);
+  auto second = std::async(std::launch::async, [&] { return request(other, b2, nic); });
+  const VIP_CONN_HANDLE connection = wait_for_request();
+  // The event thread waits for a lock.
+  Completions& completions = Cq::find(make_cq(4))->completions();
+  std::unique_lock late(completions.mutex());
+  {
+    const std::lock_guard lock(Fabric::get().mutex);
+    static_cast<vi::fake::FakeDevice&>(Nic::find(nic)->device()).completion_event(&completions);
+  }
+  std::this_thread::sleep_for(50ms);
+  std::unique_lock polling(Vi::find(a)->send_queue().completions().mutex());
+  auto disconnected = std::async(std::launch::async, [&] { return VipDisconnect(a); });
+  std::this_thread::sleep_for(50ms);
+  Vi::find(a)->broken(Loss::transport);
+  polling.unlock();
+  EXPECT_EQ(disconnected.get(), VIP_SUCCESS);
+  Vi::find(a)->broken(Loss::transport);  // later still
+  auto accepted = std::async(std::launch::async, [&] { return VipConnectAccept(connection, a); });
+  std::this_thread::sleep_for(100ms);
+  late.unlock();
+  EXPECT_EQ(accepted.get(), VIP_SUCCESS);
+  EXPECT_EQ(second.get(), VIP_SUCCESS);
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(state(a), VIP_STATE_CONNECTED);
+  EXPECT_EQ(state(b2), VIP_STATE_CONNECTED);
+}
+
+// A peer that starts over after its connection had failed already.
+TEST_F(Lifetime, AnotherAttemptAfterABrokenOne) {
+  Reports reports;
+  VipErrorCallback(nic, &reports, &Reports::handle);
+  const VIP_VI_HANDLE a = make_vi(), b = make_vi();
+  Vi& vi = *Vi::find(a);
+  ASSERT_EQ(vi.begin_pending(a), VIP_SUCCESS);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    (void)vi.card();
+    ASSERT_TRUE(vi.establish(Vi::find(b)->card()));
+    vi.broken(Loss::host_silent);
+    EXPECT_EQ(reports.get(i).size(), i);
+    vi.abandoned(true);
+  }
+  EXPECT_EQ(VipDisconnect(a), VIP_SUCCESS);
+}
+
+// The device has no queue pair left for another attempt.
+TEST_F(Lifetime, AnotherAttemptWithoutAQueuePair) {
+  const VIP_VI_HANDLE a = make_vi(), b = make_vi();
+  Vi& vi = *Vi::find(a);
+  ASSERT_EQ(vi.begin_pending(a), VIP_SUCCESS);
+  Fabric::get().unable_to_prepare = true;
+  Fabric::get().refusals = 1;
+  vi.abandoned(true);
+  Fabric::get().unable_to_prepare = false;
+  Fabric::get().refusals = 0;
+  (void)vi.card();
+  EXPECT_FALSE(vi.establish(Vi::find(b)->card()));
+  vi.abandoned(false);
+  EXPECT_EQ(vi.begin_pending(a), VIP_SUCCESS) << "there is one again";
+  vi.abandoned(false);
+}
+
+// ---- handlers ----
+
+struct Calls {
+  std::atomic<int> made{0};
+  std::atomic<bool> slow{true};
+  void one() {
+    ++made;
+    if (slow) std::this_thread::sleep_for(100ms);
+  }
+  static void of_queue(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {
+    static_cast<Calls*>(context)->one();
+  }
+  static void of_cq(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_BOOLEAN) {
+    static_cast<Calls*>(context)->one();
+  }
+};
+
+TEST_F(Lifetime, HandlersOfAViThatIsDestroyed) {
+  Calls calls;
+  const VIP_VI_HANDLE vi = make_vi(), stays = make_vi();
+  for (std::size_t i = 0; i < 5; ++i) {
+    post_send(vi, memory->send(i, 0, "x"));
+    ASSERT_EQ(VipSendNotify(vi, &calls, &Calls::of_queue), VIP_SUCCESS);
+  }
+  Calls others;
+  post_send(stays, memory->send(5, 0, "x"));
+  ASSERT_EQ(VipSendNotify(stays, &others, &Calls::of_queue), VIP_SUCCESS);
+  EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+  const int then = calls.made;
+  for (int i = 0; i < 500 && others.made == 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(others.made, 1);
+  EXPECT_LE(calls.made, then + 1) << "one may have been on its way";
+}
+
+TEST_F(Lifetime, HandlersOfACqThatIsDestroyed) {
+  Calls calls;
+  const VIP_CQ_HANDLE cq = make_cq(8);
+  const VIP_VI_HANDLE vi = make_vi(cq, nullptr);
+  for (std::size_t i = 0; i < 5; ++i) {
+    post_send(vi, memory->send(i, 0, "x"));
+    ASSERT_EQ(VipCQNotify(cq, &calls, &Calls::of_cq), VIP_SUCCESS);
+  }
+  EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+  EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
+  const int then = calls.made;
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LE(calls.made, then + 1) << "one may have been on its way";
+}
+
+TEST_F(Lifetime, HandlersOfANicThatIsClosed) {
+  Calls calls;
+  VIP_NIC_HANDLE closed = nullptr;
+  ASSERT_EQ(VipOpenNic("fake0", &closed), VIP_SUCCESS);
+  VIP_VI_ATTRIBUTES attributes = vi_attributes();
+  VIP_VI_HANDLE vi = nullptr;
+  ASSERT_EQ(VipCreateVi(closed, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+  const Memory its_memory(closed, nullptr);
+  for (std::size_t i = 0; i < 10; ++i) {
+    ASSERT_EQ(VipPostSend(vi, its_memory.send(i, 0, "x"), its_memory.handle()), VIP_SUCCESS);
+    ASSERT_EQ(VipSendNotify(vi, &calls, &Calls::of_queue), VIP_SUCCESS);
+  }
+  const std::shared_ptr<Nic> a_thread_is_inside = Nic::find(closed);
+  EXPECT_EQ(VipCloseNic(closed), VIP_SUCCESS);
+  const int then = calls.made;
+  std::this_thread::sleep_for(250ms);
+  EXPECT_EQ(calls.made, then);
+}
+
+// ---- fork() ----
+
+// A process that is killed is noticed although a child of it lives on.
+TEST_F(Lifetime, AKilledProcessThatHasForked) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has no threads in children of processes with threads";
+#endif
+  Reports reports;
+  VipErrorCallback(nic, &reports, &Reports::handle);
+  const VIP_VI_HANDLE a = make_vi();
+  int grandchild[2];
+  ASSERT_EQ(::pipe(grandchild), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const VIP_NIC_HANDLE own = open();
+    VIP_VI_ATTRIBUTES attributes = vi_attributes();
+    VIP_VI_HANDLE vi = nullptr;
+    VipCreateVi(own, &attributes, nullptr, nullptr, &vi);
+    if (request(own, vi, own) != VIP_SUCCESS) ::_exit(1);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::alarm(60);
+      for (;;) ::pause();
+    }
+    [[maybe_unused]] const auto n = ::write(grandchild[1], &pid, sizeof pid);
+    for (;;) ::pause();
+  }
+  ASSERT_GT(child, 0);
+  ASSERT_EQ(VipConnectAccept(wait_for_request(), a), VIP_SUCCESS);
+  pid_t pid = 0;
+  ASSERT_EQ(::read(grandchild[0], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(reports.get(1)[0].ErrorCode, VIP_ERROR_CONN_LOST);
+  EXPECT_EQ(state(a), VIP_STATE_ERROR);
+  ::kill(pid, SIGKILL);
+  ::close(grandchild[0]);
+  ::close(grandchild[1]);
+}
+
+// A child that cleans up what is its parent's does no harm.
+TEST_F(Lifetime, HandlesOfTheParent) {
+  const VIP_VI_HANDLE a = make_vi(), b = make_client();
+  auto requested = std::async(std::launch::async, [&] { return request(other, b, nic); });
+  ASSERT_EQ(VipConnectAccept(wait_for_request(), a), VIP_SUCCESS);
+  ASSERT_EQ(requested.get(), VIP_SUCCESS);
+  const auto child = [&] {
+    const bool none = VipDisconnect(a) == VIP_INVALID_PARAMETER &&
+                      VipDestroyVi(a) == VIP_INVALID_PARAMETER &&
+                      VipCloseNic(nic) == VIP_INVALID_PARAMETER;
+    ::_exit(none ? 0 : 1);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(state(a), VIP_STATE_CONNECTED);
+  EXPECT_EQ(state(b), VIP_STATE_CONNECTED);
+}
+
+}  // namespace
+}  // namespace viaduct::vipl::test

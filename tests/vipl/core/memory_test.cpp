@@ -1,0 +1,338 @@
+// Tags, regions, and the tables behind handles.
+#include <sys/mman.h>
+
+#include <random>
+#include <set>
+#include <thread>
+
+#include "libvipl/core/region_table.hpp"
+#include "tests/vipl/core/node.hpp"
+
+namespace viaduct::vipl::test {
+namespace {
+
+class Memories : public Core {};
+
+TEST_F(Memories, AttributesCanBeAskedAndChanged) {
+  VIP_PROTECTION_HANDLE first = nullptr, second = nullptr;
+  ASSERT_EQ(VipCreatePtag(nic, &first), VIP_SUCCESS);
+  ASSERT_EQ(VipCreatePtag(nic, &second), VIP_SUCCESS);
+  VIP_MEM_ATTRIBUTES attributes{second, VIP_FALSE, VIP_TRUE};
+  const Memory region(nic, &attributes);
+  EXPECT_NE(region.handle(), 0u);
+  VIP_MEM_ATTRIBUTES answer{};
+  ASSERT_EQ(VipQueryMem(nic, region.base(), region.handle(), &answer), VIP_SUCCESS);
+  EXPECT_EQ(answer.Ptag, second);
+  EXPECT_EQ(answer.EnableRdmaWrite, VIP_FALSE);
+  EXPECT_EQ(answer.EnableRdmaRead, VIP_TRUE);
+  EXPECT_EQ(VipDestroyPtag(nic, second), VIP_ERROR_RESOURCE);
+  attributes = {first, VIP_TRUE, VIP_FALSE};
+  ASSERT_EQ(VipSetMemAttributes(nic, region.base(), region.handle(), &attributes), VIP_SUCCESS);
+  EXPECT_EQ(VipDestroyPtag(nic, second), VIP_SUCCESS);
+  EXPECT_EQ(VipDestroyPtag(nic, second), VIP_INVALID_PARAMETER);
+  ASSERT_EQ(VipQueryMem(nic, region.base(), region.handle(), &answer), VIP_SUCCESS);
+  EXPECT_EQ(answer.Ptag, first);
+  // It goes by its old name here.
+  const VIP_VI_HANDLE vi = make_vi();  // no tag: the first
+  ASSERT_EQ(VipPostRecv(vi, region.message(0, 0, 8), region.handle()), VIP_SUCCESS);
+  VIP_DESCRIPTOR* d = nullptr;
+  EXPECT_EQ(VipRecvDone(vi, &d), VIP_NOT_DONE);
+}
+
+// Elsewhere too, once the connection manager has told the VI there.
+TEST_F(Memories, ChangedRegionsKeepTheirNameForRdma) {
+  const VIP_VI_HANDLE a = make_vi(), b = make_vi();
+  connect(a, b);
+  const Memory target(nic, nullptr);
+  const VIP_MEM_HANDLE name = target.handle();
+  std::uint32_t key = 0;
+  VIP_MEM_ATTRIBUTES writable{nullptr, VIP_TRUE, VIP_FALSE};
+  ASSERT_EQ(Nic::find(nic)->memory().change(
+                target.base(), name, writable, [] { return false; },
+                [&](std::uint32_t announced) { key = announced; }),
+            VIP_SUCCESS);
+  ASSERT_NE(key, 0u);
+  Vi::find(a)->alias(name, key);
+  std::memcpy(memory->data(), "named", 5);
+  VIP_DESCRIPTOR* const write =
+      memory->rdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, 5, target.data(), name);
+  post_send(a, write);
+  expect_sent(a, write);
+  EXPECT_EQ(target.text(0, 5), "named");
+  // Another region is not affected, and this one no longer when the name is given up.
+  VIP_DESCRIPTOR* const other =
+      memory->rdma(1, VIP_CONTROL_OP_RDMAWRITE, 0, 5, memory->data(100), memory->handle());
+  post_send(a, other);
+  expect_sent(a, other);
+  Vi::find(a)->alias(name, 0);
+  post_send(a, write);
+  expect_send_error(a, write, VIP_STATUS_RDMA_PROT_ERROR);
+}
+
+// A page with a receive without data in it.
+class Page {
+ public:
+  explicit Page(VIP_NIC_HANDLE nic) : nic_(nic) {
+    base_ = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_EQ(VipRegisterMem(nic, base_, kBytes, nullptr, &handle_), VIP_SUCCESS);
+  }
+  ~Page() { unmap(); }
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+
+  VIP_DESCRIPTOR* receive() const { return static_cast<VIP_DESCRIPTOR*>(base_); }
+  VIP_MEM_HANDLE handle() const { return handle_; }
+  VIP_RETURN deregister() const { return VipDeregisterMem(nic_, base_, handle_); }
+  VIP_RETURN change() const {
+    VIP_MEM_ATTRIBUTES attributes{nullptr, VIP_TRUE, VIP_FALSE};
+    return VipSetMemAttributes(nic_, base_, handle_, &attributes);
+  }
+  void unmap() const { ::munmap(base_, kBytes); }
+
+ private:
+  static constexpr std::size_t kBytes = 4096;
+  VIP_NIC_HANDLE nic_;
+  void* base_;
+  VIP_MEM_HANDLE handle_ = 0;
+};
+
+TEST_F(Memories, WhatTheDeviceNeedsStays) {
+  const VIP_VI_HANDLE a = make_vi(), b = make_vi();
+  connect(a, b);
+  const Page page(nic);
+  ASSERT_EQ(VipPostRecv(b, page.receive(), page.handle()), VIP_SUCCESS);
+  EXPECT_EQ(page.deregister(), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(page.change(), VIP_ERROR_RESOURCE);
+  VIP_DESCRIPTOR* const empty = memory->message(0, 0, 0);
+  post_send(a, empty);
+  expect_sent(a, empty);
+  // It is done, although nobody has asked for it yet.
+  EXPECT_EQ(page.change(), VIP_SUCCESS);
+  EXPECT_EQ(page.deregister(), VIP_SUCCESS);
+  expect_received(b, page.receive());
+  EXPECT_EQ(state(b), VIP_STATE_CONNECTED);
+}
+
+// The data lies elsewhere than the descriptor.
+TEST_F(Memories, WhatTheDeviceNeedsForDataStays) {
+  const VIP_VI_HANDLE a = make_vi(), b = make_vi();
+  const Memory data(nic, nullptr);
+  VIP_DESCRIPTOR* const receive = memory->message(0, 0, 10);
+  receive->DS[0].Local.Data.Address = data.data();
+  receive->DS[0].Local.Handle = data.handle();
+  post_receive(b, receive);  // not connected yet
+  EXPECT_EQ(VipDeregisterMem(nic, data.base(), data.handle()), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(VipSetMemAttributes(nic, data.base(), data.handle(), &rdma_allowed),
+            VIP_ERROR_RESOURCE);
+  connect(a, b);
+  post_send(a, memory->send(1, 100, "kept"));
+  expect_received(b, receive);
+  EXPECT_EQ(data.text(0, 4), "kept");
+  // A handle of the other side is another thing.
+  Fabric::get().hold();
+  post_send(a, memory->rdma(2, VIP_CONTROL_OP_RDMAWRITE, 0, 1, memory->data(), data.handle()));
+  EXPECT_EQ(VipDeregisterMem(nic, data.base(), data.handle()), VIP_SUCCESS);
+}
+
+TEST_F(Memories, DataInSeveralRegions) {
+  const VIP_VI_HANDLE vi = make_vi();
+  const Memory first(nic, nullptr), second(nic, nullptr), other(nic, nullptr);
+  VIP_DESCRIPTOR* const receive = memory->message(0, 0, 10);
+  receive->CS.SegCount = 2;
+  receive->DS[0].Local.Data.Address = first.data();
+  receive->DS[0].Local.Handle = first.handle();
+  receive->DS[1].Local.Data.Address = second.data();
+  receive->DS[1].Local.Handle = second.handle();
+  receive->DS[1].Local.Length = 10;
+  post_receive(vi, receive);
+  EXPECT_EQ(VipDeregisterMem(nic, first.base(), first.handle()), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(VipDeregisterMem(nic, second.base(), second.handle()), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(VipDeregisterMem(nic, other.base(), other.handle()), VIP_SUCCESS);
+  disconnect(vi);
+  EXPECT_EQ(VipDeregisterMem(nic, first.base(), first.handle()), VIP_SUCCESS);
+  EXPECT_EQ(VipDeregisterMem(nic, second.base(), second.handle()), VIP_SUCCESS);
+}
+
+// What was flushed does not need its memory, whether it has been taken or not.
+TEST_F(Memories, WhatIsFlushedNeedsNothing) {
+  const VIP_VI_HANDLE a = make_vi(), b = make_vi(), idle = make_vi();
+  connect(a, b);
+  const Page first(nic), second(nic);
+  ASSERT_EQ(VipPostRecv(idle, first.receive(), first.handle()), VIP_SUCCESS);
+  ASSERT_EQ(VipPostRecv(b, second.receive(), second.handle()), VIP_SUCCESS);
+  disconnect(idle);
+  Vi::find(b)->lost(Loss::disconnected);
+  EXPECT_EQ(first.deregister(), VIP_SUCCESS);
+  EXPECT_EQ(second.deregister(), VIP_SUCCESS);
+  first.unmap();
+  second.unmap();
+  VIP_DESCRIPTOR* d = nullptr;
+  EXPECT_EQ(VipRecvDone(idle, &d), VIP_DESCRIPTOR_ERROR);
+  EXPECT_EQ(d, first.receive());
+  EXPECT_EQ(VipRecvDone(b, &d), VIP_DESCRIPTOR_ERROR);
+  EXPECT_EQ(d, second.receive());
+}
+
+// Programs that end free their memory in any order, whatever they are told.
+TEST_F(Memories, GoneBeforeItsDescriptors) {
+  const VIP_NIC_HANDLE closed = open();
+  VIP_VI_ATTRIBUTES attributes = vi_attributes();
+  VIP_VI_HANDLE of_closed = nullptr;
+  ASSERT_EQ(VipCreateVi(closed, &attributes, nullptr, nullptr, &of_closed), VIP_SUCCESS);
+  const VIP_VI_HANDLE destroyed = make_vi();
+  const Page first(nic), second(closed);
+  ASSERT_EQ(VipPostRecv(destroyed, first.receive(), first.handle()), VIP_SUCCESS);
+  ASSERT_EQ(VipPostRecv(of_closed, second.receive(), second.handle()), VIP_SUCCESS);
+  first.unmap();
+  second.unmap();
+  // Other regions are deregistered meanwhile, and what is theirs is known without looking.
+  const Page third(nic);
+  EXPECT_EQ(third.deregister(), VIP_SUCCESS);
+  EXPECT_EQ(VipDestroyVi(destroyed), VIP_SUCCESS);
+  EXPECT_EQ(VipCloseNic(closed), VIP_SUCCESS);
+}
+
+// A VI that is made where another was knows nothing of the other's regions.
+TEST_F(Memories, OfANicThatIsClosed) {
+  const VIP_NIC_HANDLE closed = open();
+  VIP_VI_ATTRIBUTES attributes = vi_attributes();
+  VIP_VI_HANDLE before = nullptr;
+  ASSERT_EQ(VipCreateVi(closed, &attributes, nullptr, nullptr, &before), VIP_SUCCESS);
+  const Page page(closed);
+  ASSERT_EQ(VipPostRecv(before, page.receive(), page.handle()), VIP_SUCCESS);
+  const Vi* const place = Vi::find(before);
+  ASSERT_EQ(VipCloseNic(closed), VIP_SUCCESS);
+  const VIP_VI_HANDLE after = make_vi();
+  ASSERT_EQ(Vi::find(after), place);
+  EXPECT_EQ(VipPostRecv(after, page.receive(), page.handle()), VIP_INVALID_PARAMETER);
+}
+
+TEST_F(Memories, TheSameMemoryManyTimes) {
+  char bytes[100];
+  std::set<VIP_MEM_HANDLE> handles;
+  for (int i = 0; i < 500; ++i) {
+    VIP_MEM_HANDLE handle = 0;
+    VIP_MEM_ATTRIBUTES attributes{nullptr, i % 2, i % 3};
+    ASSERT_EQ(VipRegisterMem(nic, bytes + i % 7, 50, &attributes, &handle), VIP_SUCCESS);
+    EXPECT_TRUE(handles.insert(handle).second);
+    EXPECT_NE(handle, 0u);
+  }
+  int i = 0;
+  for (const VIP_MEM_HANDLE handle : handles) {
+    EXPECT_EQ(VipDeregisterMem(nic, bytes + 8, handle), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipDeregisterMem(nic, bytes + i++ % 7, handle), VIP_SUCCESS);
+  }
+}
+
+TEST_F(Memories, Parameters) {
+  char bytes[100];
+  VIP_MEM_HANDLE handle = 0;
+  VIP_MEM_ATTRIBUTES attributes{};
+  EXPECT_EQ(VipRegisterMem(nullptr, bytes, 1, &attributes, &handle), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipRegisterMem(nic, nullptr, 1, &attributes, &handle), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipRegisterMem(nic, bytes, 0, &attributes, &handle), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipRegisterMem(nic, bytes, ~VIP_ULONG{0}, &attributes, &handle), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipRegisterMem(nic, bytes, 1, &attributes, nullptr), VIP_INVALID_PARAMETER);
+  attributes.Ptag = bytes;
+  EXPECT_EQ(VipRegisterMem(nic, bytes, 1, &attributes, &handle), VIP_INVALID_PTAG);
+  VIP_PROTECTION_HANDLE of_other = nullptr;
+  ASSERT_EQ(VipCreatePtag(open(), &of_other), VIP_SUCCESS);
+  attributes.Ptag = of_other;
+  EXPECT_EQ(VipRegisterMem(nic, bytes, 1, &attributes, &handle), VIP_INVALID_PTAG);
+  ASSERT_EQ(VipRegisterMem(nic, bytes, 1, nullptr, &handle), VIP_SUCCESS);
+  EXPECT_EQ(VipSetMemAttributes(nic, bytes, handle, &attributes), VIP_INVALID_PTAG);
+  EXPECT_EQ(VipSetMemAttributes(nic, bytes, handle, nullptr), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipSetMemAttributes(nic, bytes + 1, handle, &rdma_allowed), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipQueryMem(nic, bytes, handle + 1, &attributes), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipQueryMem(nic, bytes, handle, nullptr), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipDeregisterMem(nic, bytes, handle), VIP_SUCCESS);
+  EXPECT_EQ(VipDeregisterMem(nic, bytes, handle), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipCreatePtag(nic, nullptr), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipDestroyPtag(nic, nullptr), VIP_INVALID_PARAMETER);
+  Fabric::get().refusals = 1;
+  EXPECT_EQ(VipRegisterMem(nic, bytes, 1, nullptr, &handle), VIP_ERROR_RESOURCE);
+}
+
+TEST_F(Memories, DeviceWithoutRdmaRead) {
+  Fabric::get().limits.reads_served = 0;
+  const VIP_NIC_HANDLE plain = open();
+  Fabric::get().limits.reads_served = 16;
+  VIP_NIC_ATTRIBUTES nic_attributes{};
+  ASSERT_EQ(VipQueryNic(plain, &nic_attributes), VIP_SUCCESS);
+  EXPECT_EQ(nic_attributes.RDMAReadSupport, 0);
+  char bytes[8];
+  VIP_MEM_HANDLE handle = 0;
+  EXPECT_EQ(VipRegisterMem(plain, bytes, 8, &rdma_allowed, &handle), VIP_INVALID_RDMAREAD);
+  VIP_VI_ATTRIBUTES attributes = vi_attributes();
+  VIP_VI_HANDLE vi = nullptr;
+  EXPECT_EQ(VipCreateVi(plain, &attributes, nullptr, nullptr, &vi), VIP_INVALID_RDMAREAD);
+}
+
+TEST_F(Memories, Nics) {
+  VIP_NIC_HANDLE handle = nullptr;
+  EXPECT_EQ(VipOpenNic("no such device", &handle), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipOpenNic(nullptr, &handle), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipOpenNic("fake0", nullptr), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipCloseNic(nullptr), VIP_INVALID_PARAMETER);
+  EXPECT_NE(open(), nic) << "each call makes one of its own";
+  VIP_NIC_ATTRIBUTES attributes{};
+  ASSERT_EQ(VipQueryNic(nic, &attributes), VIP_SUCCESS);
+  EXPECT_EQ(attributes.NicAddressLen, 6);
+  EXPECT_EQ(attributes.LocalNicAddress[0], 127);
+  EXPECT_EQ(attributes.ThreadSafe, VIP_TRUE);
+  EXPECT_GE(attributes.MaxTransferSize, 32768u);
+  EXPECT_GE(attributes.MaxDiscriminatorLen, 16);
+  EXPECT_EQ(VipQueryNic(nic, nullptr), VIP_INVALID_PARAMETER);
+  VIP_AUTODISCOVERY_LIST list{};
+  EXPECT_EQ(VipQuerySystemManagementInfo(nic, VIP_SMI_AUTODISCOVERY, &list),
+            VIP_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(VipQuerySystemManagementInfo(nic, 7, &list), VIP_INVALID_PARAMETER);
+}
+
+// ---- the table that posting looks into ----
+
+TEST(RegionTable, AgainstAModel) {
+  RegionTable table;
+  std::map<VIP_MEM_HANDLE, std::unique_ptr<Region>> model;
+  std::mt19937 random(1);
+  for (int i = 0; i < 200000; ++i) {
+    // Few different ones, so that runs grow together.
+    const VIP_MEM_HANDLE handle = 1 + random() % (i < 100000 ? 50 : 5000);
+    const auto found = model.find(handle);
+    EXPECT_EQ(table.find(handle), found == model.end() ? nullptr : found->second.get());
+    if (found == model.end()) {
+      auto region = std::make_unique<Region>();
+      region->handle = handle;
+      table.insert(*region);
+      model.emplace(handle, std::move(region));
+    } else {
+      table.erase(*found->second);
+      model.erase(found);
+    }
+  }
+  for (const auto& [handle, region] : model) EXPECT_EQ(table.find(handle), region.get());
+}
+
+TEST(RegionTable, ReadersNeedNoLock) {
+  RegionTable table;
+  Region fixed;
+  fixed.handle = 77;
+  table.insert(fixed);
+  std::vector<Region> others(1000);
+  std::atomic<bool> done{false};
+  std::thread reader([&] {
+    while (!done) ASSERT_EQ(table.find(77), &fixed);
+  });
+  for (int round = 0; round < 50; ++round) {
+    for (std::uint32_t i = 0; i < others.size(); ++i) {
+      others[i].handle = 1000 + i;
+      table.insert(others[i]);
+    }
+    for (Region& region : others) table.erase(region);
+  }
+  done = true;
+  reader.join();
+}
+
+}  // namespace
+}  // namespace viaduct::vipl::test

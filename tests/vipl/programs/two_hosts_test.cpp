@@ -1,0 +1,160 @@
+// Across two hosts: viaduct-vm --hosts 2 runs the part "far" on one and these tests on the other.
+#include <signal.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "async_errors.hpp"
+#include "bed.hpp"
+#include "process.hpp"
+
+namespace viaduct::vipl_test {
+
+namespace {
+
+constexpr std::size_t kBytes = 65536, kSlots = 2;
+
+// Where the other host may write and read.
+struct Target {
+  VIP_UINT64 address;
+  VIP_MEM_HANDLE handle;
+};
+
+VIP_VI_ATTRIBUTES open_to_all() {
+  VIP_VI_ATTRIBUTES out = vi_attributes();
+  out.EnableRdmaWrite = out.EnableRdmaRead = VIP_TRUE;
+  return out;
+}
+
+// Does what one client asks for, until it goes. False: it said that it was the last.
+bool serve(const Vi& vi, const Memory& in, const Memory& out) {
+  for (std::size_t i = 0;; i = (i + 1) % kSlots) {
+    VIP_DESCRIPTOR* d;
+    if (VipRecvWait(vi, VIP_INFINITE, &d) != VIP_SUCCESS) return true;
+    const std::size_t length = d->CS.Length;
+    VIP_DESCRIPTOR* reply = nullptr;
+    switch (static_cast<char>(in.buffer(i)[0])) {
+      case 'k': ::raise(SIGKILL); break;
+      case 'b': return false;
+      case 't': {
+        const Target target{reinterpret_cast<VIP_UINT64>(in.buffer(kSlots)), in.handle()};
+        std::memcpy(out.buffer(0), &target, sizeof(target));
+        reply = out.send(0, sizeof(target));
+        break;
+      }
+      default: std::memcpy(out.buffer(0), in.buffer(i), length); reply = out.send(0, length);
+    }
+    VipPostRecv(vi, in.receive(i, kBytes), in.handle());
+    VipPostSend(vi, reply, out.handle());
+    if (VipSendWait(vi, VIP_INFINITE, &d) != VIP_SUCCESS) return true;
+  }
+}
+
+// far NIC: takes one client after the other.
+int far(const Arguments& arguments) {
+  const Nic nic(arguments.at(0).c_str());
+  const Memory in(nic, kSlots + 1, kBytes, memory_attributes(nullptr, true, true));
+  const Memory out(nic, 1, kBytes);
+  for (;;) {
+    const Vi vi(nic, open_to_all());
+    for (std::size_t i = 0; i < kSlots; ++i) VipPostRecv(vi, in.receive(i, kBytes), in.handle());
+    Address local(nic, "far"), remote;
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_CONN_HANDLE connection;
+    if (VipConnectWait(nic, local, VIP_INFINITE, remote, &attributes, &connection) != VIP_SUCCESS ||
+        VipConnectAccept(connection, vi) != VIP_SUCCESS)
+      continue;
+    if (!serve(vi, in, out)) return 0;
+  }
+}
+const Part far_part("far", far);
+
+class TwoHosts : public testing::Test {
+ protected:
+  static void TearDownTestSuite() {  // the other host has done its part
+    TwoHostsClient client;
+    client.ask("bye", false);
+  }
+
+  struct TwoHostsClient {
+    TwoHostsClient() {
+      EXPECT_VIP(VIP_SUCCESS, VipNSInit(nic, nullptr));
+      VIP_CHAR host[] = "host2";
+      EXPECT_VIP(VIP_SUCCESS, VipNSGetHostByName(nic, host, remote, 0));
+      EXPECT_VIP(VIP_SUCCESS, VipNSShutdown(nic));
+      remote = Address(remote.host(), "far");
+      Address local(nic, "near");
+      // That host may not have started yet, or its process anew.
+      EXPECT_VIP(VIP_SUCCESS, request(vi, local, remote));
+    }
+    std::string ask(const std::string& text, bool answered = true) {
+      out.fill(0, text);
+      if (answered) {
+        EXPECT_VIP(VIP_SUCCESS, VipPostRecv(vi, in.receive(0, kBytes), in.handle()));
+      }
+      EXPECT_VIP(VIP_SUCCESS, VipPostSend(vi, out.send(0, text.size()), out.handle()));
+      EXPECT_EQ(out.raw(0), next_sent(vi));
+      if (!answered) return {};
+      EXPECT_EQ(in.raw(0), next_received(vi));
+      return in.text(0, in.raw(0)->CS.Length);
+    }
+
+    Nic nic{kNicNames[0]};
+    Address remote;
+    Memory in{nic, 2, kBytes}, out{nic, 2, kBytes};
+    Vi vi{nic};
+  };
+  TwoHostsClient client_;
+};
+
+TEST_F(TwoHosts, Messages) {
+  EXPECT_EQ("hello", client_.ask("hello"));
+  std::string longest(kBytes, 'x');
+  for (std::size_t i = 0; i < longest.size(); ++i) longest[i] = static_cast<char>('A' + i % 23);
+  EXPECT_EQ(longest, client_.ask(longest));
+}
+
+TEST_F(TwoHosts, RdmaWriteAndRead) {
+  Target target;
+  const std::string said = client_.ask("target");
+  ASSERT_EQ(sizeof(target), said.size());
+  std::memcpy(&target, said.data(), sizeof(target));
+  const auto there = reinterpret_cast<const void*>(target.address);
+  const Memory& out = client_.out;
+  for (std::size_t i = 0; i < kBytes; ++i)
+    out.buffer(0)[i] = static_cast<std::byte>(i * 11 + i / 99);
+  ASSERT_VIP(
+      VIP_SUCCESS,
+      VipPostSend(client_.vi, out.rdma(0, kBytes, VIP_CONTROL_OP_RDMAWRITE, there, target.handle),
+                  out.handle()));
+  ASSERT_VIP(
+      VIP_SUCCESS,
+      VipPostSend(client_.vi, out.rdma(1, kBytes, VIP_CONTROL_OP_RDMAREAD, there, target.handle),
+                  out.handle()));
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(out.raw(i), next_sent(client_.vi));
+    EXPECT_EQ(0u, errors(out.raw(i)));
+  }
+  EXPECT_EQ(0, std::memcmp(out.buffer(0), out.buffer(1), kBytes));
+}
+
+TEST_F(TwoHosts, TheOtherProcessIsKilled) {
+  const AsyncErrors reports(client_.nic);
+  ASSERT_VIP(VIP_SUCCESS,
+             VipPostRecv(client_.vi, client_.in.receive(1, kBytes), client_.in.handle()));
+  client_.ask("kill yourself", false);
+  EXPECT_TRUE(reports.wait_for(client_.vi, VIP_ERROR_CONN_LOST).has_value());
+  EXPECT_EQ(client_.in.raw(1), next_received(client_.vi));
+  EXPECT_EQ(VIP_STATUS_DESC_FLUSHED_ERROR, errors(client_.in.raw(1)));
+}
+
+TEST_F(TwoHosts, NobodyWaits) {
+  const Vi vi(client_.nic);
+  Address local(client_.nic, "x"), remote(client_.remote.host(), "nobody");
+  VIP_VI_ATTRIBUTES attributes;
+  EXPECT_VIP(VIP_NO_MATCH, VipConnectRequest(vi, local, remote, VIP_INFINITE, &attributes));
+}
+
+}  // namespace
+
+}  // namespace viaduct::vipl_test
