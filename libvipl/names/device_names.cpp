@@ -66,8 +66,11 @@ std::optional<std::size_t> number_in(std::string_view name) {
 
 std::vector<vi::DeviceInfo> named_devices(std::vector<vi::DeviceInfo> all,
                                           std::string_view chosen) {
-  std::ranges::stable_sort(all, natural_less, &vi::DeviceInfo::name);
-  std::ranges::stable_partition(all, &vi::DeviceInfo::usable);
+  std::stable_sort(all.begin(), all.end(), [](const vi::DeviceInfo& a, const vi::DeviceInfo& b) {
+    return natural_less(a.name, b.name);
+  });
+  std::stable_partition(all.begin(), all.end(),
+                        [](const vi::DeviceInfo& device) { return device.usable; });
   if (chosen.empty()) return all;
   std::vector<vi::DeviceInfo> out;
   while (!chosen.empty()) {
