@@ -47,8 +47,8 @@ class VerbsQueues {
     context_.reset(open(device_.name));
     domain_.reset(made(ibv_alloc_pd(context_.get()), "a protection domain"));
     const int access = IBV_ACCESS_LOCAL_WRITE;  // ibv_reg_mr mixes it with another enumeration
-    region_.reset(made(ibv_reg_mr(domain_.get(), memory_.data(), memory_.size(), access),
-                       "a memory region"));
+    region_.reset(
+        made(ibv_reg_mr(domain_.get(), memory_.data(), memory_.size(), access), "a memory region"));
     const int entries = static_cast<int>(slots_);
     send_queue_.reset(
         made(ibv_create_cq(context_.get(), entries, nullptr, nullptr, 0), "a completion queue"));
