@@ -35,8 +35,7 @@ class Cq final : public Slot {
   VIP_RETURN wait(Handle cq, Deadline deadline, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive);
   VIP_RETURN notify(Handle cq, VIP_PVOID context, VIP_CQ_CALLBACK handler);
 
-  // ---- for work queues
-  // ---------------------------------------------------------------------------
+  // ---- for work queues ----
 
   // A queue uses it, from attach() on. False: it is not the CQ of `nic`, or not any more.
   bool attach(Handle cq, const Nic& nic);
@@ -46,8 +45,7 @@ class Cq final : public Slot {
   // reverse.)
   bool reserve() { return owed_.fetch_add(1) < room_.load() || grow(); }
 
-  // ---- ... with the mutex of completions() held
-  // --------------------------------------------------
+  // ---- ... with the mutex of completions() held ----
 
   // With its entries, and what it has posted that has not completed.
   void detach(const WorkQueue& queue, std::size_t outstanding);

@@ -34,8 +34,7 @@ class Vi final : public Slot, public Party {
                            VIP_CQ_HANDLE send_cq, VIP_CQ_HANDLE receive_cq, VIP_VI_HANDLE& made);
   static VIP_RETURN destroy(VIP_VI_HANDLE handle);
 
-  // ---- slow functions: each asks whether this is still the VI of the handle
-  // ----------------------
+  // ---- slow functions: each asks whether this is still the VI of the handle ----
 
   // For functions that take their time: the NIC lives as long as they have it. nullptr: not the VI
   // any more.
@@ -56,8 +55,7 @@ class Vi final : public Slot, public Party {
   // `nic`, whose VI it was, is closed: in any state.
   void reclaim(const Nic& nic);
 
-  // ---- Party: called by the connection manager
-  // ---------------------------------------------------
+  // ---- Party: called by the connection manager ----
 
   Card card() override;
   bool establish(const Card& remote) override;
@@ -65,8 +63,7 @@ class Vi final : public Slot, public Party {
   void lost(Loss loss) override;
   void alias(std::uint32_t name, std::uint32_t key) override;
 
-  // ---- for the event thread
-  // ----------------------------------------------------------------------
+  // ---- for the event thread ----
 
   void on_device_event(vi::AsyncEvent::Kind kind);
   // The device no longer does what it should, with all VIs of `nic` or those that complete in
@@ -76,8 +73,7 @@ class Vi final : public Slot, public Party {
   // For Nic::uses().
   bool uses(const Nic& nic, VIP_MEM_HANDLE memory);
 
-  // ---- data path, see work_queue.hpp
-  // -------------------------------------------------------------
+  // ---- data path, see work_queue.hpp ----
 
   WorkQueue& send_queue() { return send_; }
   WorkQueue& receive_queue() { return receive_; }

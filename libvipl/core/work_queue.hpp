@@ -35,8 +35,7 @@ class WorkQueue {
   Vi& vi() const { return vi_; }
   bool is_receive() const { return receive_; }
 
-  // ---- the program's, by any thread; `vi` is the handle it has
-  // -----------------------------------
+  // ---- the program's, by any thread; `vi` is the handle it has ----
 
   VIP_RETURN post_send(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
   VIP_RETURN post_receive(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
@@ -44,8 +43,7 @@ class WorkQueue {
   VIP_RETURN wait(Handle vi, Deadline deadline, VIP_DESCRIPTOR*& descriptor);
   VIP_RETURN notify(Handle vi, VIP_PVOID context, VIP_VI_CALLBACK handler);
 
-  // ---- the VI's, with all its locks held
-  // ---------------------------------------------------------
+  // ---- the VI's, with all its locks held ----
 
   // Where it completes; nullptr: in a completion queue of its own. Before all locks are taken.
   void choose(Cq* cq);
@@ -68,8 +66,7 @@ class WorkQueue {
   // Shows receives that have not completed to the device anew. It has forgotten them.
   void post_again();
 
-  // ---- with the mutex of completions() held
-  // ------------------------------------------------------
+  // ---- with the mutex of completions() held ----
 
   // The device has finished with the oldest descriptor.
   void complete(const vi::Completion& completion);

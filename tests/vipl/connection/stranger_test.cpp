@@ -240,8 +240,7 @@ TEST_F(Strangers, EndlessAliasesAreCutOff) {
   EXPECT_LE(server.aliases().size(), many + 1);
 }
 
-// ---- doors
-// ----------------------------------------------------------------------------------------
+// ---- doors ----
 
 struct Doors : Strangers {
   std::string door = door_name(Model::client_server, b.at("server"), {}) + ":0";

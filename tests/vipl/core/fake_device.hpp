@@ -44,8 +44,7 @@ class Fabric {
   // What a new device says.
   Limits limits;
 
-  // ---- for the devices
-  // ---------------------------------------------------------------------------
+  // ---- for the devices ----
 
   std::recursive_mutex mutex;
   bool refuses() { return refusals > 0 && refusals-- > 0; }
