@@ -32,8 +32,8 @@ static_assert(sizeof(SendWork) == sizeof(ibv_send_wr) &&
               offsetof(SendWork, next) == offsetof(ibv_send_wr, next) &&
               offsetof(SendWork, segments) == offsetof(ibv_send_wr, sg_list) &&
               offsetof(SendWork, count) == offsetof(ibv_send_wr, num_sge) &&
-              offsetof(SendWork, operation) == offsetof(ibv_send_wr, opcode) &&
-              offsetof(SendWork, flags) == offsetof(ibv_send_wr, send_flags) &&
+              offsetof(SendWork, verb.operation) == offsetof(ibv_send_wr, opcode) &&
+              offsetof(SendWork, verb.flags) == offsetof(ibv_send_wr, send_flags) &&
               offsetof(SendWork, network_immediate) == offsetof(ibv_send_wr, imm_data) &&
               offsetof(SendWork, remote_address) == offsetof(ibv_send_wr, wr.rdma.remote_addr) &&
               offsetof(SendWork, remote_key) == offsetof(ibv_send_wr, wr.rdma.rkey) &&
@@ -41,8 +41,8 @@ static_assert(sizeof(SendWork) == sizeof(ibv_send_wr) &&
               is(Operation::rdma_write_with_immediate, IBV_WR_RDMA_WRITE_WITH_IMM) &&
               is(Operation::send, IBV_WR_SEND) &&
               is(Operation::send_with_immediate, IBV_WR_SEND_WITH_IMM) &&
-              is(Operation::rdma_read, IBV_WR_RDMA_READ) && SendWork::kFence == IBV_SEND_FENCE &&
-              SendWork::kSignaled == IBV_SEND_SIGNALED);
+              is(Operation::rdma_read, IBV_WR_RDMA_READ) && Verb::kFence == IBV_SEND_FENCE &&
+              Verb::kSignaled == IBV_SEND_SIGNALED);
 
 static_assert(sizeof(Completion) == sizeof(ibv_wc) &&
               offsetof(Completion, id) == offsetof(ibv_wc, wr_id) &&
@@ -102,10 +102,8 @@ class IbCompletionQueue final : public CompletionQueue {
   explicit IbCompletionQueue(ibv_cq* cq) : cq_(cq) {}
   ibv_cq* get() const { return cq_.get(); }
 
-  std::size_t poll(std::span<Completion> completions) override {
-    const int n = ibv_poll_cq(cq_.get(), static_cast<int>(completions.size()),
-                              reinterpret_cast<ibv_wc*>(completions.data()));
-    return n < 0 ? 0 : static_cast<std::size_t>(n);
+  int poll(int most, Completion* to) override {
+    return ibv_poll_cq(cq_.get(), most, reinterpret_cast<ibv_wc*>(to));
   }
   bool arm() override { return ibv_req_notify_cq(cq_.get(), 0) == 0; }
   std::size_t capacity() const override { return static_cast<std::size_t>(cq_->cqe); }
@@ -167,16 +165,16 @@ class IbQueuePair final : public QueuePair {
   bool reset() override { return change_state(IBV_QPS_RESET); }
 
   // libibverbs' pointers to work are not const, but it does not change it.
-  bool post_send(const SendWork& work) override {
+  int post_send(const SendWork& work) override {
     auto* const wr = const_cast<ibv_send_wr*>(reinterpret_cast<const ibv_send_wr*>(&work));
-    ibv_send_wr* bad = nullptr;
-    return ibv_post_send(qp_.get(), wr, &bad) == 0;
+    ibv_send_wr* bad;
+    return ibv_post_send(qp_.get(), wr, &bad);
   }
 
-  bool post_receive(const ReceiveWork& work) override {
+  int post_receive(const ReceiveWork& work) override {
     auto* const wr = const_cast<ibv_recv_wr*>(reinterpret_cast<const ibv_recv_wr*>(&work));
-    ibv_recv_wr* bad = nullptr;
-    return ibv_post_recv(qp_.get(), wr, &bad) == 0;
+    ibv_recv_wr* bad;
+    return ibv_post_recv(qp_.get(), wr, &bad);
   }
 
  private:

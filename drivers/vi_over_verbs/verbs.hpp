@@ -63,16 +63,21 @@ enum class Operation : std::uint32_t {
   rdma_read = 4,
 };
 
-struct SendWork {
+// What is to be done, and how.
+struct Verb {
   static constexpr std::uint32_t kFence = 1;  // not before earlier RDMA reads are complete
   static constexpr std::uint32_t kSignaled = 2;
 
+  Operation operation;
+  std::uint32_t flags;
+};
+
+struct SendWork {
   std::uint64_t id;
   const void* next;  // nullptr
   const Segment* segments;
   std::uint32_t count;  // of segments
-  Operation operation;
-  std::uint32_t flags;
+  Verb verb;
   std::uint32_t network_immediate;
   std::uint64_t remote_address;  // of RDMA operations, like all that follows
   std::uint32_t remote_key;
@@ -80,11 +85,12 @@ struct SendWork {
 
   std::span<const Segment> list() const { return {segments, count}; }
   bool has_immediate() const {
-    return operation == Operation::rdma_write_with_immediate ||
-           operation == Operation::send_with_immediate;
+    return verb.operation == Operation::rdma_write_with_immediate ||
+           verb.operation == Operation::send_with_immediate;
   }
   bool is_write() const {
-    return operation == Operation::rdma_write || operation == Operation::rdma_write_with_immediate;
+    return verb.operation == Operation::rdma_write ||
+           verb.operation == Operation::rdma_write_with_immediate;
   }
 };
 
@@ -124,8 +130,9 @@ struct Completion {
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
-  // Takes up to that many; the number taken.
-  virtual std::size_t poll(std::span<Completion> completions) = 0;
+  // Takes up to `most`, which `to` has room for; the number taken, or negative: an error. (As
+  // ibv_poll_cq() does, which is all there is behind it.)
+  virtual int poll(int most, Completion* to) = 0;
   // One event for the next completion. To miss none: arm, then poll again, then wait.
   virtual bool arm() = 0;
   // How many completions it holds at least.
@@ -174,9 +181,9 @@ class QueuePair {
   // Any -> Reset: what is posted is gone, and no completion appears from now on.
   virtual bool reset() = 0;
 
-  // False: not posted. Never blocks, allocates nothing.
-  virtual bool post_send(const SendWork& work) = 0;
-  virtual bool post_receive(const ReceiveWork& work) = 0;
+  // 0; otherwise it is not posted, an errno says why. Never blocks, allocates nothing.
+  virtual int post_send(const SendWork& work) = 0;
+  virtual int post_receive(const ReceiveWork& work) = 0;
 };
 
 struct QueuePairPlan {

@@ -25,8 +25,9 @@ VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE CQHandle, VIP_ULONG EntryCount) {
 }
 
 VIP_RETURN VipCQDone(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE* ViHandle, VIP_BOOLEAN* RecvQueue) {
+  if (ViHandle == nullptr || RecvQueue == nullptr) return VIP_INVALID_PARAMETER;
   Cq* const cq = Cq::Table::slot_of(CQHandle);
-  if (cq == nullptr || ViHandle == nullptr || RecvQueue == nullptr) return VIP_INVALID_PARAMETER;
+  if (cq == nullptr) return VIP_INVALID_PARAMETER;
   return cq->done(handle_of(CQHandle), *ViHandle, *RecvQueue);
 }
 

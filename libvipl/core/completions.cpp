@@ -8,7 +8,7 @@ namespace viaduct::vipl {
 namespace {
 
 // Taken from the device at a time.
-constexpr std::size_t kBatch = 16;
+constexpr int kBatch = 16;
 
 }  // namespace
 
@@ -27,18 +27,17 @@ void Completions::close() {
 
 bool Completions::progress() {
   std::array<vi::Completion, kBatch> done;  // not cleared
-  const vi::Completion* it = done.data();
-  const vi::Completion* const end = it + queue_->poll(done);
-  if (it == end) return false;
-  do {
+  int n = queue_->poll(kBatch, done.data());
+  if (n <= 0) return false;
+  for (const vi::Completion* it = done.data(); n != 0; ++it, --n)
     reinterpret_cast<WorkQueue*>(it->id)->complete(*it);
-  } while (++it != end);
   wake();
   return true;
 }
 
 void Completions::drain() {
-  for (std::size_t left = queue_->capacity() / kBatch + 1; left != 0 && progress(); --left) {
+  for (std::size_t left = queue_->capacity() / std::size_t{kBatch} + 1; left != 0 && progress();
+       --left) {
   }
 }
 

@@ -152,7 +152,7 @@ VIP_RETURN Cq::resize(Handle cq, std::size_t entries) {
 
 // ---- taking ----
 
-bool Cq::take(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
+inline bool Cq::take(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
   if (is_empty()) completions_.progress();
   if (is_empty()) return false;
   const WorkQueue& queue = *entries_[first_++ & mask_];

@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "libvipl/connection/wire.hpp"
-#include "libvipl/core/descriptor_format.hpp"
 #include "libvipl/core/slot_table.hpp"
+#include "libvipl/core/work_reader.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -27,7 +27,7 @@ void fill(Region& region, const vi::Region& registered, const vi::Domain& domain
           std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uint64_t>(address);
   region.begin.store(begin, std::memory_order_relaxed);
-  region.bytes.store(bytes, std::memory_order_relaxed);
+  region.end.store(begin + bytes, std::memory_order_relaxed);
   region.domain.store(&domain, std::memory_order_relaxed);
   region.local_key.store(registered.local_key(), std::memory_order_release);
 }

@@ -14,7 +14,7 @@ class Mutex {
     if (state_.exchange(kTaken, std::memory_order_acquire) != kFree) [[unlikely]]
       wait();
   }
-  // Sequentially consistent: see WorkQueue::post_as().
+  // Sequentially consistent: see WorkQueue::post_receive().
   void unlock() {
     if (state_.exchange(kFree) == kWanted) [[unlikely]]
       wake();

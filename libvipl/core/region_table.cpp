@@ -36,6 +36,7 @@ void RegionTable::erase(Region& region) {
   while (buckets.at(at).load(std::memory_order_relaxed) != &region) ++at;
   buckets.at(at).store(&gone_, std::memory_order_release);
   --used_;
+  version_.fetch_add(1, std::memory_order_release);
   // At the end of a run of places nothing is behind it.
   if (buckets.at(at + 1).load(std::memory_order_relaxed) != nullptr) return;
   for (; buckets.at(at).load(std::memory_order_relaxed) == &gone_; --at)

@@ -19,26 +19,17 @@ namespace viaduct::vipl {
 struct Region {
   std::atomic<VIP_MEM_HANDLE> handle{0};
   std::atomic<std::uint32_t> local_key{0};
-  std::atomic<std::uint64_t> begin{0};
-  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> begin{0}, end{0};
   std::atomic<const vi::Domain*> domain{nullptr};
 
   bool is(VIP_MEM_HANDLE it) const { return handle.load(std::memory_order_acquire) == it; }
   bool is_in(const vi::Domain* it) const { return domain.load(std::memory_order_relaxed) == it; }
-  // Nobody's: handle 0, no bytes.
-  static const Region& none();
   // Bytes from `address` to the end; 0: it is outside.
   std::uint64_t room(std::uint64_t address) const {
-    const std::uint64_t at = address - begin.load(std::memory_order_relaxed);  // huge: before it
-    const std::uint64_t all = bytes.load(std::memory_order_relaxed);
-    return at < all ? all - at : 0;
+    const std::uint64_t last = end.load(std::memory_order_relaxed);
+    return address >= begin.load(std::memory_order_relaxed) && address < last ? last - address : 0;
   }
 };
-
-inline const Region& Region::none() {
-  static constinit const Region none;
-  return none;
-}
 
 class RegionTable {
  public:
@@ -51,6 +42,9 @@ class RegionTable {
     if (region == nullptr || region->is(handle)) return region;
     return find_behind(buckets, first, handle);
   }
+
+  // Another one since a region was last erased: what was found before may be gone.
+  std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   // ---- by one thread at a time -----------------------------------------------------------------
 
@@ -82,6 +76,7 @@ class RegionTable {
   static Region gone_;
 
   std::atomic<const Buckets*> current_{nullptr};
+  std::atomic<std::uint64_t> version_{0};
   std::size_t used_ = 0;
   unsigned bits_ = 5;
   // Smaller ones too: somebody may be looking at them. Together they are as large as the last.

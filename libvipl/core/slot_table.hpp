@@ -21,8 +21,8 @@ static_assert(sizeof(void*) == sizeof(Handle), "handles carry their checks in 64
 
 enum class HandleKind : std::uint8_t { nic = 1, tag, vi, completion_queue, connection };
 
-// Bits: 0..19 slot, 20..23 kind, 24..63 use.
-inline constexpr unsigned kSlotBits = 20;
+// Bits: 0..17 slot, 18..23 kind, 24..63 use.
+inline constexpr unsigned kSlotBits = 18;
 inline constexpr unsigned kUseShift = 24;
 constexpr Handle make_handle(HandleKind kind, std::uint64_t use, std::uint32_t slot) {
   return use << kUseShift | Handle{static_cast<std::uint8_t>(kind)} << kSlotBits | slot;
@@ -53,9 +53,7 @@ class SlotTable {
  public:
   // The object whose handle this would have to be. nullptr: there is none.
   static T* slot_of(void* program_handle) {
-    const std::size_t number = handle_of(program_handle) & (kMost - 1);
-    T* const chunk = chunks_[number / kChunk].load(std::memory_order_acquire);
-    return chunk != nullptr ? chunk + number % kChunk : nullptr;
+    return slots_[handle_of(program_handle) & (kMost - 1)].load(std::memory_order_acquire);
   }
   // nullptr: there is no such object.
   static T* find(void* program_handle) {
@@ -88,33 +86,31 @@ class SlotTable {
 
  private:
   static constexpr std::size_t kMost = std::size_t{1} << kSlotBits;
-  static constexpr std::size_t kChunk = 256;
 
   // The handle of what is not in use: it leads to another slot, so that nobody can come with it.
   static constexpr Handle nobodys(std::uint32_t number) { return number ^ 1; }
 
   bool grow() {
-    if (used_chunks_ == kMost / kChunk) return false;
-    auto chunk = std::make_unique<T[]>(kChunk);
-    free_.reserve((used_chunks_ + 1) * kChunk);
-    for (std::size_t i = kChunk; i-- > 0;) {
-      chunk[i].number_ = static_cast<std::uint32_t>(used_chunks_ * kChunk + i);
-      hide(chunk[i]);
-      free_.push_back(&chunk[i]);
-    }
-    chunks_[used_chunks_++].store(chunk.get(), std::memory_order_release);
-    owned_.push_back(std::move(chunk));
+    const std::size_t number = all_.size();
+    if (number == kMost) return false;
+    auto object = std::make_unique<T>();
+    object->number_ = static_cast<std::uint32_t>(number);
+    hide(*object);
+    free_.reserve(number + 1);
+    all_.push_back(std::move(object));
+    free_.push_back(all_.back().get());
+    slots_[number].store(free_.back(), std::memory_order_release);
     return true;
   }
 
-  // Found without asking whether the table is made: posting begins here.
-  inline static constinit std::array<std::atomic<T*>, kMost / kChunk> chunks_{};
+  // Found without asking whether the table is made, because posting begins here. Most of it is
+  // never touched, so it takes no memory.
+  inline static constinit std::array<std::atomic<T*>, kMost> slots_{};
 
   std::mutex mutex_;
   std::uint64_t uses_ = 0;  // of all slots: handles that follow each other are not both valid
-  std::size_t used_chunks_ = 0;
   std::vector<T*> free_;
-  std::vector<std::unique_ptr<T[]>> owned_;
+  std::vector<std::unique_ptr<T>> all_;
 };
 
 }  // namespace viaduct::vipl

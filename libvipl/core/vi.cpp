@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "libvipl/core/cq.hpp"
 #include "libvipl/core/nic.hpp"
@@ -132,11 +133,15 @@ void Vi::take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag) {
   const VIP_NIC_ATTRIBUTES& nic = nic_->attributes();
   attributes_ = attributes;
   tag_ = std::move(tag);
-  rules_.regions = &nic_->memory().regions();
-  rules_.domain = tag_->domain.get();
-  rules_.max_segments = static_cast<std::uint32_t>(nic.MaxSegmentsPerDesc);
-  rules_.max_transfer_size = static_cast<std::uint32_t>(attributes.MaxTransferSize);
-  rules_.rdma_read = (nic.RDMAReadSupport & attributes.ReliabilityLevel) != 0;
+  PostRules rules;
+  rules.regions = &nic_->memory().regions();
+  rules.domain = tag_->domain.get();
+  rules.remote_keys = &remote_keys_;
+  rules.max_segments = static_cast<std::uint32_t>(nic.MaxSegmentsPerDesc);
+  rules.max_transfer_size = attributes.MaxTransferSize;
+  rules.rdma_read = (nic.RDMAReadSupport & attributes.ReliabilityLevel) != 0;
+  send_.use(rules);
+  receive_.use(rules);
 }
 
 bool Vi::make_queue_pair() {
@@ -169,7 +174,7 @@ void Vi::close() {
   queue_pair_.reset();
   send_.close();
   receive_.close();
-  aliases_.clear();
+  remote_keys_.clear();
   tag_.reset();
   nic_ = nullptr;
 }
@@ -272,7 +277,7 @@ void Vi::to_idle(bool keep_receives) {
   drain();
   send_.flush();
   if (!keep_receives) receive_.flush();
-  aliases_.clear();
+  remote_keys_.clear();
   // A queue pair that cannot be reset is replaced.
   if (!is_reset || !queue_pair_->prepare(rights_of(attributes_))) make_queue_pair();
   if (keep_receives) receive_.post_again();
@@ -427,20 +432,7 @@ bool Vi::uses(const Nic& nic, VIP_MEM_HANDLE memory) {
 
 void Vi::alias(std::uint32_t name, std::uint32_t key) {
   const std::lock_guard lock(send_.post_mutex());
-  const auto at = std::ranges::lower_bound(aliases_, name, {}, &Alias::first);
-  const bool is_known = at != aliases_.end() && at->first == name;
-  const bool is_itself = key == 0 || key == name;
-  if (is_known && is_itself)
-    aliases_.erase(at);
-  else if (is_known)
-    at->second = key;
-  else if (!is_itself)
-    aliases_.emplace(at, name, key);
-}
-
-std::uint32_t Vi::remote_key(VIP_MEM_HANDLE handle) const {
-  const auto at = std::ranges::lower_bound(aliases_, handle, {}, &Alias::first);
-  return at != aliases_.end() && at->first == handle ? at->second : handle;
+  remote_keys_.set(name, key);
 }
 
 }  // namespace viaduct::vipl

@@ -10,13 +10,12 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <utility>
-#include <vector>
 
 #include <vipl.h>
 
 #include "libvipl/connection/party.hpp"
 #include "libvipl/core/memory.hpp"
+#include "libvipl/core/remote_keys.hpp"
 #include "libvipl/core/slot_table.hpp"
 #include "libvipl/core/work_queue.hpp"
 
@@ -81,13 +80,10 @@ class Vi final : public Slot, public Party {
   VIP_VI_STATE state() const { return state_.load(std::memory_order_relaxed); }
   bool is_reliable() const { return attributes_.ReliabilityLevel != VIP_SERVICE_UNRELIABLE; }
   VIP_RELIABILITY_LEVEL reliability() const { return attributes_.ReliabilityLevel; }
-  const PostRules& rules() const { return rules_; }
-  vi::QueuePair* queue_pair() { return queue_pair_.get(); }  // nullptr: the device has none left
+  // nullptr: the device has none left; then it is not connected.
+  vi::QueuePair* queue_pair() { return queue_pair_.get(); }
   Handlers& handlers();
   VIP_NIC_HANDLE nic_handle() const;
-  // With the lock of posting sends held.
-  bool has_aliases() const { return !aliases_.empty(); }
-  std::uint32_t remote_key(VIP_MEM_HANDLE handle) const;
   // A completion says that the queue pair has failed, and why; if this is the first to say so, the
   // other side hears of it. Under a lock of completions.
   void broken(Loss loss);
@@ -122,14 +118,10 @@ class Vi final : public Slot, public Party {
   std::atomic<VIP_VI_STATE> state_{VIP_STATE_IDLE};
   Nic* nic_ = nullptr;
   VIP_VI_ATTRIBUTES attributes_{};
-  PostRules rules_;
   TagUse tag_;
   std::unique_ptr<vi::QueuePair> queue_pair_;
   std::uint32_t psn_ = 0;
-  // Memory handles of the other side that are no longer remote keys themselves, in their order;
-  // mostly none.
-  using Alias = std::pair<VIP_MEM_HANDLE, std::uint32_t>;
-  std::vector<Alias> aliases_;
+  RemoteKeys remote_keys_;  // under the lock of posting sends
   // Why this connection has ended: the first to know tells whoever has to hear of it, the program
   // by at most one asynchronous error.
   std::atomic<bool> cause_known_{true};

@@ -16,7 +16,8 @@ bool WorkQueue::open(vi::Device& device, std::uint32_t depth, std::chrono::nanos
   ring_ = std::make_unique<Place[]>(places);
   mask_ = places - 1;
   depth_ = full_ = depth;
-  segments_ = std::make_unique<vi::Segment[]>(vi_.rules().max_segments);
+  segments_ = std::make_unique<vi::Segment[]>(reader_.rules().max_segments);
+  reader_.put_segments_at(segments_.get());
   send_work_.segments = receive_work_.segments = segments_.get();
   send_work_.id = receive_work_.id = reinterpret_cast<std::uint64_t>(this);
   return &completions() != &own_ || own_.open(device, depth, spin);
@@ -40,7 +41,6 @@ void WorkQueue::close() {
   segments_.reset();
   posted_ = completed_ = taken_ = 0;
   bad_ = 0;
-  recent_ = recent_data_ = &Region::none();  // the next NIC has others
 }
 
 // ---- posting ----
@@ -69,9 +69,7 @@ inline VIP_RETURN WorkQueue::post(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM
   if (!vi_.is(vi)) [[unlikely]]
     return VIP_INVALID_PARAMETER;
   // Memory that is not the program's is not touched, not even to say so in the status.
-  if (!recent_->is(memory)) [[unlikely]]
-    find_memory(memory);
-  const std::uint64_t room = recent_->room(address);
+  const std::uint64_t room = reader_.room(memory, address);
   if (room < sizeof(VIP_CONTROL_SEGMENT)) [[unlikely]]
     return VIP_INVALID_PARAMETER;
   const std::uint64_t at = posted_.load(std::memory_order_relaxed);
@@ -81,31 +79,19 @@ inline VIP_RETURN WorkQueue::post(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM
     return VIP_ERROR_RESOURCE;
 
   descriptor->CS.Status = 0;
+  const auto& kind = kind_of(descriptor->CS.Control, work);
   Place& it = place(at);
   it.descriptor = descriptor;
   it.memory = memory;
-  it.status = operation_of(*descriptor, work);
+  it.status = kind.status;
   if (!is_executing<Work>()) [[unlikely]]
     return append_bad(VIP_STATUS_DESC_FLUSHED_ERROR);
-  const std::uint32_t wrong = read(*descriptor, *recent_, room, work, it.data);
-  if (wrong != 0) [[unlikely]]
+  if (const std::uint32_t wrong = reader_.read(*descriptor, room, kind, work, it.data)) [[unlikely]]
     return append_bad(wrong);
-  posted_.store(at + 1, std::memory_order_release);
+  posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (!give_to_device(work)) [[unlikely]]
     refused(is_executing<Work>() ? VIP_STATUS_TRANSPORT_ERROR : VIP_STATUS_DESC_FLUSHED_ERROR);
   return VIP_SUCCESS;
-}
-
-template <class Work>
-inline std::uint32_t WorkQueue::read(const VIP_DESCRIPTOR& descriptor, const Region& memory,
-                                     std::uint64_t room, Work& work, VIP_MEM_HANDLE& data) {
-  return read_work(descriptor, memory, room, vi_.rules(), recent_data_, work, segments_.get(),
-                   data);
-}
-
-void WorkQueue::find_memory(VIP_MEM_HANDLE handle) {
-  const Region* const region = vi_.rules().regions->find(handle);
-  recent_ = region != nullptr ? region : &Region::none();
 }
 
 // Whether the place behind the last is one that the program has not taken from; if it seems so,
@@ -125,16 +111,12 @@ bool WorkQueue::is_executing() const {
 
 inline bool WorkQueue::give_to_device(vi::SendWork& work) {
   vi::QueuePair* const queue_pair = vi_.queue_pair();
-  if (queue_pair == nullptr) [[unlikely]]
-    return false;
-  if (vi_.has_aliases()) [[unlikely]]
-    work.remote_key = vi_.remote_key(work.remote_key);
-  return queue_pair->post_send(work);
+  return queue_pair->post_send(work) == 0;  // there is one: the VI is connected
 }
 
 inline bool WorkQueue::give_to_device(vi::ReceiveWork& work) {
   vi::QueuePair* const queue_pair = vi_.queue_pair();
-  return queue_pair != nullptr && queue_pair->post_receive(work);
+  return queue_pair != nullptr && queue_pair->post_receive(work) == 0;
 }
 
 // The place behind the last is filled in, but the device is not to see it.
@@ -184,24 +166,28 @@ bool WorkQueue::has_data_in(const Place& it, VIP_MEM_HANDLE handle) const {
   const bool is_rdma = !receive_ && (it.status & VIP_STATUS_OP_MASK) != VIP_STATUS_OP_SEND;
   const VIP_DATA_SEGMENT* const all = &segments_of(*it.descriptor)->Local;
   const std::uint32_t count =
-      std::min<std::uint32_t>(it.descriptor->CS.SegCount, vi_.rules().max_segments);
+      std::min<std::uint32_t>(it.descriptor->CS.SegCount, reader_.rules().max_segments);
   return std::any_of(
       all + std::min<std::uint32_t>(is_rdma ? 1 : 0, count), all + count,
       [=](const VIP_DATA_SEGMENT& data) { return data.Handle == handle && data.Length != 0; });
 }
 
 bool WorkQueue::is_there(const Place& it) const {
-  const Region* const region = vi_.rules().regions->find(it.memory);
-  return region != nullptr && room(*region, it) >= sizeof(VIP_CONTROL_SEGMENT);
+  const Region* const region = reader_.rules().regions->find(it.memory);
+  const auto address = reinterpret_cast<std::uint64_t>(it.descriptor);
+  return region != nullptr && region->room(address) >= sizeof(VIP_CONTROL_SEGMENT);
 }
 
 // 0, or the error bits of a receive that may not be what it was when it was posted.
 std::uint32_t WorkQueue::read_again(const Place& it, vi::ReceiveWork& work, vi::Segment* to) const {
-  const Region* const region = vi_.rules().regions->find(it.memory);
-  if (region == nullptr || !is_there(it)) return VIP_STATUS_PROTECTION_ERROR;
-  const Region* recent = &Region::none();
+  WorkReader reader;
+  reader.use(reader_.rules());
+  reader.put_segments_at(to);
+  const auto address = reinterpret_cast<std::uint64_t>(it.descriptor);
+  const std::uint64_t room = reader.room(it.memory, address);
+  if (room < sizeof(VIP_CONTROL_SEGMENT)) return VIP_STATUS_PROTECTION_ERROR;
   VIP_MEM_HANDLE data = kNowhere;
-  return read_work(*it.descriptor, *region, room(*region, it), vi_.rules(), recent, work, to, data);
+  return reader.read(*it.descriptor, room, kind_of(it.descriptor->CS.Control, work), work, data);
 }
 
 // ---- completing ----
@@ -269,23 +255,18 @@ void WorkQueue::flush() {
 // ---- taking ----
 
 inline VIP_RETURN WorkQueue::take(VIP_DESCRIPTOR*& descriptor) {
-  const std::uint64_t at = taken_.load(std::memory_order_relaxed);
-  return at != completed_ ? take(at, descriptor) : progress_and_take(descriptor);
-}
-
-inline VIP_RETURN WorkQueue::take(std::uint64_t at, VIP_DESCRIPTOR*& descriptor) {
+  std::uint64_t at = taken_.load(std::memory_order_relaxed);
+  if (at == completed_) {
+    if (at == posted_.load(std::memory_order_acquire)) return VIP_DESCRIPTOR_ERROR;
+    completions().progress();
+    at = taken_.load(std::memory_order_relaxed);  // a handler may have been given it
+    if (at == completed_) return VIP_NOT_DONE;
+  }
   const Place& it = place(at);
   const std::uint32_t status = it.status;
   descriptor = it.descriptor;
   taken_.store(at + 1, std::memory_order_release);  // from here on the place is another's
   return (status & VIP_STATUS_ERROR_MASK) != 0 ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS;
-}
-
-VIP_RETURN WorkQueue::progress_and_take(VIP_DESCRIPTOR*& descriptor) {
-  if (completed_ == posted_.load(std::memory_order_acquire)) return VIP_DESCRIPTOR_ERROR;
-  completions().progress();
-  const std::uint64_t at = taken_.load(std::memory_order_relaxed);
-  return at != completed_ ? take(at, descriptor) : VIP_NOT_DONE;
 }
 
 VIP_RETURN WorkQueue::done(Handle vi, VIP_DESCRIPTOR*& descriptor) {

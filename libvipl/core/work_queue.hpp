@@ -18,9 +18,9 @@
 
 #include "libvipl/core/completions.hpp"
 #include "libvipl/core/cq.hpp"
-#include "libvipl/core/descriptor_format.hpp"
 #include "libvipl/core/handlers.hpp"
 #include "libvipl/core/slot_table.hpp"
+#include "libvipl/core/work_reader.hpp"
 
 namespace viaduct::vipl {
 
@@ -28,7 +28,7 @@ class Vi;
 
 class WorkQueue {
  public:
-  WorkQueue(Vi& vi, bool receive) : vi_(vi), receive_(receive) {}
+  WorkQueue(Vi& vi, bool receive) : receive_(receive), vi_(vi) {}
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
@@ -47,6 +47,8 @@ class WorkQueue {
 
   // Where it completes; nullptr: in a completion queue of its own. Before all locks are taken.
   void choose(Cq* cq);
+  // Before open(), and whenever they change.
+  void use(const PostRules& rules) { reader_.use(rules); }
   // False: the device has no room. May throw std::bad_alloc.
   bool open(vi::Device& device, std::uint32_t depth, std::chrono::nanoseconds spin);
   // What was chosen, and knows of it now.
@@ -72,10 +74,10 @@ class WorkQueue {
   void complete(const vi::Completion& completion);
 
  private:
-  struct Place {
+  struct alignas(32) Place {  // so that none lies in two cache lines
     VIP_DESCRIPTOR* descriptor;
     VIP_MEM_HANDLE memory;
-    VIP_MEM_HANDLE data;   // see ReadSegments
+    VIP_MEM_HANDLE data;   // where the data is, see WorkReader
     std::uint32_t status;  // the operation; error bits: it is not with the device, or done
   };
 
@@ -87,20 +89,13 @@ class WorkQueue {
   template <class Work>
   VIP_RETURN post(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, Work& work);
   template <class Work>
-  std::uint32_t read(const VIP_DESCRIPTOR& descriptor, const Region& memory, std::uint64_t room,
-                     Work& work, VIP_MEM_HANDLE& data);
-  template <class Work>
   bool is_executing() const;
   bool give_to_device(vi::SendWork& work);
   bool give_to_device(vi::ReceiveWork& work);
-  [[gnu::cold]] void find_memory(VIP_MEM_HANDLE handle);
   [[gnu::cold]] bool is_full();
   [[gnu::cold]] VIP_RETURN append_bad(std::uint32_t error);
   [[gnu::cold]] void refused(std::uint32_t error);
   void turn_bad(Place& it, std::uint32_t error);
-  static std::uint64_t room(const Region& region, const Place& it) {
-    return region.room(reinterpret_cast<std::uint64_t>(it.descriptor));
-  }
   bool is_there(const Place& it) const;
   bool has_data_in(const Place& it, VIP_MEM_HANDLE handle) const;
   std::uint32_t read_again(const Place& it, vi::ReceiveWork& work, vi::Segment* to) const;
@@ -115,28 +110,25 @@ class WorkQueue {
   [[gnu::cold]] void complete_bad();
 
   VIP_RETURN take(VIP_DESCRIPTOR*& descriptor);
-  VIP_RETURN take(std::uint64_t at, VIP_DESCRIPTOR*& descriptor);
-  VIP_RETURN progress_and_take(VIP_DESCRIPTOR*& descriptor);
   [[gnu::cold]] void make_due_calls();
   void cancel_calls();
 
-  Vi& vi_;
+  // First: so the queue's address is also that of the lock, which is taken for each descriptor.
+  Mutex post_mutex_;
   const bool receive_;
+  Vi& vi_;
   std::atomic<Completions*> completions_{nullptr};
   Cq* cq_ = nullptr;
   std::unique_ptr<Place[]> ring_;
   std::uint64_t mask_ = 0;
   std::uint64_t depth_ = 0;
 
-  Mutex post_mutex_;
   std::uint64_t full_ = 0;  // where posted_ was last known to end
   std::atomic<std::uint64_t> posted_{0};
   // Places with errors that have not completed: behind one, on a reliable VI, nothing is executed.
   std::atomic<std::uint32_t> bad_{0};
 
-  // Of the last that was posted: its region, and that of its last data.
-  const Region* recent_ = &Region::none();
-  const Region* recent_data_ = &Region::none();
+  WorkReader reader_;
   // What is being posted; what never changes in it stays.
   vi::SendWork send_work_{};
   vi::ReceiveWork receive_work_{};

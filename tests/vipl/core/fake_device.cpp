@@ -117,11 +117,10 @@ FakeCompletionQueue::~FakeCompletionQueue() {
   device_.forget(owner_);
 }
 
-std::size_t FakeCompletionQueue::poll(std::span<Completion> completions) {
+int FakeCompletionQueue::poll(int most, Completion* to) {
   const Lock lock = lock_fabric();
-  std::size_t n = 0;
-  for (; n < completions.size() && !done_.empty(); ++n, done_.pop_front())
-    completions[n] = done_.front();
+  int n = 0;
+  for (; n < most && !done_.empty(); ++n, done_.pop_front()) to[n] = done_.front();
   return n;
 }
 
@@ -247,20 +246,20 @@ void FakeQueuePair::complete_send(Outcome outcome) {
   static_cast<FakeCompletionQueue*>(plan_.send_completions)->push(completion);
 }
 
-bool FakeQueuePair::post_send(const SendWork& work) {
+int FakeQueuePair::post_send(const SendWork& work) {
   const Lock lock = lock_fabric();
   if (Fabric::get().broken_posts || state_ == State::reset || state_ == State::init ||
       sends_.size() == plan_.depth || work.count > plan_.segments)
-    return false;
+    return ENOMEM;
   sends_.push_back({work, {work.list().begin(), work.list().end()}});
   if (state_ == State::error)
     flush();
   else
     run();
-  return true;
+  return 0;
 }
 
-bool FakeQueuePair::post_receive(const ReceiveWork& work) {
+int FakeQueuePair::post_receive(const ReceiveWork& work) {
   std::function<void()> before;
   {
     const Lock lock = lock_fabric();
@@ -270,11 +269,11 @@ bool FakeQueuePair::post_receive(const ReceiveWork& work) {
   const Lock lock = lock_fabric();
   if (Fabric::get().broken_posts || state_ == State::reset || receives_.size() == plan_.depth ||
       work.count > plan_.segments)
-    return false;
+    return ENOMEM;
   receives_.push_back({work.id, {work.list().begin(), work.list().end()}});
   if (state_ == State::error && !Fabric::get().forgets_late_receives) flush();
   if (FakeQueuePair* const remote = Fabric::get().find(remote_)) remote->run();
-  return true;
+  return 0;
 }
 
 void FakeQueuePair::run() {
@@ -293,11 +292,11 @@ Outcome FakeQueuePair::execute(const Send& send) {
   FakeQueuePair* const remote = Fabric::get().find(remote_);
   if (remote == nullptr || remote->state_ != State::ready || remote->remote_ != number_)
     return Outcome::unanswered;
-  if (!work.is_write() && work.operation != Operation::rdma_read)
+  if (!work.is_write() && work.verb.operation != Operation::rdma_read)
     return remote->take_message(work, bytes);
   const Outcome outcome = remote->access(work, bytes);
   if (outcome != Outcome::success) return outcome;
-  if (work.operation == Operation::rdma_read) {
+  if (work.verb.operation == Operation::rdma_read) {
     scatter(send.segments, bytes);
     return outcome;
   }

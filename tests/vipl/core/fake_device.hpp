@@ -83,7 +83,7 @@ class FakeCompletionQueue final : public CompletionQueue {
       : device_(device), capacity_(capacity), owner_(owner) {}
   ~FakeCompletionQueue() override;
 
-  std::size_t poll(std::span<Completion> completions) override;
+  int poll(int most, Completion* to) override;
   bool arm() override;
   std::size_t capacity() const override { return capacity_; }
   bool resize(std::size_t capacity) override;
@@ -141,8 +141,8 @@ class FakeQueuePair final : public QueuePair {
   bool fail() override;
   bool has_failed() override;
   bool reset() override;
-  bool post_send(const SendWork& work) override;
-  bool post_receive(const ReceiveWork& work) override;
+  int post_send(const SendWork& work) override;
+  int post_receive(const ReceiveWork& work) override;
 
   // As many sends as can be executed.
   void run();

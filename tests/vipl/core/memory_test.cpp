@@ -173,6 +173,29 @@ TEST_F(Memories, WhatIsFlushedNeedsNothing) {
   EXPECT_EQ(d, second.receive());
 }
 
+// A queue that has used a region before does not know it any more than others do.
+TEST_F(Memories, GoneAfterItWasUsed) {
+  const VIP_VI_HANDLE vi = make_vi();
+  const Page page(nic);
+  const Memory data(nic, nullptr);
+  VIP_DESCRIPTOR* const receive = memory->message(0, 0, 10);
+  receive->DS[0].Local.Data.Address = data.data();
+  receive->DS[0].Local.Handle = data.handle();
+  ASSERT_EQ(VipPostRecv(vi, page.receive(), page.handle()), VIP_SUCCESS);
+  post_receive(vi, receive);
+  disconnect(vi);
+  VIP_DESCRIPTOR* d = nullptr;
+  while (VipRecvDone(vi, &d), d != nullptr) EXPECT_NE(d->CS.Status & VIP_STATUS_DONE, 0u);
+  EXPECT_EQ(page.deregister(), VIP_SUCCESS);
+  EXPECT_EQ(VipDeregisterMem(nic, data.base(), data.handle()), VIP_SUCCESS);
+  page.unmap();
+  EXPECT_EQ(VipPostRecv(vi, page.receive(), page.handle()), VIP_INVALID_PARAMETER);
+  post_receive(vi, receive);
+  EXPECT_EQ(VipRecvDone(vi, &d), VIP_DESCRIPTOR_ERROR);
+  EXPECT_EQ(d, receive);
+  EXPECT_NE(receive->CS.Status & VIP_STATUS_PROTECTION_ERROR, 0u);
+}
+
 // Programs that end free their memory in any order, whatever they are told.
 TEST_F(Memories, GoneBeforeItsDescriptors) {
   const VIP_NIC_HANDLE closed = open();

@@ -221,6 +221,21 @@ TEST_F(Waits, NotifyOfWhatComesLater) {
   for (std::size_t i = 0; i < kMessages; ++i) EXPECT_EQ(calls[i].descriptor, memory->descriptor(i));
 }
 
+// What a handler is owed is not given to the program too, whoever finds it.
+TEST_F(Waits, DoneTakesNothingFromNotify) {
+  CallLog log;
+  for (std::size_t i = 0; i < 50; ++i) {
+    post_receive(b, memory->message(0, 0, 10));
+    ASSERT_EQ(VipRecvNotify(b, &log, &CallLog::of_queue), VIP_SUCCESS);
+    post_send(a, memory->send(1, 100, "x"));
+    VIP_DESCRIPTOR* d = nullptr;
+    EXPECT_NE(VipRecvDone(b, &d), VIP_SUCCESS);
+    EXPECT_EQ(d, nullptr);
+    log.get(i + 1);
+    expect_sent(a, memory->descriptor(1));
+  }
+}
+
 TEST_F(Waits, CqNotify) {
   const VIP_VI_HANDLE c = make_vi(cq, cq), d = make_vi();
   connect(c, d);

@@ -1,0 +1,38 @@
+#include "libvipl/core/work_reader.hpp"
+
+namespace viaduct::vipl {
+
+void WorkReader::Known::look_up(VIP_MEM_HANDLE wanted, const RegionTable& regions,
+                                const vi::Domain* domain) {
+  *this = {};
+  const Region* const region = regions.find(wanted);
+  if (region == nullptr) return;
+  handle = wanted;
+  key = region->local_key.load(std::memory_order_relaxed);
+  begin = region->begin.load(std::memory_order_relaxed);
+  end = region->end.load(std::memory_order_relaxed);
+  usable = region->is_in(domain);
+}
+
+std::uint64_t WorkReader::read_many(const VIP_DATA_SEGMENT* from, std::uint64_t count,
+                                    std::uint32_t& with_bytes, VIP_MEM_HANDLE& where) {
+  if (count > rules_.max_segments) return kTooMany;
+  std::uint64_t bytes = 0;
+  std::uint32_t n = 0;
+  where = kNowhere;
+  for (const VIP_DATA_SEGMENT* const end = from + count; from != end; ++from) {
+    const std::uint32_t length = from->Length;
+    // Devices take a length of 0 for 2 GiB (InfiniBand specification, 10.8.2), and programs have
+    // nothing registered for a message without bytes.
+    if (length == 0) continue;
+    const VIP_MEM_HANDLE handle = from->Handle;
+    if (!read_segment(*from, handle, length, n)) return kOutside;
+    where = n == 0 || where == handle ? handle : kSeveral;
+    bytes += length;
+    ++n;
+  }
+  with_bytes = n;
+  return bytes;
+}
+
+}  // namespace viaduct::vipl
