@@ -15,7 +15,6 @@ using namespace viaduct;
 using namespace viaduct::vipl;
 
 VIP_RETURN open_nic(const VIP_CHAR* name, VIP_NIC_HANDLE& handle) {
-  constexpr std::uint64_t kMostPort = 65535;
   const std::vector<vi::DeviceInfo> devices =
       named_devices(device_source().devices(), knob_text("VIADUCT_VIPL_DEVICES"));
   if (devices.empty())
@@ -26,7 +25,7 @@ VIP_RETURN open_nic(const VIP_CHAR* name, VIP_NIC_HANDLE& handle) {
   if (!device->usable) throw vi::SetupError(device->name + ": " + device->problem);
   NicAddress address;
   address.ip = device->ip;
-  address.port = static_cast<std::uint16_t>(knob_number("VIADUCT_VIPL_PORT", 1, kMostPort));
+  address.port = static_cast<std::uint16_t>(knob_number("VIADUCT_VIPL_PORT"));
   handle = Nic::open(name, device_source().open(*device), address)->handle();
   return VIP_SUCCESS;
 }

@@ -31,7 +31,6 @@ VIP_ULONG lockable_bytes() {
 }
 
 VIP_NIC_ATTRIBUTES attributes_of(const vi::Limits& limits, const std::string& name) {
-  constexpr std::uint64_t kMostDescriptors = 32768;
   VIP_NIC_ATTRIBUTES a{};
   name.copy(a.Name, sizeof a.Name - 1);
   a.HardwareVersion = limits.hardware_version;
@@ -43,10 +42,9 @@ VIP_NIC_ATTRIBUTES attributes_of(const vi::Limits& limits, const std::string& na
   a.MaxRegisterRegions = limits.regions;
   a.MaxRegisterBlockBytes = limits.region_bytes;
   a.MaxVI = limits.queue_pairs;
-  a.MaxDescriptorsPerQueue = std::min<VIP_ULONG>(
-      limits.queue_depth, knob_number("VIADUCT_VIPL_DESCRIPTORS", 1, kMostDescriptors));
-  a.MaxSegmentsPerDesc =
-      std::min<VIP_ULONG>(limits.segments, knob_number("VIADUCT_VIPL_SEGMENTS", 1, kMostSegments));
+  a.MaxDescriptorsPerQueue =
+      std::min<VIP_ULONG>(limits.queue_depth, knob_number("VIADUCT_VIPL_DESCRIPTORS"));
+  a.MaxSegmentsPerDesc = std::min<VIP_ULONG>(limits.segments, knob_number("VIADUCT_VIPL_SEGMENTS"));
   a.MaxCQ = limits.completion_queues;
   a.MaxCQEntries = limits.completions;
   a.MaxTransferSize = limits.message_bytes;
@@ -59,11 +57,6 @@ VIP_NIC_ATTRIBUTES attributes_of(const vi::Limits& limits, const std::string& na
   return a;
 }
 
-std::chrono::nanoseconds spin_time_knob() {
-  constexpr std::uint64_t kMostMicroseconds = 1000000;
-  return std::chrono::microseconds(knob_number("VIADUCT_VIPL_SPIN", 0, kMostMicroseconds));
-}
-
 }  // namespace
 
 Nic::Nic(const std::string& name, std::unique_ptr<vi::Device> device, const NicAddress& address)
@@ -72,7 +65,7 @@ Nic::Nic(const std::string& name, std::unique_ptr<vi::Device> device, const NicA
       device_(std::move(device)),
       memory_(*device_),
       manager_(address),
-      spin_time_(spin_time_knob()) {
+      spin_time_(std::chrono::microseconds(knob_number("VIADUCT_VIPL_SPIN"))) {
   attributes_.LocalNicAddress = address_bytes_.data();
 }
 

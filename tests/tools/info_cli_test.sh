@@ -28,6 +28,10 @@ says 0 "^VIADUCT_MTU +9000 +0 +bytes" env VIADUCT_MTU=9000 "$info" --config
 says 1 "^unknown: VIADUCT_MTUU is no knob" env VIADUCT_MTUU=9000 "$info" --config
 says 1 "^bad: VIADUCT_MTU=big" env VIADUCT_MTU=big "$info" --config
 says 1 "^bad: VIADUCT_CHECKSUM=perhaps" env VIADUCT_CHECKSUM=perhaps "$info" --config
+for bad in PORT=abc PORT=65536 DESCRIPTORS=0 SEGMENTS=257 SPIN=-1; do
+  says 1 "^bad: VIADUCT_VIPL_$bad: must be a number from" env "VIADUCT_VIPL_$bad" "$info" --config
+done
+says 0 "^VIADUCT_VIPL_PORT +18650 +18650 " env VIADUCT_VIPL_PORT= "$info" --config
 says 1 "^bad: .*loss=300%" env VIADUCT_FAULTS=loss=300% "$info" --config
 says 2 "unexpected argument '--confog'; see viaduct-info --help" "$info" --confog
 says 2 "unexpected argument 'now'" "$info" --config now

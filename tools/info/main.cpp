@@ -89,10 +89,11 @@ int print_host() {
 
 int print_config() {
   namespace link = viaduct::link;
+  namespace vipl = viaduct::vipl;
   viaduct::info::KnobProblems problems;
   problems.unknown = link::unknown_knobs();
   std::erase_if(problems.unknown, [](const std::string& name) {
-    return std::ranges::count(viaduct::vipl::knobs(), name, &viaduct::vipl::Knob::name) > 0;
+    return std::ranges::count(vipl::knobs(), name, &vipl::Knob::name) > 0;
   });
   const auto check = [&](auto read) {
     try {
@@ -105,8 +106,10 @@ int print_config() {
   // No such device is opened: planning checks the knobs that any port obeys.
   check([] { link::plan_port({.devargs = "net_null0", .frames = 0, .mtu = 0, .faults = {}}); });
   check([] { link::FaultSpec::parse(link::knob_text("VIADUCT_FAULTS")); });
+  for (const vipl::Knob& knob : vipl::knobs())
+    if (knob.is_number()) check([&] { vipl::knob_number(knob.name); });
   auto rows = viaduct::info::knob_rows(link::knobs(), link::knob_text);
-  for (auto& row : viaduct::info::knob_rows(viaduct::vipl::knobs(), viaduct::vipl::knob_text))
+  for (auto& row : viaduct::info::knob_rows(vipl::knobs(), vipl::knob_text))
     rows.push_back(std::move(row));
   print(viaduct::info::knob_report(rows, problems));
   return problems.unknown.empty() && problems.bad.empty() ? 0 : 1;
