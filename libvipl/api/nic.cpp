@@ -14,11 +14,21 @@ namespace {
 using namespace viaduct;
 using namespace viaduct::vipl;
 
+constexpr const char* kChosen = "VIADUCT_VIPL_DEVICES";
+
+// None of these is among those that the user has chosen.
+std::string lack_of_devices(const std::vector<vi::DeviceInfo>& all) {
+  if (all.empty()) return "no RDMA device: viaduct-info says how to get one on an ordinary NIC";
+  std::string there;
+  for (const vi::DeviceInfo& device : all) there += (there.empty() ? "" : ", ") + device.name;
+  return std::string(kChosen) + "=" + knob_text(kChosen) +
+         " names no RDMA device of this host: choose from " + there + ", or unset it";
+}
+
 VIP_RETURN open_nic(const VIP_CHAR* name, VIP_NIC_HANDLE& handle) {
-  const std::vector<vi::DeviceInfo> devices =
-      named_devices(device_source().devices(), knob_text("VIADUCT_VIPL_DEVICES"));
-  if (devices.empty())
-    throw vi::SetupError("no RDMA device: viaduct-info says how to get one on an ordinary NIC");
+  const std::vector<vi::DeviceInfo> all = device_source().devices();
+  const std::vector<vi::DeviceInfo> devices = named_devices(all, knob_text(kChosen));
+  if (devices.empty()) throw vi::SetupError(lack_of_devices(all));
   const auto interface_exists = [](const std::string& n) { return if_nametoindex(n.c_str()) != 0; };
   const vi::DeviceInfo* const device = find_device(name, devices, interface_exists);
   if (device == nullptr) return VIP_INVALID_PARAMETER;

@@ -312,6 +312,21 @@ TEST_F(Memories, Nics) {
   EXPECT_EQ(VipQuerySystemManagementInfo(nic, 7, &list), VIP_INVALID_PARAMETER);
 }
 
+// The user chose devices that this host does not have.
+TEST_F(Memories, NicsThatWereChosenAndAreNone) {
+  ASSERT_EQ(setenv("VIADUCT_VIPL_DEVICES", "rxe8,rxe9", 1), 0);
+  testing::internal::CaptureStderr();
+  VIP_NIC_HANDLE handle = nullptr;
+  EXPECT_EQ(VipOpenNic("nic0", &handle), VIP_ERROR_RESOURCE);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("VIADUCT_VIPL_DEVICES=rxe8,rxe9"), std::string::npos) << said;
+  EXPECT_NE(said.find("fake0, fake1"), std::string::npos) << said;
+  // Set to nothing is not set.
+  ASSERT_EQ(setenv("VIADUCT_VIPL_DEVICES", "", 1), 0);
+  open();
+  unsetenv("VIADUCT_VIPL_DEVICES");
+}
+
 // ---- the table that posting looks into ----
 
 TEST(RegionTable, AgainstAModel) {
