@@ -2,15 +2,18 @@
 
 namespace viaduct::vipl {
 
-Region RegionTable::gone_;
-
 const Region* RegionTable::find_behind(const Buckets& buckets, std::size_t first,
-                                       VIP_MEM_HANDLE handle) {
-  for (std::size_t at = first + 1; at <= first + buckets.mask; ++at) {
-    const Region* const region = buckets.at(at).load(std::memory_order_acquire);
-    if (region == nullptr || region->is(handle)) return region;
+                                       VIP_MEM_HANDLE handle) const {
+  for (;;) {
+    const std::uint64_t before = version();
+    for (std::size_t at = first;; ++at) {
+      const Region* const region = buckets.at(at).load(std::memory_order_acquire);
+      if (region == nullptr) break;  // there is always one, see insert()
+      if (region->is(handle)) return region;
+    }
+    // Not there, or it has moved to a place that had been looked at already.
+    if (version() == before) return nullptr;
   }
-  return nullptr;
 }
 
 void RegionTable::insert(Region& region) {
@@ -20,37 +23,39 @@ void RegionTable::insert(Region& region) {
   ++used_;
 }
 
-void RegionTable::put(Buckets& buckets, Region& region) {
-  const VIP_MEM_HANDLE handle = region.handle.load(std::memory_order_relaxed);
-  for (std::size_t at = hash(handle) >> buckets.shift;; ++at) {
-    Region* const there = buckets.at(at).load(std::memory_order_relaxed);
-    if (there != nullptr && there != &gone_) continue;
-    buckets.at(at).store(&region, std::memory_order_release);
-    return;
-  }
+void RegionTable::put(const Buckets& buckets, Region& region) {
+  std::size_t at = home(buckets, region);
+  while (buckets.at(at).load(std::memory_order_relaxed) != nullptr) ++at;
+  buckets.at(at).store(&region, std::memory_order_release);
 }
 
+// What is behind it in its run moves up (Knuth, algorithm 6.4R), so that nothing stays of what has
+// been erased. Whatever moves is in both places for a moment, and then is counted: who looked into
+// neither in time looks again.
 void RegionTable::erase(Region& region) {
   const Buckets& buckets = *all_.back();
-  std::size_t at = hash(region.handle.load(std::memory_order_relaxed)) >> buckets.shift;
-  while (buckets.at(at).load(std::memory_order_relaxed) != &region) ++at;
-  buckets.at(at).store(&gone_, std::memory_order_release);
+  std::size_t hole = home(buckets, region);
+  while (buckets.at(hole).load(std::memory_order_relaxed) != &region) ++hole;
+  for (std::size_t at = hole + 1;; ++at) {
+    Region* const behind = buckets.at(at).load(std::memory_order_relaxed);
+    if (behind == nullptr) break;
+    // Nobody would look for it in front of its home.
+    if (((at - home(buckets, *behind)) & buckets.mask) < ((at - hole) & buckets.mask)) continue;
+    buckets.at(hole).store(behind, std::memory_order_release);
+    count();
+    hole = at;
+  }
+  buckets.at(hole).store(nullptr, std::memory_order_release);
   --used_;
-  version_.fetch_add(1, std::memory_order_release);
-  // At the end of a run of places nothing is behind it.
-  if (buckets.at(at + 1).load(std::memory_order_relaxed) != nullptr) return;
-  for (; buckets.at(at).load(std::memory_order_relaxed) == &gone_; --at)
-    buckets.at(at).store(nullptr, std::memory_order_release);
+  count();  // only now: who has found it before has an older version
 }
 
 void RegionTable::grow() {
   auto larger = std::make_unique<Buckets>(bits_ + 1);
   if (!all_.empty()) {
     const Buckets& old = *all_.back();
-    for (std::size_t at = 0; at <= old.mask; ++at) {
-      Region* const region = old.at(at).load(std::memory_order_relaxed);
-      if (region != nullptr && region != &gone_) put(*larger, *region);
-    }
+    for (std::size_t at = 0; at <= old.mask; ++at)
+      if (Region* const region = old.at(at).load(std::memory_order_relaxed)) put(*larger, *region);
   }
   all_.push_back(std::move(larger));
   ++bits_;

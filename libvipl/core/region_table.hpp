@@ -68,15 +68,20 @@ class RegionTable {
   // Keys of devices differ in their upper or lower bits; this spreads both (Fibonacci hashing,
   // Knuth 6.4).
   static constexpr std::uint32_t hash(VIP_MEM_HANDLE handle) { return handle * 2654435769u; }
-  [[gnu::cold]] static const Region* find_behind(const Buckets& buckets, std::size_t first,
-                                                 VIP_MEM_HANDLE handle);
+  // The place where it is looked for first.
+  static std::size_t home(const Buckets& buckets, const Region& region) {
+    return hash(region.handle.load(std::memory_order_relaxed)) >> buckets.shift;
+  }
+  [[gnu::cold]] const Region* find_behind(const Buckets& buckets, std::size_t first,
+                                          VIP_MEM_HANDLE handle) const;
+  void count() {
+    version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
   void grow();
-  static void put(Buckets& buckets, Region& region);
-  // In the place of an erased one, so that those behind it are still found.
-  static Region gone_;
+  static void put(const Buckets& buckets, Region& region);
 
   std::atomic<const Buckets*> current_{nullptr};
-  std::atomic<std::uint64_t> version_{0};
+  std::atomic<std::uint64_t> version_{0};  // counts what has moved, and what has been erased
   std::size_t used_ = 0;
   unsigned bits_ = 5;
   // Smaller ones too: somebody may be looking at them. Together they are as large as the last.

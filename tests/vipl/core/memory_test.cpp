@@ -1,11 +1,8 @@
-// Tags, regions, and the tables behind handles.
+// Tags and regions, and the NICs that have them.
 #include <sys/mman.h>
 
-#include <random>
 #include <set>
-#include <thread>
 
-#include "libvipl/core/region_table.hpp"
 #include "tests/vipl/core/node.hpp"
 
 namespace viaduct::vipl::test {
@@ -325,51 +322,6 @@ TEST_F(Memories, NicsThatWereChosenAndAreNone) {
   ASSERT_EQ(setenv("VIADUCT_VIPL_DEVICES", "", 1), 0);
   open();
   unsetenv("VIADUCT_VIPL_DEVICES");
-}
-
-// ---- the table that posting looks into ----
-
-TEST(RegionTable, AgainstAModel) {
-  RegionTable table;
-  std::map<VIP_MEM_HANDLE, std::unique_ptr<Region>> model;
-  std::mt19937 random(1);
-  for (int i = 0; i < 200000; ++i) {
-    // Few different ones, so that runs grow together.
-    const VIP_MEM_HANDLE handle = 1 + random() % (i < 100000 ? 50 : 5000);
-    const auto found = model.find(handle);
-    EXPECT_EQ(table.find(handle), found == model.end() ? nullptr : found->second.get());
-    if (found == model.end()) {
-      auto region = std::make_unique<Region>();
-      region->handle = handle;
-      table.insert(*region);
-      model.emplace(handle, std::move(region));
-    } else {
-      table.erase(*found->second);
-      model.erase(found);
-    }
-  }
-  for (const auto& [handle, region] : model) EXPECT_EQ(table.find(handle), region.get());
-}
-
-TEST(RegionTable, ReadersNeedNoLock) {
-  RegionTable table;
-  Region fixed;
-  fixed.handle = 77;
-  table.insert(fixed);
-  std::vector<Region> others(1000);
-  std::atomic<bool> done{false};
-  std::thread reader([&] {
-    while (!done) ASSERT_EQ(table.find(77), &fixed);
-  });
-  for (int round = 0; round < 50; ++round) {
-    for (std::uint32_t i = 0; i < others.size(); ++i) {
-      others[i].handle = 1000 + i;
-      table.insert(others[i]);
-    }
-    for (Region& region : others) table.erase(region);
-  }
-  done = true;
-  reader.join();
 }
 
 }  // namespace
