@@ -200,6 +200,7 @@ class IbQueuePair final : public QueuePair {
     attr.ah_attr.port_num = port_.number;
     attr.ah_attr.grh.sgid_index = port_.gid_index;
     attr.ah_attr.grh.hop_limit = kHops;
+    attr.ah_attr.grh.traffic_class = plan.traffic_class;
     std::memcpy(attr.ah_attr.grh.dgid.raw, plan.remote.gid.data(), plan.remote.gid.size());
     return modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
@@ -261,6 +262,8 @@ Limits limits_of(const ibv_device_attr& device, const ibv_port_attr& port) {
   Limits limits;
   limits.queue_depth = natural(device.max_qp_wr);
   limits.segments = natural(device.max_sge);
+  // Some devices read into fewer; others do not say.
+  limits.read_segments = device.max_sge_rd > 0 ? natural(device.max_sge_rd) : limits.segments;
   limits.completion_queues = natural(device.max_cq);
   limits.completions = natural(device.max_cqe);
   limits.queue_pairs = natural(device.max_qp);

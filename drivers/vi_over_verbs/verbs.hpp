@@ -163,6 +163,7 @@ struct ConnectionPlan {
   std::uint8_t reads_served = 0;  // ... and of theirs
   // Send again, for ever, when the other side has no receive posted; else that is an error.
   bool wait_for_receives = false;
+  std::uint8_t traffic_class = 0;  // of our packets, in their IP headers
 };
 
 // States as in the InfiniBand specification, 10.3.1.
@@ -219,7 +220,8 @@ struct AsyncEvent {
 
 struct Limits {
   std::uint32_t queue_depth = 0;
-  std::uint32_t segments = 0;
+  std::uint32_t segments = 0;       // of one work
+  std::uint32_t read_segments = 0;  // of one that is an RDMA read
   std::uint32_t completion_queues = 0;
   std::uint32_t completions = 0;  // of one completion queue
   std::uint32_t queue_pairs = 0;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "drivers/vi_over_verbs/verbs.hpp"
-#include "libvipl/core/descriptor_format.hpp"
+#include "libvipl/core/work_reader.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -25,6 +25,9 @@ constexpr std::array kKnobs{
          "MaxSegmentsPerDesc, or what the device allows; likewise", 1, kMostSegments},
     Knob{"VIADUCT_VIPL_SPIN", "20", "us",
          "how long Wait functions look for a completion before they sleep", 0, 1000000},
+    Knob{"VIADUCT_VIPL_TRAFFIC_CLASS", "0", "",
+         "byte of the IP headers of VIPL packets, four times their DSCP; equal on all hosts", 0,
+         255},
 };
 
 const Knob& row(std::string_view name) {

@@ -44,7 +44,9 @@ VIP_NIC_ATTRIBUTES attributes_of(const vi::Limits& limits, const std::string& na
   a.MaxVI = limits.queue_pairs;
   a.MaxDescriptorsPerQueue =
       std::min<VIP_ULONG>(limits.queue_depth, knob_number("VIADUCT_VIPL_DESCRIPTORS"));
-  a.MaxSegmentsPerDesc = std::min<VIP_ULONG>(limits.segments, knob_number("VIADUCT_VIPL_SEGMENTS"));
+  // One limit for all descriptors; those of RDMA reads have an address segment too.
+  a.MaxSegmentsPerDesc = std::min<VIP_ULONG>(
+      {limits.segments, limits.read_segments + 1, knob_number("VIADUCT_VIPL_SEGMENTS")});
   a.MaxCQ = limits.completion_queues;
   a.MaxCQEntries = limits.completions;
   a.MaxTransferSize = limits.message_bytes;
@@ -65,7 +67,8 @@ Nic::Nic(const std::string& name, std::unique_ptr<vi::Device> device, const NicA
       device_(std::move(device)),
       memory_(*device_),
       manager_(address),
-      spin_time_(std::chrono::microseconds(knob_number("VIADUCT_VIPL_SPIN"))) {
+      spin_time_(std::chrono::microseconds(knob_number("VIADUCT_VIPL_SPIN"))),
+      traffic_class_(static_cast<std::uint8_t>(knob_number("VIADUCT_VIPL_TRAFFIC_CLASS"))) {
   attributes_.LocalNicAddress = address_bytes_.data();
 }
 

@@ -47,6 +47,8 @@ class Nic : public std::enable_shared_from_this<Nic> {
 
   // How long Wait functions look without sleeping.
   std::chrono::nanoseconds spin_time() const { return spin_time_; }
+  // Of the packets of connections, in their IP headers.
+  std::uint8_t traffic_class() const { return traffic_class_; }
 
   // Whether a device has work that needs this region. Without locks.
   bool uses(VIP_MEM_HANDLE memory);
@@ -80,6 +82,7 @@ class Nic : public std::enable_shared_from_this<Nic> {
   std::unordered_set<Vi*> vis_;
   std::unordered_set<Cq*> cqs_;
   const std::chrono::nanoseconds spin_time_;
+  const std::uint8_t traffic_class_;
   std::optional<EventThread> events_;  // last: it uses all the others
 };
 

@@ -363,6 +363,7 @@ bool Vi::establish(const Card& remote) {
   // An unreliable VI may lose messages that meet no receive, but must not lose the connection. A
   // reliable queue pair can only wait instead.
   plan.wait_for_receives = !is_reliable();
+  plan.traffic_class = nic_->traffic_class();
   if (!queue_pair_->connect(plan)) return false;
   cause_known_ = false;
   state_ = VIP_STATE_CONNECTED;

@@ -30,7 +30,7 @@ Fabric& Fabric::get() {
 
 Fabric::Fabric() {
   limits.queue_depth = 512;
-  limits.segments = 32;
+  limits.segments = limits.read_segments = 32;
   limits.completion_queues = 1000;
   limits.completions = 1024;
   limits.queue_pairs = 1000;
@@ -249,7 +249,9 @@ void FakeQueuePair::complete_send(Outcome outcome) {
 int FakeQueuePair::post_send(const SendWork& work) {
   const Lock lock = lock_fabric();
   if (Fabric::get().broken_posts || state_ == State::reset || state_ == State::init ||
-      sends_.size() == plan_.depth || work.count > plan_.segments)
+      sends_.size() == plan_.depth || work.count > plan_.segments ||
+      (work.verb.operation == Operation::rdma_read &&
+       work.count > device_.limits().read_segments))
     return ENOMEM;
   sends_.push_back({work, {work.list().begin(), work.list().end()}});
   if (state_ == State::error)

@@ -288,6 +288,16 @@ TEST_F(Memories, DeviceWithoutRdmaRead) {
   EXPECT_EQ(VipCreateVi(plain, &attributes, nullptr, nullptr, &vi), VIP_INVALID_RDMAREAD);
 }
 
+// The limit is good for them too.
+TEST_F(Memories, DeviceThatReadsIntoFewSegments) {
+  Fabric::get().limits.read_segments = 3;
+  const VIP_NIC_HANDLE plain = open();
+  Fabric::get().limits.read_segments = 32;
+  VIP_NIC_ATTRIBUTES attributes{};
+  ASSERT_EQ(VipQueryNic(plain, &attributes), VIP_SUCCESS);
+  EXPECT_EQ(attributes.MaxSegmentsPerDesc, 4u);  // one is the address
+}
+
 TEST_F(Memories, Nics) {
   VIP_NIC_HANDLE handle = nullptr;
   EXPECT_EQ(VipOpenNic("no such device", &handle), VIP_INVALID_PARAMETER);

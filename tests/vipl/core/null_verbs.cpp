@@ -11,8 +11,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/vipl/core/null_verbs.hpp"
+
 #undef ibv_query_port
 #undef ibv_reg_mr
+
+using viaduct::vipl::test::null_verbs;
 
 namespace {
 
@@ -109,6 +113,7 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
   *attr = {};
   attr->max_qp_wr = attr->max_cqe = 1024;
   attr->max_sge = 32;
+  attr->max_sge_rd = null_verbs.max_sge_rd;
   attr->max_cq = attr->max_qp = attr->max_mr = attr->max_pd = 1024;
   attr->max_mr_size = ~std::uint64_t{0};
   attr->max_qp_rd_atom = attr->max_qp_init_rd_atom = 16;
@@ -196,7 +201,8 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   made->qp.recv_cq = attr->recv_cq;
   return &made->qp;
 }
-int ibv_modify_qp(ibv_qp*, ibv_qp_attr*, int) {
+int ibv_modify_qp(ibv_qp*, ibv_qp_attr* attr, int) {
+  if (attr->qp_state == IBV_QPS_RTR) null_verbs.connected = *attr;
   return 0;
 }
 int ibv_query_qp(ibv_qp*, ibv_qp_attr*, int, ibv_qp_init_attr*) {
