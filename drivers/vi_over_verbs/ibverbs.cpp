@@ -346,8 +346,13 @@ bool is_ipv4_mapped(const ibv_gid& gid) {
   return std::equal(kPrefix.begin(), kPrefix.end(), gid.raw);
 }
 
-// The RoCE v2 entry of an IPv4 address that the port has: the control connections use that address.
-void look_up_gid(ibv_context* context, const ibv_device_attr& device, DeviceInfo& info) {
+std::string interface_name(std::uint32_t index) {
+  std::array<char, IF_NAMESIZE> name{};
+  return ::if_indextoname(index, name.data()) != nullptr ? name.data() : "";
+}
+
+// The RoCE v2 entries of IPv4 addresses that the port has: control connections use the address too.
+void look_up_addresses(ibv_context* context, const ibv_device_attr& device, DeviceInfo& info) {
   constexpr std::size_t kMostGids = 4096;
   std::vector<ibv_gid_entry> gids(
       std::min<std::size_t>(kMostGids, std::size_t{device.phys_port_cnt} * 1024));
@@ -355,15 +360,15 @@ void look_up_gid(ibv_context* context, const ibv_device_attr& device, DeviceInfo
   gids.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   for (const ibv_gid_entry& entry : gids) {
     if (entry.port_num != info.port || entry.gid_type != IBV_GID_TYPE_ROCE_V2) continue;
-    std::array<char, IF_NAMESIZE> name{};
-    if (info.interface.empty() && ::if_indextoname(entry.ndev_ifindex, name.data()) != nullptr)
-      info.interface = name.data();
+    if (info.interface.empty()) info.interface = interface_name(entry.ndev_ifindex);
     if (!is_ipv4_mapped(entry.gid) || entry.gid_index > 255) continue;
-    info.gid_index = static_cast<std::uint8_t>(entry.gid_index);
-    std::copy(entry.gid.raw + 12, entry.gid.raw + 16, info.ip.begin());
-    info.usable = true;
-    return;
+    PortAddress& address = info.addresses.emplace_back();
+    std::copy(entry.gid.raw + 12, entry.gid.raw + 16, address.ip.begin());
+    address.gid_index = static_cast<std::uint8_t>(entry.gid_index);
+    address.interface = interface_name(entry.ndev_ifindex);
   }
+  info.usable = !info.addresses.empty();
+  if (info.usable) info.use(info.addresses.front());
 }
 
 DeviceInfo look_up_port(ibv_context* context, const ibv_device_attr& device, std::uint8_t number) {
@@ -379,7 +384,7 @@ DeviceInfo look_up_port(ibv_context* context, const ibv_device_attr& device, std
     info.problem = "the port is not Ethernet: use a RoCE port";
     return info;
   }
-  look_up_gid(context, device, info);
+  look_up_addresses(context, device, info);
   const std::string interface = info.interface.empty() ? "its network interface" : info.interface;
   if (port.state != IBV_PORT_ACTIVE) {
     info.usable = false;

@@ -251,15 +251,29 @@ class Device {
   virtual std::optional<AsyncEvent> next_async_event() = 0;
 };
 
+// An IPv4 address of a port, as its queue pairs use it.
+struct PortAddress {
+  std::array<std::uint8_t, 4> ip{};
+  std::uint8_t gid_index = 0;
+  std::string interface;
+};
+
 // A device of this host and the one port of it that is used.
 struct DeviceInfo {
   std::string name;                  // "rxe1", "mlx5_0"
   std::string interface;             // its network interface, "eth1"; empty: none is known
-  std::array<std::uint8_t, 4> ip{};  // the address whose GID is used
+  std::array<std::uint8_t, 4> ip{};  // the address whose GID is used: the first, or see use()
   bool usable = false;               // there is such an address, and the port is up
   std::string problem;               // why not, and the remedy: one sentence
   std::uint8_t port = 1;
   std::uint8_t gid_index = 0;
+  std::vector<PortAddress> addresses;  // all there are
+
+  void use(const PortAddress& address) {
+    ip = address.ip;
+    gid_index = address.gid_index;
+    interface = address.interface;
+  }
 };
 
 class Provider {

@@ -22,7 +22,8 @@ std::string lack_of_devices(const std::vector<vi::DeviceInfo>& all) {
   std::string there;
   for (const vi::DeviceInfo& device : all) there += (there.empty() ? "" : ", ") + device.name;
   return std::string(kChosen) + "=" + knob_text(kChosen) +
-         " names no RDMA device of this host: choose from " + there + ", or unset it";
+         " names no RDMA device of this host, or an address that is not its own: choose from " +
+         there + ", or unset it";
 }
 
 VIP_RETURN open_nic(const VIP_CHAR* name, VIP_NIC_HANDLE& handle) {

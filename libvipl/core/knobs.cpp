@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kKnobs{
     Knob{"VIADUCT_VIPL_DEVICES", "", "",
-         "verbs devices that VIPL programs see, in this order, separated by commas; empty: all"},
+         "verbs devices of VIPL programs, in this order, e.g. rxe1,mlx5_0@10.9.0.1; empty: all"},
     Knob{"VIADUCT_VIPL_HOSTS", "", "",
          "file that VipNSGetHostByName reads before it asks the host database"},
     Knob{"VIADUCT_VIPL_PORT", "18650", "",

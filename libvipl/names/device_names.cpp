@@ -1,5 +1,7 @@
 #include "libvipl/names/device_names.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -62,6 +64,27 @@ std::optional<std::size_t> number_in(std::string_view name) {
   return std::nullopt;
 }
 
+// By an entry of VIADUCT_VIPL_DEVICES: "rxe0", or "rxe0@10.9.0.1".
+std::optional<vi::DeviceInfo> chosen_device(std::string_view entry, Devices all) {
+  const std::size_t at = std::min(entry.find('@'), entry.size());
+  const std::string_view name = entry.substr(0, at);
+  if (at == entry.size()) {
+    const vi::DeviceInfo* const device = find_by(&vi::DeviceInfo::name, name, all);
+    return device != nullptr ? std::optional(*device) : std::nullopt;
+  }
+  std::array<std::uint8_t, 4> ip{};
+  if (::inet_pton(AF_INET, std::string(entry.substr(at + 1)).c_str(), ip.data()) != 1)
+    return std::nullopt;
+  for (const vi::DeviceInfo& device : all) {
+    const auto address = std::ranges::find(device.addresses, ip, &vi::PortAddress::ip);
+    if (device.name != name || address == device.addresses.end()) continue;
+    vi::DeviceInfo chosen = device;
+    chosen.use(*address);
+    return chosen;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<vi::DeviceInfo> named_devices(std::vector<vi::DeviceInfo> all,
@@ -75,9 +98,9 @@ std::vector<vi::DeviceInfo> named_devices(std::vector<vi::DeviceInfo> all,
   std::vector<vi::DeviceInfo> out;
   while (!chosen.empty()) {
     const std::size_t comma = std::min(chosen.find(','), chosen.size());
-    const std::string_view name = chosen.substr(0, comma);
+    if (auto device = chosen_device(chosen.substr(0, comma), all))
+      out.push_back(std::move(*device));
     chosen.remove_prefix(std::min(comma + 1, chosen.size()));
-    if (const auto* device = find_by(&vi::DeviceInfo::name, name, all)) out.push_back(*device);
   }
   return out;
 }

@@ -14,7 +14,8 @@ namespace viaduct::vipl {
 
 // The devices that names can mean, in the order that numbers in names refer to: "mlx5_2" before
 // "mlx5_10", and those that are not usable last. `chosen` is what VIADUCT_VIPL_DEVICES says,
-// "rxe1,mlx5_0": only these, in this order; empty: all. What matches nothing is left out.
+// "rxe1,mlx5_0@10.9.0.1": only these, in this order, with that address where there are several;
+// empty: all, with their first. What matches nothing is left out.
 std::vector<vi::DeviceInfo> named_devices(std::vector<vi::DeviceInfo> all, std::string_view chosen);
 
 // The device that a name means, by the first rule that applies:

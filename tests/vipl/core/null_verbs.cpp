@@ -136,11 +136,15 @@ ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries, std::size_t, 
                              std::size_t) {
   constexpr std::array<std::uint8_t, 16> kLoopback{0, 0, 0,    0,    0,   0, 0, 0,
                                                    0, 0, 0xff, 0xff, 127, 0, 0, 1};
-  entries[0] = {};
-  std::memcpy(entries[0].gid.raw, kLoopback.data(), kLoopback.size());
-  entries[0].gid_type = IBV_GID_TYPE_ROCE_V2;
-  entries[0].port_num = 1;
-  return 1;
+  for (std::uint8_t i = 0; i < 2; ++i) {
+    entries[i] = {};
+    std::memcpy(entries[i].gid.raw, kLoopback.data(), kLoopback.size());
+    entries[i].gid.raw[15] = static_cast<std::uint8_t>(1 + i);
+    entries[i].gid_type = IBV_GID_TYPE_ROCE_V2;
+    entries[i].port_num = 1;
+    entries[i].gid_index = 3u * i;
+  }
+  return 2;
 }
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <span>
+#include <string>
 
+#include "libvipl/connection/address.hpp"
 #include "tests/vipl/core/null_pair.hpp"
 #include "tests/vipl/core/null_verbs.hpp"
 
@@ -32,6 +35,23 @@ TEST(Verbs, TrafficClass) {
   const NullPair lossless(false);
   EXPECT_EQ(null_verbs.connected.ah_attr.grh.traffic_class, 104);
   unsetenv("VIADUCT_VIPL_TRAFFIC_CLASS");
+}
+
+std::string address(const NullPair& pair) {
+  VIP_NIC_ATTRIBUTES attributes{};
+  EXPECT_EQ(VipQueryNic(pair.nic, &attributes), VIP_SUCCESS);
+  return NicAddress::from(std::span<const std::uint8_t, 6>(attributes.LocalNicAddress, 6)).text();
+}
+
+TEST(Verbs, PortWithSeveralAddresses) {
+  const NullPair first(false);
+  EXPECT_EQ(address(first), "127.0.0.1:18650");
+  EXPECT_EQ(null_verbs.connected.ah_attr.grh.sgid_index, 0);
+  ASSERT_EQ(setenv("VIADUCT_VIPL_DEVICES", "null0@127.0.0.2", 1), 0);
+  const NullPair second(false);
+  EXPECT_EQ(address(second), "127.0.0.2:18650");
+  EXPECT_EQ(null_verbs.connected.ah_attr.grh.sgid_index, 3);
+  unsetenv("VIADUCT_VIPL_DEVICES");
 }
 
 }  // namespace

@@ -53,6 +53,27 @@ TEST_F(DeviceNames, TheUserChoosesDevicesAndTheirOrder) {
   EXPECT_EQ(of(","), Names{});
 }
 
+TEST_F(DeviceNames, TheUserChoosesAddresses) {
+  vi::DeviceInfo port = device("mlx5_0", "ens1");
+  port.addresses = {{{10, 9, 0, 1}, 1, "ens1"}, {{10, 9, 7, 1}, 5, "ens1.7"}};
+  port.use(port.addresses[0]);
+  const auto of = [&](std::string_view chosen) {
+    return named_devices({port, device("rxe0", "eth5")}, chosen);
+  };
+  const auto both = of("mlx5_0@10.9.7.1,mlx5_0,rxe0");
+  ASSERT_EQ(names(both), (Names{"mlx5_0", "mlx5_0", "rxe0"}));
+  EXPECT_EQ(both[0].ip, (std::array<std::uint8_t, 4>{10, 9, 7, 1}));
+  EXPECT_EQ(both[0].gid_index, 5);
+  EXPECT_EQ(both[0].interface, "ens1.7");
+  EXPECT_EQ(both[1].interface, "ens1");
+  const auto every = [](const std::string&) { return true; };
+  EXPECT_EQ(find_device("/dev/via_ens1.7", both, every), &both[0]);
+  EXPECT_EQ(find_device("nic1", both, every), &both[1]);
+  for (const char* none : {"mlx5_0@10.9.0.2", "mlx5_0@", "mlx5_0@10.9.7.1 ", "mlx5_0@ens1.7",
+                           "@10.9.0.1", "mlx5_1@10.9.0.1", "rxe0@10.9.0.1"})
+    EXPECT_TRUE(of(none).empty()) << none;
+}
+
 TEST_F(DeviceNames, TheDevicesOwn) {
   for (const auto& d : devices) EXPECT_EQ(find(d.name), d.name);
   EXPECT_EQ(find("mlx5_1"), "");
