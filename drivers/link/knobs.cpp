@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "VIADUCT_";
 constexpr std::string_view kGuestPrefix = "VIADUCT_VM_";  // what viaduct-vm tells those in a guest
+constexpr std::string_view kViplPrefix = "VIADUCT_VIPL_";
 
 constexpr std::array kTable{
     Knob{"VIADUCT_JOB", "0", "", "job key, a number or any text; only ports of one job talk"},
@@ -141,12 +142,13 @@ std::uint64_t job_key(std::string_view text) {
   return hash;
 }
 
-std::vector<std::string> unknown_knobs() {
+std::vector<std::string> unknown_knobs(bool with_vipl) {
   std::vector<std::string> unknown;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     if (!text.starts_with(kPrefix)) continue;
     if (text.starts_with(kGuestPrefix)) continue;
+    if (text.starts_with(kViplPrefix) && !with_vipl) continue;
     const auto name = text.substr(0, text.find('='));
     if (std::none_of(kTable.begin(), kTable.end(),
                      [&](const Knob& knob) { return knob.name == name; }))

@@ -31,7 +31,8 @@ bool knob_is_set(std::string_view name);
 std::uint64_t job_key(std::string_view text);
 
 // VIADUCT_* variables in the environment that no row of the table names: misspelt, most likely.
-std::vector<std::string> unknown_knobs();
+// Those of libvipl, which has a table of its own, only if asked for.
+std::vector<std::string> unknown_knobs(bool with_vipl = false);
 
 // VIADUCT_PORTS taken apart at the semicolons, {n} not yet expanded.
 std::vector<std::string> port_list();

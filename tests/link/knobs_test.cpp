@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 class Knobs : public testing::Test {
  protected:
   void SetUp() override {
-    for (const auto& name : unknown_knobs()) unsetenv(name.c_str());
+    for (const auto& name : unknown_knobs(true)) unsetenv(name.c_str());
     for (const auto& knob : knobs()) unsetenv(std::string(knob.name).c_str());
   }
   void TearDown() override { SetUp(); }
@@ -139,7 +139,10 @@ TEST_F(Knobs, MisspeltOnesAreFound) {
   set("VIADUCT_FAULT", "loss=1%");
   set("VIADUCT_JOB", "7");
   set("VIADUCT_VM_HOST", "1");
+  set("VIADUCT_VIPL_PORT", "18651");
   EXPECT_THAT(unknown_knobs(), ElementsAre("VIADUCT_FAULT", "VIADUCT_JOBS"));
+  EXPECT_THAT(unknown_knobs(true),
+              ElementsAre("VIADUCT_FAULT", "VIADUCT_JOBS", "VIADUCT_VIPL_PORT"));
 }
 
 TEST_F(Knobs, PortsAreCountedByLocalRank) {

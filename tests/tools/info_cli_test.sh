@@ -26,6 +26,7 @@ says 0 "^SYNOPSIS" "$info" --help
 says 0 "^VIADUCT_JOB +0 +0 " "$info" --config
 says 0 "^VIADUCT_MTU +9000 +0 +bytes" env VIADUCT_MTU=9000 "$info" --config
 says 1 "^unknown: VIADUCT_MTUU is no knob" env VIADUCT_MTUU=9000 "$info" --config
+says 1 "^unknown: VIADUCT_VIPL_PROT is no knob" env VIADUCT_VIPL_PROT=18651 "$info" --config
 says 1 "^bad: VIADUCT_MTU=big" env VIADUCT_MTU=big "$info" --config
 says 1 "^bad: VIADUCT_CHECKSUM=perhaps" env VIADUCT_CHECKSUM=perhaps "$info" --config
 for bad in PORT=abc PORT=65536 DESCRIPTORS=0 SEGMENTS=257 SPIN=-1; do

@@ -91,7 +91,7 @@ int print_config() {
   namespace link = viaduct::link;
   namespace vipl = viaduct::vipl;
   viaduct::info::KnobProblems problems;
-  problems.unknown = link::unknown_knobs();
+  problems.unknown = link::unknown_knobs(true);
   std::erase_if(problems.unknown, [](const std::string& name) {
     return std::ranges::count(vipl::knobs(), name, &vipl::Knob::name) > 0;
   });
