@@ -1,5 +1,6 @@
 """What bench/compare-shm, compare-net and bcast-two-stage share: mpi_bench built for each MPI library,
 runs with a time limit that leave nothing behind, medians and ratios."""
+import contextlib
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOOLS = os.path.join(ROOT, "tools")
@@ -81,36 +83,60 @@ def run(command, options, env=None, timeout=120, isolate=True):
             return {(row["test"], row["bytes"]): row["median"] for row in json.load(file)}
 
 
-class SchedulingGroup:
-    """A cgroup for the ranks of a run, as batch systems have one for a job; `join` + command runs in it.
+@contextlib.contextmanager
+def scheduling_group():
+    """A cgroup for the ranks of a run, as batch systems have one for a job. Gives what to put before a
+    command that is to run in it.
 
     Without it Linux may share the CPUs out among sessions (/proc/sys/kernel/sched_autogroup_enabled), and
     while Open MPI's ranks are one session, Hydra makes one for each rank: a rank that yields then lets no
     other rank run before its time slice is over."""
-
-    def __enter__(self):
-        self.join, self.place = [], None
+    with contextlib.ExitStack() as undo:
+        join = []
         try:
-            place = self.parent() + f"/viaduct-bench-{os.getpid()}"
-            os.mkdir(place)
-            self.place = place
-            self.join = ["sh", "-c", f'echo $$ >{place}/cgroup.procs && exec "$@"', "sh"]
+            group = f"{scheduling_groups(undo)}/viaduct-bench-{os.getpid()}"
+            undo.callback(remove_group, group)
+            os.mkdir(group)
+            join = ["sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh"]
         except OSError as error:
             print(f"{NAME}: no cgroup for the ranks ({error.strerror}); sessions may be scheduled one by one",
                   file=sys.stderr)
-        return self
+        yield join
 
-    def __exit__(self, *_):
-        if self.place:
-            os.rmdir(self.place)
 
-    @staticmethod
-    def parent():
-        if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):  # version 2
-            with open("/sys/fs/cgroup/cgroup.subtree_control", "w") as control:
-                control.write("+cpu")
-            return "/sys/fs/cgroup"
-        return "/sys/fs/cgroup/cpu"
+def scheduling_groups(undo):
+    """The directory whose subdirectories are cgroups that the scheduler knows. What that changes on the
+    machine is put into `undo`, each step before it is taken: a signal may come between any two."""
+    root = "/sys/fs/cgroup"
+    if not os.path.exists(f"{root}/cgroup.controllers"):
+        return f"{root}/cpu"  # version 1
+    control = f"{root}/cgroup.subtree_control"
+    with open(control) as file:
+        enabled = "cpu" in file.read().split()
+    if not enabled:
+        undo.callback(disable_cpu, control)
+        with open(control, "w") as file:
+            file.write("+cpu")
+    return root
+
+
+def disable_cpu(control):
+    # Refused where enabling it was, and where somebody else has come to depend on it since.
+    with contextlib.suppress(OSError), open(control, "w") as file:
+        file.write("-cpu")
+
+
+def remove_group(group):
+    """All that ran in it has been ended, but the kernel may not be done with it yet."""
+    for _ in range(50):
+        try:
+            os.rmdir(group)
+        except OSError:
+            if os.path.exists(group):
+                time.sleep(0.1)
+                continue
+        return
+    print(f"{NAME}: {group} is still in use and stays", file=sys.stderr)
 
 
 def end(process):
@@ -252,6 +278,8 @@ def compare(samples, bars, ours, peers):
 
 
 def common_arguments(parser, rounds):
+    # As after Ctrl-C: what has been started and set up is ended and undone.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="DIR",
                         help="build directory (default: build)")
     parser.add_argument("--rounds", type=int, default=rounds, metavar="N",
