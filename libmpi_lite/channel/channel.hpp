@@ -90,7 +90,10 @@ class Channel {
   virtual bool busy() const = 0;
   // The processes of the node share CPUs: a receiver may be asleep.
   virtual void crowded() {}
-  // Sleeps until a message may have come, at most so long. false: this channel wakes nobody.
+  // Nothing comes through this channel to a process that sleeps but it wakes it.
+  virtual bool wakes_sleepers() const { return false; }
+  // Sleeps until a message may have come, at most so long. false: this channel has nothing to sleep
+  // on.
   virtual bool sleep(std::chrono::microseconds) { return false; }
   // For VIADUCT_STATS=1: one line about this peer ("shm, ring of 64 KiB, ...").
   virtual std::string describe(int peer) const = 0;

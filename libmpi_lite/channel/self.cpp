@@ -58,6 +58,8 @@ class SelfChannel final : public Channel {
     return messages + moved != 0;
   }
   bool busy() const override { return !messages_.empty() || !moved_.empty(); }
+  // Who sleeps says nothing to itself.
+  bool wakes_sleepers() const override { return true; }
   std::string describe(int) const override { return "self, memory"; }
 
  private:

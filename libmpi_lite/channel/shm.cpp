@@ -85,6 +85,7 @@ class ShmChannel final : public Channel {
 
   bool poll() override;
   void crowded() override { crowded_ = true; }
+  bool wakes_sleepers() const override { return true; }
   bool sleep(std::chrono::microseconds most) override;
   bool busy() const override { return !copies_.empty() || !streams_.empty(); }
   std::string describe(int to) const override;

@@ -267,9 +267,11 @@ void Transfer::set_spin(bool spin) {
 }
 
 bool Transfer::sleep() {
-  // Nobody wakes a process for what comes from a network, or when there is room to send.
-  constexpr std::size_t kItselfAndNode = 2;
-  if (config_.spin || channels_.size() > kItselfAndNode || busy()) return false;
+  // Nobody wakes a process when there is room to send.
+  if (config_.spin || busy()) return false;
+  if (!std::all_of(channels_.begin(), channels_.end(),
+                   [](const auto& channel) { return channel->wakes_sleepers(); }))
+    return false;
   constexpr std::chrono::milliseconds kMost{1};
   return std::any_of(channels_.begin(), channels_.end(),
                      [&](const auto& channel) { return channel->sleep(kMost); });

@@ -7,54 +7,14 @@
 
 #include "libmpi_lite/core/datatype_builder.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
+#include "tests/mpi/transfer/notebook.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::size_t kEager = 24, kPiece = 32, kLong = 100, kEarly = 3;
+constexpr std::size_t kEager = Notebook::kEager, kPiece = 32, kLong = 100,
+                      kEarly = Notebook::kEarly;
 constexpr std::uint32_t kContext = 4;
-
-// Notes what it is given, and does nothing by itself.
-class Notebook final : public Channel {
- public:
-  struct Open {
-    int from;
-    MutableBytes into;
-    Cookie cookie;
-  };
-  struct Sending {
-    Bytes data;
-    Cookie cookie;
-  };
-
-  const char* name() const override { return "notebook"; }
-  Limits limits() const override { return {.control = 256, .eager = kEager, .early = kEarly}; }
-  bool send_control(int, Bytes head, Bytes body) override {
-    if (full) return false;
-    said.emplace_back(head.begin(), head.end());
-    said.back().insert(said.back().end(), body.begin(), body.end());
-    return true;
-  }
-  void offer(int, Bytes, Ticket&) override {}
-  bool open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie, Ticket&) override {
-    open.push_back({from, into, cookie});
-    return true;
-  }
-  void close_receive(int, const Ticket&) override { ++closed; }
-  bool start_send(int, Bytes data, const Ticket&, Cookie cookie) override {
-    sending.push_back({data, cookie});
-    return true;
-  }
-  bool poll() override { return false; }
-  bool busy() const override { return false; }
-  std::string describe(int) const override { return "notebook"; }
-
-  bool full = false;
-  std::vector<std::vector<std::byte>> said;
-  std::vector<Open> open;
-  std::vector<Sending> sending;
-  int closed = 0;
-};
 
 class Peers : public testing::Test {
  protected:
@@ -316,6 +276,19 @@ TEST_F(Peers, WhatFindsNoRoomIsLeftToDo) {
   send(bytes(8), 1);
   lose(1);
   EXPECT_FALSE(transfer_->has_backlog()) << "it will never be said";
+}
+
+// Nobody wakes a process when there is room.
+TEST_F(Peers, NoSleepWhileSomethingWaitsForRoom) {
+  channel_->wakes = true;
+  transfer_->set_spin(false);
+  EXPECT_TRUE(transfer_->sleep());
+  channel_->full = true;
+  send(bytes(8), 1);
+  EXPECT_FALSE(transfer_->sleep());
+  channel_->full = false;
+  transfer_->progress();
+  EXPECT_TRUE(transfer_->sleep());
 }
 
 // ---- early receives --------------------------------------------------------------------------

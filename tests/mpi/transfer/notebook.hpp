@@ -1,0 +1,62 @@
+// A channel for tests of one process: what is said is noted, what others say the test makes up.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libmpi_lite/channel/channel.hpp"
+
+namespace viaduct::mpi {
+
+// Notes what it is given, and does nothing by itself.
+class Notebook final : public Channel {
+ public:
+  static constexpr std::size_t kEager = 24, kEarly = 3;
+
+  struct Open {
+    int from;
+    MutableBytes into;
+    Cookie cookie;
+  };
+  struct Sending {
+    Bytes data;
+    Cookie cookie;
+  };
+
+  const char* name() const override { return "notebook"; }
+  Limits limits() const override { return {.control = 256, .eager = kEager, .early = kEarly}; }
+  bool send_control(int, Bytes head, Bytes body) override {
+    if (full) return false;
+    said.emplace_back(head.begin(), head.end());
+    said.back().insert(said.back().end(), body.begin(), body.end());
+    return true;
+  }
+  void offer(int, Bytes, Ticket&) override {}
+  bool open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie, Ticket&) override {
+    open.push_back({from, into, cookie});
+    return true;
+  }
+  void close_receive(int, const Ticket&) override { ++closed; }
+  bool start_send(int, Bytes data, const Ticket&, Cookie cookie) override {
+    sending.push_back({data, cookie});
+    return true;
+  }
+  bool poll() override { return false; }
+  bool busy() const override { return false; }
+  bool wakes_sleepers() const override { return wakes; }
+  bool sleep(std::chrono::microseconds) override {
+    ++slept;
+    return true;
+  }
+  std::string describe(int) const override { return "notebook"; }
+
+  bool full = false;
+  std::vector<std::vector<std::byte>> said;
+  std::vector<Open> open;
+  std::vector<Sending> sending;
+  int closed = 0;
+  bool wakes = false;
+  int slept = 0;
+};
+
+}  // namespace viaduct::mpi
