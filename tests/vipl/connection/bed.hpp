@@ -257,6 +257,30 @@ inline void connect(Nic& client_nic, FakeVi& client, Nic& server_nic, FakeVi& se
   EXPECT_EQ(served.get(), VIP_SUCCESS);
 }
 
+// A request that a program has taken and not answered yet.
+struct HeldRequest {
+  std::shared_ptr<Incoming> incoming;
+  std::future<VIP_RETURN> outcome;  // what the client gets in the end
+};
+inline HeldRequest hold_request(Nic& client_nic, FakeVi& client, Nic& server_nic,
+                                const std::string& discriminator = "server") {
+  HeldRequest held;
+  held.outcome =
+      std::async(std::launch::async, [&client_nic, &client, remote = server_nic.at(discriminator)] {
+        return request_until_matched(client_nic, client, remote);
+      });
+  if (server_nic.manager.wait(disc(discriminator), in(kLong), held.incoming) != VIP_SUCCESS)
+    throw std::runtime_error("the request did not come");
+  return held;
+}
+
+// Two NICs, and a VI for each.
+struct TwoNics : testing::Test {
+  Vis vis;
+  FakeVi &client = vis.add(), &server = vis.add();
+  Nic a{nic(1)}, b{nic(2)};
+};
+
 inline std::size_t open_descriptors() {
   std::size_t n = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))

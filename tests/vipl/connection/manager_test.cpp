@@ -14,11 +14,7 @@ Clock::duration duration_of(const std::function<void()>& function) {
   return Clock::now() - start;
 }
 
-struct ConnectionManager : testing::Test {
-  Vis vis;
-  FakeVi &client = vis.add(), &server = vis.add();
-  Nic a{nic(1)}, b{nic(2)};
-};
+using ConnectionManager = TwoNics;
 
 TEST_F(ConnectionManager, ConnectsAndTellsBothSidesAboutEachOther) {
   server.mine.rdma_write = false;
@@ -33,16 +29,13 @@ TEST_F(ConnectionManager, ConnectsAndTellsBothSidesAboutEachOther) {
 }
 
 TEST_F(ConnectionManager, WaitTellsWhoCalls) {
-  auto requested = std::async(std::launch::async,
-                              [&] { return request_until_matched(a, client, b.at("server")); });
-  std::shared_ptr<Incoming> incoming;
-  ASSERT_EQ(b.manager.wait(disc("server"), in(kLong), incoming), VIP_SUCCESS);
+  auto [incoming, outcome] = hold_request(a, client, b);
   EXPECT_EQ(Manager::caller(*incoming).endpoint, a.at("client"));
   EXPECT_EQ(Manager::caller(*incoming).card.max_transfer_size, client.mine.max_transfer_size);
   EXPECT_TRUE(b.manager.is_from_here(*incoming));
   EXPECT_FALSE(a.manager.is_from_here(*incoming));
   EXPECT_EQ(Manager::reject(incoming), VIP_SUCCESS);
-  EXPECT_EQ(requested.get(), VIP_REJECT);
+  EXPECT_EQ(outcome.get(), VIP_REJECT);
   EXPECT_EQ(client.state(), State::idle);
   EXPECT_EQ(Manager::reject(incoming), VIP_INVALID_PARAMETER);
   EXPECT_EQ(Manager::accept(incoming, server), VIP_INVALID_PARAMETER);
@@ -95,10 +88,7 @@ TEST_F(ConnectionManager, AServerThatDoesNotAnswerLetsTheClientTimeOut) {
 }
 
 TEST_F(ConnectionManager, WhatMustBeEqualIsCheckedByTheServerWhoMayTryAgain) {
-  auto requested = std::async(std::launch::async,
-                              [&] { return request_until_matched(a, client, b.at("server")); });
-  std::shared_ptr<Incoming> incoming;
-  ASSERT_EQ(b.manager.wait(disc("server"), in(kLong), incoming), VIP_SUCCESS);
+  auto [incoming, outcome] = hold_request(a, client, b);
   const Card well = server.mine;
   server.mine.reliability = VIP_SERVICE_UNRELIABLE;
   EXPECT_EQ(Manager::accept(incoming, server), VIP_INVALID_RELIABILITY_LEVEL);
@@ -112,21 +102,18 @@ TEST_F(ConnectionManager, WhatMustBeEqualIsCheckedByTheServerWhoMayTryAgain) {
   EXPECT_EQ(client.state(), State::pending);  // has heard nothing
   server.mine = well;
   EXPECT_EQ(Manager::accept(incoming, server), VIP_SUCCESS);
-  EXPECT_EQ(requested.get(), VIP_SUCCESS);
+  EXPECT_EQ(outcome.get(), VIP_SUCCESS);
 }
 
 TEST_F(ConnectionManager, ADeviceThatRefusesIsAnErrorOfResources) {
   server.device_refuses = true;
-  auto requested = std::async(std::launch::async,
-                              [&] { return request_until_matched(a, client, b.at("server")); });
-  std::shared_ptr<Incoming> incoming;
-  ASSERT_EQ(b.manager.wait(disc("server"), in(kLong), incoming), VIP_SUCCESS);
+  auto [incoming, outcome] = hold_request(a, client, b);
   EXPECT_EQ(Manager::accept(incoming, server), VIP_ERROR_RESOURCE);
   EXPECT_EQ(server.state(), State::idle);
   client.device_refuses = true;
   server.device_refuses = false;
   EXPECT_EQ(Manager::accept(incoming, server), VIP_TIMEOUT);
-  EXPECT_EQ(requested.get(), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(outcome.get(), VIP_ERROR_RESOURCE);
   EXPECT_EQ(client.state(), State::idle);
   EXPECT_EQ(server.state(), State::idle);
 }
@@ -265,38 +252,29 @@ TEST_F(ConnectionManager, WithinOneNic) {
 }
 
 TEST_F(ConnectionManager, DisconnectEndsABlockedRequestAndABlockedAccept) {
-  std::shared_ptr<Incoming> incoming;
-  auto waited = std::async(std::launch::async,
-                           [&] { return b.manager.wait(disc("server"), in(kLong), incoming); });
-  auto requested = std::async(std::launch::async,
-                              [&] { return request_until_matched(a, client, b.at("server")); });
-  ASSERT_EQ(waited.get(), VIP_SUCCESS);
+  auto [incoming, outcome] = hold_request(a, client, b);
   a.disconnect(client);
-  EXPECT_EQ(requested.get(), VIP_INVALID_STATE);
+  EXPECT_EQ(outcome.get(), VIP_INVALID_STATE);
   EXPECT_EQ(Manager::accept(incoming, server), VIP_TIMEOUT);
 }
 
 TEST_F(ConnectionManager, ShutdownEndsEverythingThatBlocks) {
   auto nic_c = std::make_unique<Nic>(nic(3));
-  std::shared_ptr<Incoming> held, never;
+  std::shared_ptr<Incoming> never;
   FakeVi &pending = vis.add(), &peer = vis.add();
-  auto holds =
-      std::async(std::launch::async, [&] { return a.manager.wait(disc("hold"), in(kLong), held); });
   auto waited = std::async(
       std::launch::async, [&] { return nic_c->manager.wait(disc("server"), std::nullopt, never); });
-  auto requested = std::async(std::launch::async,
-                              [&] { return request_until_matched(*nic_c, pending, a.at("hold")); });
+  HeldRequest held = hold_request(*nic_c, pending, a, "hold");
   ASSERT_EQ(nic_c->manager.peer_request(peer, disc("p"), a.at("p"), std::nullopt), VIP_SUCCESS);
   auto peered = std::async(std::launch::async, [&] {
     Card card;
     return nic_c->manager.peer_wait(peer, card);
   });
   connect(*nic_c, client, b, server);
-  ASSERT_EQ(holds.get(), VIP_SUCCESS);
   std::this_thread::sleep_for(50ms);
   nic_c->manager.shutdown();
   EXPECT_EQ(waited.get(), VIP_ERROR_RESOURCE);
-  EXPECT_EQ(requested.get(), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(held.outcome.get(), VIP_ERROR_RESOURCE);
   EXPECT_EQ(peered.get(), VIP_ERROR_RESOURCE);
   EXPECT_TRUE(server.wait_for(State::error));
   FakeVi& late = vis.add();
@@ -324,16 +302,11 @@ TEST_F(ConnectionManager, AWaitThatShutdownEndsHasNoRequest) {
 
 // Two threads of a program that does not know what it does: nobody waits for ever.
 TEST_F(ConnectionManager, ASecondAttemptOfAPartyEndsTheFirst) {
-  std::shared_ptr<Incoming> incoming;
-  auto waited = std::async(std::launch::async,
-                           [&] { return b.manager.wait(disc("server"), in(kLong), incoming); });
-  auto first = std::async(std::launch::async,
-                          [&] { return request_until_matched(a, client, b.at("server")); });
-  ASSERT_EQ(waited.get(), VIP_SUCCESS);
+  auto [incoming, outcome] = hold_request(a, client, b);
   EXPECT_EQ(a.request(client, b.at("nobody")), VIP_NO_MATCH);
-  EXPECT_EQ(first.wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(outcome.wait_for(20s), std::future_status::ready);
   EXPECT_EQ(Manager::accept(incoming, server), VIP_TIMEOUT);
-  EXPECT_EQ(first.get(), VIP_INVALID_STATE);
+  EXPECT_EQ(outcome.get(), VIP_INVALID_STATE);
 }
 
 TEST_F(ConnectionManager, ARequestOutlivesItsNic) {

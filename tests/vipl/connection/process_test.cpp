@@ -30,9 +30,14 @@ void await_door(const NicAddress& at, const std::string& name, std::size_t place
   ADD_FAILURE() << "nobody waits at " << door;
 }
 
-void connect(Process& client, Process& server, const NicAddress& at, const std::string& name) {
-  server.tell("serve " + name);
+// Its command is "serve NAME", which accepts a request, or "hold NAME", which keeps it.
+void start(Process& server, const std::string& how, const NicAddress& at, const std::string& name) {
+  server.tell(how + " " + name);
   await_door(at, name);
+}
+
+void connect(Process& client, Process& server, const NicAddress& at, const std::string& name) {
+  start(server, "serve", at, name);
   EXPECT_EQ(client.ask("request " + call(at, name)), kSuccess);
   EXPECT_EQ(server.answer(), kSuccess);
 }
@@ -98,8 +103,7 @@ TEST(ConnectionProcesses, AStoppedBystanderDelaysButDoesNotPrevent) {
 // It finds what the client has given up meanwhile, and then what the client still waits for.
 TEST(ConnectionProcesses, AServerThatWasStoppedServesTheClientThatStillWaits) {
   Process client(nic(2)), bystander(nic(1)), server(nic(1));
-  server.tell("serve x");
-  await_door(nic(1), "x");
+  start(server, "serve", nic(1), "x");
   server.signal(SIGSTOP);
   client.tell("request " + call(nic(1), "x"));
   std::this_thread::sleep_for(5s);  // it asks again after 3
@@ -121,8 +125,7 @@ struct Kill : testing::Test {
 TEST_F(Kill, AServerThatAccepts) {
   for (const std::string where : {"card", "establish"}) {
     Process victim(nic(1), where);
-    victim.tell("serve x");
-    await_door(nic(1), "x");
+    start(victim, "serve", nic(1), "x");
     EXPECT_EQ(client.ask("request " + call(nic(1), "x")), kNoMatch) << where;
     EXPECT_EQ(victim.answer(), "");
     EXPECT_EQ(client.ask("state"), "idle");
@@ -131,8 +134,7 @@ TEST_F(Kill, AServerThatAccepts) {
 
 TEST_F(Kill, AServerThatHasTheRequest) {
   Process victim(nic(1));
-  victim.tell("hold x");
-  await_door(nic(1), "x");
+  start(victim, "hold", nic(1), "x");
   client.tell("request " + call(nic(1), "x"));
   EXPECT_EQ(victim.answer(), kSuccess);
   victim.kill();
@@ -141,8 +143,7 @@ TEST_F(Kill, AServerThatHasTheRequest) {
 
 TEST_F(Kill, AServerThatWaits) {
   Process victim(nic(1));
-  victim.tell("serve x");
-  await_door(nic(1), "x");
+  start(victim, "serve", nic(1), "x");
   victim.kill();
   EXPECT_EQ(client.ask("request " + call(nic(1), "x")), kNoMatch);
 }
@@ -157,8 +158,7 @@ TEST_F(Kill, AConnectedServer) {
 
 TEST_F(Kill, AClientThatHasNotAskedYet) {
   Process victim(nic(2), "card");
-  server.tell("serve x");
-  await_door(nic(1), "x");
+  start(server, "serve", nic(1), "x");
   EXPECT_EQ(victim.ask("request " + call(nic(1), "x")), "");
   EXPECT_EQ(client.ask("request " + call(nic(1), "x")), kSuccess);
   EXPECT_EQ(server.answer(), kSuccess);
@@ -167,8 +167,7 @@ TEST_F(Kill, AClientThatHasNotAskedYet) {
 
 TEST_F(Kill, AClientThatWaitsForTheAnswer) {
   Process victim(nic(2));
-  server.tell("hold x");
-  await_door(nic(1), "x");
+  start(server, "hold", nic(1), "x");
   victim.tell("request " + call(nic(1), "x"));
   EXPECT_EQ(server.answer(), kSuccess);
   victim.kill();
@@ -178,8 +177,7 @@ TEST_F(Kill, AClientThatWaitsForTheAnswer) {
 
 TEST_F(Kill, AClientThatHasTheAnswer) {
   Process victim(nic(2), "establish");
-  server.tell("serve x");
-  await_door(nic(1), "x");
+  start(server, "serve", nic(1), "x");
   EXPECT_EQ(victim.ask("request " + call(nic(1), "x")), "");
   EXPECT_EQ(server.answer(), kTimeout);
   EXPECT_EQ(server.ask("state"), "idle");

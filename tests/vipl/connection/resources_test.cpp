@@ -50,11 +50,7 @@ namespace {
 
 using State = FakeVi::State;
 
-struct Resources : testing::Test {
-  Vis vis;
-  FakeVi &client = vis.add(), &server = vis.add();
-  Nic a{nic(1)}, b{nic(2)};
-};
+using Resources = TwoNics;
 
 // Ends of this test's connections that the kernel keeps for a minute after they were closed.
 std::size_t ends_in_time_wait() {
@@ -100,18 +96,13 @@ TEST_F(Resources, RefusedRequestsLeaveNothing) {
 // A process that has the descriptors of another by fork() must not keep a connection open that this
 // one has closed.
 TEST_F(Resources, AChildOfForkDoesNotKeepConnectionsOpen) {
-  std::shared_ptr<Incoming> incoming;
-  auto waited = std::async(std::launch::async,
-                           [&] { return b.manager.wait(disc("server"), in(kLong), incoming); });
-  auto requested = std::async(std::launch::async,
-                              [&] { return request_until_matched(a, client, b.at("server")); });
-  ASSERT_EQ(waited.get(), VIP_SUCCESS);
+  auto [incoming, outcome] = hold_request(a, client, b);
   const pid_t child = ::fork();
   if (child == 0)
     for (;;) ::pause();
   ASSERT_GT(child, 0);
   a.disconnect(client);
-  EXPECT_EQ(requested.get(), VIP_INVALID_STATE);
+  EXPECT_EQ(outcome.get(), VIP_INVALID_STATE);
   const auto began = Clock::now();
   EXPECT_EQ(Manager::accept(incoming, server), VIP_TIMEOUT);
   EXPECT_LT(Clock::now() - began, 5s);

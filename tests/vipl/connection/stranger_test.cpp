@@ -21,11 +21,7 @@ namespace {
 
 using State = FakeVi::State;
 
-struct Strangers : testing::Test {
-  Vis vis;
-  FakeVi &client = vis.add(), &server = vis.add();
-  Nic a{nic(1)}, b{nic(2)};
-
+struct Strangers : TwoNics {
   Request request(const std::string& discriminator, Model model = Model::client_server) {
     Request out;
     out.model = model;
@@ -49,11 +45,7 @@ struct Strangers : testing::Test {
     }
   }
   void expect_service() {
-    auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
-    VIP_RETURN result = VIP_NO_MATCH;
-    while (result == VIP_NO_MATCH) result = a.request(client, b.at("server"));
-    EXPECT_EQ(result, VIP_SUCCESS);
-    EXPECT_EQ(served.get(), VIP_SUCCESS);
+    connect(a, client, b, server);
     a.disconnect(client);
     EXPECT_TRUE(server.wait_for(State::error));
     b.disconnect(server);
@@ -389,11 +381,7 @@ TEST_F(Strangers, AllDescriptorsAreClosedAfterwards) {
   {
     Nic c(nic(3)), d(nic(4));
     FakeVi one, two, three, four, five;
-    auto served = std::async(std::launch::async, [&] { return d.serve(one, "x"); });
-    VIP_RETURN result = VIP_NO_MATCH;
-    while (result == VIP_NO_MATCH) result = c.request(two, d.at("x"));
-    EXPECT_EQ(result, VIP_SUCCESS);
-    EXPECT_EQ(served.get(), VIP_SUCCESS);
+    connect(c, two, d, one);
     c.manager.peer_request(three, disc("p"), d.at("p"), std::nullopt);
     d.manager.peer_request(four, disc("p"), c.at("p"), std::nullopt);
     c.manager.peer_request(five, disc("never"), d.at("never"), std::nullopt);
