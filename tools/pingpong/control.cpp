@@ -76,12 +76,12 @@ class SocketControl final : public Control {
   explicit SocketControl(Descriptor socket) : socket_(std::move(socket)) {}
 
   void answer(const Answer& answer) override { write_all(&answer, sizeof(answer)); }
+  bool lossy() const override { return false; }
 
  protected:
   void send(const Order& order) override { write_all(&order, sizeof(order)); }
   bool receive(Order& order) override { return read_all(&order, sizeof(order)); }
   bool receive(Answer& answer) override { return read_all(&answer, sizeof(answer)); }
-  bool lossy() const override { return false; }
 
  private:
   void write_all(const void* from, std::size_t size) {
@@ -115,13 +115,12 @@ class FrameControl final : public Control {
   }
 
   void answer(const Answer& answer) override { transmit(PacketKind::answer, answer); }
-  const link::Address* sender() const override { return &peer_; }
+  bool lossy() const override { return true; }
 
  protected:
   void send(const Order& order) override { transmit(PacketKind::order, order); }
   bool receive(Order& order) override { return poll(PacketKind::order, order); }
   bool receive(Answer& answer) override { return poll(PacketKind::answer, answer); }
-  bool lossy() const override { return true; }
 
  private:
   template <class T>

@@ -58,16 +58,14 @@ class Control {
   bool next(Order& order, std::chrono::milliseconds patience);
   virtual void answer(const Answer& answer) = 0;
 
-  // Server: the address of the port the last order came from; nothing if it came over a socket.
-  virtual const link::Address* sender() const { return nullptr; }
+  // Orders and answers may get lost on the way.
+  virtual bool lossy() const = 0;
 
  protected:
   virtual void send(const Order& order) = 0;
   // Receive whatever comes within a short while; false: nothing did.
   virtual bool receive(Order& order) = 0;
   virtual bool receive(Answer& answer) = 0;
-  // Orders may get lost on the way.
-  virtual bool lossy() const = 0;
 
  private:
   std::uint32_t sequence_ = 0;

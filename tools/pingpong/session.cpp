@@ -15,6 +15,7 @@ constexpr std::chrono::seconds kOpenPatience{15};
 constexpr std::chrono::seconds kAnswerPatience{15};
 constexpr std::chrono::seconds kNextPatience{15};   // between two orders
 constexpr std::chrono::seconds kBrokenPatience{3};  // after a turn that broke off
+constexpr std::chrono::seconds kByePatience{1};     // a client without an answer says it again
 constexpr std::chrono::seconds kConnectPatience{8};
 // A client that has not come by then may not have got our answer: it will ask again.
 constexpr std::chrono::milliseconds kClientPatience{1500};
@@ -127,6 +128,8 @@ class Server {
       follow(order);
       patience = broken_.empty() ? kNextPatience : kBrokenPatience;
     } while (order.what != Order::What::bye);
+    while (control_.lossy() && control_.next(order, kByePatience) && order.what == Order::What::bye)
+      follow(order);
   }
 
  private:
