@@ -18,8 +18,8 @@ DESCRIPTION
     Measures, for each layer and each message size, the round trip of single messages and the
     bandwidth of a stream in one direction. Rounds are interleaved: in each round every layer is
     measured once at every size, and each round starts with another layer. The tables end with
-    ratios to raw, udp, tcp and verbs, if those are in the run: the ratio of the medians, and the least and
-    the most that a single round gave.
+    ratios to raw, udp, tcp and verbs, if those are in the run: the ratio of the medians, and the
+    least and the most that a single round gave.
 
     A round trip is timed by the side that asks. Bandwidth is what the receiver has got by its own
     clock, from the first bytes to the last, or by the sender's if that took longer; what a layer
