@@ -1,11 +1,8 @@
 // What an engine makes of any MBCF message: the input is a row of (kind, lane, length, bytes) sent
 // by a connected peer that knows the keys. Memory outside the segment must not change; FIFO entries
 // must be whole; the engine must survive and still serve an honest peer.
-#include <algorithm>
-
 #include "drivers/mbcf/engine.hpp"
-#include "tests/fuzz/require.hpp"
-#include "tests/link/sim_world.hpp"
+#include "tests/fuzz/attack.hpp"
 
 using namespace viaduct;
 using namespace viaduct::link::test;
@@ -56,13 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   mbcf::Fifo* fifo = engine.create_fifo(4096);
   keys[1] = fifo->key().value;
   keys[2] = engine.create_signal([](std::uint64_t count) { require(count != 0); }).value;
-  const link::PeerId to_victim = rogue.link->peer(victim.address());
-  rogue.link->connect(to_victim, world.net.now());
-  require(world.run_until(
-      [&] { return rogue.link->connected(to_victim) && !victim.link->peers().empty(); },
-      seconds{1}));
-  world.run(milliseconds{1});
-  const link::PeerId to_rogue = victim.link->peers()[0];
+  const auto [to_victim, to_rogue] = connect(world, rogue, victim);
   // Requests of its own, whose answers the input may make up.
   std::vector<std::byte> local(2 * kGuard + 3000, kCanary);
   const std::span<std::byte> into = std::span(local).subspan(kGuard, 3000);
@@ -77,11 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   while (size >= 3) {
     const auto kind = static_cast<Kind>(data[0] % (mbcf::kKinds + 1));
     const std::uint8_t lane = data[1] >> 6, key = data[1] >> 4 & 3;
-    const std::size_t length = std::min<std::size_t>(data[2] | (data[1] & 7) << 8, size - 3);
-    std::vector<std::byte> body(reinterpret_cast<const std::byte*>(data) + 3,
-                                reinterpret_cast<const std::byte*>(data) + 3 + length);
-    data += 3 + length;
-    size -= 3 + length;
+    std::vector<std::byte> body = take_body(data, size, data[2] | (data[1] & 7) << 8);
     if (key != 3) make_genuine(kind, body, keys[key]);
     rogue.link->try_send(to_victim, static_cast<Lane>(lane % link::kLanes), link::Order::ordered,
                          {link::Protocol::mbcf, static_cast<std::uint8_t>(kind)}, {}, body,

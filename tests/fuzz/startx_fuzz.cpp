@@ -1,12 +1,9 @@
 // What an NIU makes of any StarT-X message: the input is a row of (kind, lane, length, bytes) sent
 // by a connected peer that has been given rights to write. Memory outside those rights must not
 // change; the NIU must survive and still serve an honest peer.
-#include <algorithm>
-
 #include "drivers/startx_emul/niu.hpp"
 #include "drivers/startx_emul/wire.hpp"
-#include "tests/fuzz/require.hpp"
-#include "tests/link/sim_world.hpp"
+#include "tests/fuzz/attack.hpp"
 
 using namespace viaduct;
 using namespace viaduct::link::test;
@@ -25,13 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   startx::Niu<link::SimPort> niu(*victim.link, {});
   std::vector<std::byte> memory(2 * kGuard + kGranted, kCanary);
   const auto region = niu.rdma().register_memory(memory);
-  const link::PeerId to_victim = rogue.link->peer(victim.address());
-  rogue.link->connect(to_victim, world.net.now());
-  require(world.run_until(
-      [&] { return rogue.link->connected(to_victim) && !victim.link->peers().empty(); },
-      seconds{1}));
-  world.run(milliseconds{1});
-  const link::PeerId to_rogue = victim.link->peers()[0];
+  const auto [to_victim, to_rogue] = connect(world, rogue, victim);
   startx::Right right;
   require(niu.rdma().grant(to_rogue, {region, kGuard, kGranted}, right).status ==
           startx::RdmaStatus::ok);
@@ -39,11 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   while (size >= 3) {
     const std::uint8_t kind = data[0] & 15, lane = data[0] >> 4 & 3, genuine = data[0] >> 6;
-    std::size_t length = std::min<std::size_t>(data[1] | (data[2] & 3) << 8, size - 3);
-    std::vector<std::byte> body(reinterpret_cast<const std::byte*>(data) + 3,
-                                reinterpret_cast<const std::byte*>(data) + 3 + length);
-    data += 3 + length;
-    size -= 3 + length;
+    std::vector<std::byte> body = take_body(data, size, data[1] | (data[2] & 3) << 8);
     if (genuine != 0 && body.size() >= sizeof(startx::DataHead)) {  // a right that was given
       startx::DataHead head;
       std::memcpy(&head, body.data(), sizeof(head));

@@ -44,6 +44,16 @@ class Attack : public ::testing::Test {
       return bed[1].link.connected(bed.peer(1, 0)) && bed[0].link.connected(bed.peer(0, 1));
     }));
   }
+  // As an honest node.
+  void restart_attacker() {
+    bed.restart(1);
+    EXPECT_TRUE(bed.run(
+        [&] {
+          bed[1].link.connect(bed.peer(1, 0), bed.now());
+          return bed[1].link.connected(bed.peer(1, 0));
+        },
+        std::chrono::seconds{10}));
+  }
 
   void send_on(Lane lane, Order order, std::uint8_t kind, std::span<const std::byte> head,
                std::size_t body = 0) {
@@ -313,13 +323,7 @@ TEST_F(Attack, FailuresOfSilentRequestsCannotBeMadeUp) {
   send(Kind::answer, 0, Answer{write.id.value, static_cast<std::uint32_t>(Status::peer_down)});
   EXPECT_EQ(news(Counter::drop_field), 2u);
   EXPECT_FALSE(bed[0].engine.next_completion(c));
-  bed.restart(1);
-  EXPECT_TRUE(bed.run(
-      [&] {
-        bed[1].link.connect(bed.peer(1, 0), bed.now());
-        return bed[1].link.connected(bed.peer(1, 0));
-      },
-      std::chrono::seconds{10}));
+  restart_attacker();
 }
 
 // A broken writer's entries are refused, and it hears of each though the way back is shut for long.
@@ -370,13 +374,7 @@ TEST_F(Attack, WrongKindsOfAnswersEndNothing) {
   send(Kind::answer, 0, Answer{write.id.value, 0});
   EXPECT_EQ(news(Counter::drop_answer), 2u);
   // Give the attacker's engine back for the honest request at the end.
-  bed.restart(1);
-  EXPECT_TRUE(bed.run(
-      [&] {
-        bed[1].link.connect(bed.peer(1, 0), bed.now());
-        return bed[1].link.connected(bed.peer(1, 0));
-      },
-      std::chrono::seconds{10}));
+  restart_attacker();
 }
 
 TEST_F(Attack, ReplayedFramesActOnce) {

@@ -172,6 +172,14 @@ class Scenario {
     const link::Time now = bed_.now();
     Pending pending;
     Issued issued;
+    const auto read = [&](std::size_t offset, std::size_t size) {
+      options.silent = false;
+      pending.buffer.resize(size);
+      issued = engine.read(at(offset), pending.buffer, options, now);
+      pending.what = Pending::What::bytes;
+      pending.expected = get(pair, offset, size);
+      totals_.reads += issued.status == Status::ok;
+    };
     switch (pick(13)) {
       case 0:
       case 1: {  // short write
@@ -198,24 +206,13 @@ class Scenario {
       }
       case 3:
       case 4: {  // short read: of what was there when it was issued
-        const std::size_t size = pick(200), offset = pick(kShort - size);
-        options.silent = false;
-        pending.buffer.resize(size);
-        issued = engine.read(at(offset), pending.buffer, options, now);
-        pending.what = Pending::What::bytes;
-        pending.expected = get(pair, offset, size);
-        totals_.reads += issued.status == Status::ok;
+        const std::size_t size = pick(200);
+        read(pick(kShort - size), size);
         break;
       }
       case 5: {  // long read
-        const std::size_t size = 1000 + pick(kStable - 1000),
-                          offset = kAtStable + pick(kStable - size);
-        options.silent = false;
-        pending.buffer.resize(size);
-        issued = engine.read(at(offset), pending.buffer, options, now);
-        pending.what = Pending::What::bytes;
-        pending.expected = get(pair, offset, size);
-        totals_.reads += issued.status == Status::ok;
+        const std::size_t size = 1000 + pick(kStable - 1000);
+        read(kAtStable + pick(kStable - size), size);
         break;
       }
       case 6:

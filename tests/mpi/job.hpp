@@ -26,15 +26,21 @@ inline State& state() {
   return s;
 }
 
-inline int rank() {
+inline int rank_in(MPI_Comm comm) {
   int r;
-  MPI_Comm_rank(MPI_COMM_WORLD, &r);
+  MPI_Comm_rank(comm, &r);
   return r;
 }
-inline int size() {
+inline int size_of(MPI_Comm comm) {
   int n;
-  MPI_Comm_size(MPI_COMM_WORLD, &n);
+  MPI_Comm_size(comm, &n);
   return n;
+}
+inline int rank() {
+  return rank_in(MPI_COMM_WORLD);
+}
+inline int size() {
+  return size_of(MPI_COMM_WORLD);
 }
 
 // By messages, not by a collective, so that the tests of those do not lean on them.

@@ -11,6 +11,9 @@
 
 namespace collective {
 
+using job::rank_in;
+using job::size_of;
+
 // Ints as plain MPI_INTs, or in pairs with gaps: (int, gap, int, gap) is one item.
 enum class Form { plain, gapped };
 
@@ -101,17 +104,6 @@ class Communicators {
  private:
   MPI_Comm mixed_;
 };
-
-inline int rank_in(MPI_Comm comm) {
-  int rank;
-  MPI_Comm_rank(comm, &rank);
-  return rank;
-}
-inline int size_of(MPI_Comm comm) {
-  int size;
-  MPI_Comm_size(comm, &size);
-  return size;
-}
 
 }  // namespace collective
 

@@ -7,16 +7,6 @@
 
 namespace job {
 
-inline int rank_in(MPI_Comm comm) {
-  int r;
-  MPI_Comm_rank(comm, &r);
-  return r;
-}
-inline int size_of(MPI_Comm comm) {
-  int n;
-  MPI_Comm_size(comm, &n);
-  return n;
-}
 inline int peers_of(MPI_Comm comm) {
   int inter, n;
   MPI_Comm_test_inter(comm, &inter);
