@@ -11,19 +11,16 @@ namespace viaduct::mpi {
 Task tree_reduce(Team team, const Reduction& reduction, const void* mine, void* into, int root) {
   const Tree tree(team, root);
   const MPI_Count count = reduction.count();
-  const Reduction::Room rooms(reduction, count * tree.children());
-  const auto room = [&](int k) {
-    return const_cast<void*>(reduction.items(rooms.data(), {k * count, count}).data);
-  };
+  const Reduction::Room rooms(reduction, count, tree.children());
   Pending pending(team.op());
   for (int k = 0; k < tree.children(); ++k)
-    pending.add(team.receive(tree.child(k), reduction.items(room(k))));
+    pending.add(team.receive(tree.child(k), reduction.items(rooms.vector(k))));
   co_await pending;
 
   const void* so_far = mine;
   for (int k = 0; k < tree.children(); ++k) {
-    reduction.combine(so_far, room(k), count);
-    so_far = room(k);
+    reduction.combine(so_far, rooms.vector(k), count);
+    so_far = rooms.vector(k);
   }
   if (tree.parent() < 0) {
     copy(team.op(), reduction.items(so_far), reduction.items(into));

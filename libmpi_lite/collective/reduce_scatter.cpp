@@ -14,11 +14,9 @@ Task direct_reduce_scatter(Team team, const Reduction& reduction, const void* mi
                            const Ranges& ranges, void* into) {
   const auto range = [&](int i) { return ranges[static_cast<std::size_t>(i)]; };
   const MPI_Count count = range(team.me).count;
-  const Reduction::Room rooms(reduction, count * (team.size - 1));
+  const Reduction::Room rooms(reduction, count, team.size - 1);
   const auto room = [&](int i) {  // what index i sends; this process's own is in `into`
-    const MPI_Count at = i < team.me ? i : i - 1;
-    return i == team.me ? into
-                        : const_cast<void*>(reduction.items(rooms.data(), {at * count, 0}).data);
+    return i == team.me ? into : rooms.vector(i < team.me ? i : i - 1);
   };
 
   Pending pending(team.op());

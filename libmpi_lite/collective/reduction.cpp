@@ -1,9 +1,14 @@
 #include "libmpi_lite/collective/reduction.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace viaduct::mpi {
 namespace {
+
+// Of the strictest basic type. Rooms start and end at multiples of it, so that items lie in them as
+// in the user's own buffers, which user functions may rely on.
+constexpr MPI_Count kAlignment = alignof(std::max_align_t);
 
 // The bytes that `count` items touch, counted from the buffer's address.
 struct Reach {
@@ -12,11 +17,9 @@ struct Reach {
 Reach reach(const Datatype& type, MPI_Count count) {
   if (count == 0) return {0, 0};
   const MPI_Count last = (count - 1) * type.extent();
-  return {type.true_lb() + std::min<MPI_Count>(0, last),
-          type.true_ub() + std::max<MPI_Count>(0, last)};
-}
-std::size_t width(Reach r) {
-  return static_cast<std::size_t>(r.to - r.from);
+  const MPI_Count from = type.true_lb() + std::min<MPI_Count>(0, last);
+  const MPI_Count to = type.true_ub() + std::max<MPI_Count>(0, last);
+  return {from & -kAlignment, (to + kAlignment - 1) & -kAlignment};
 }
 
 }  // namespace
@@ -49,10 +52,15 @@ void Reduction::combine(const void* left, void* right, MPI_Count count) const {
   datatype_handles.remove(handle);
 }
 
-Reduction::Room::Room(const Reduction& reduction, MPI_Count count)
-    : memory_(width(reach(*reduction.type_, count))),
-      data_(reinterpret_cast<void*>(
-          reinterpret_cast<std::intptr_t>(memory_.data()) -
-          static_cast<std::intptr_t>(reach(*reduction.type_, count).from))) {}
+Reduction::Room::Room(const Reduction& reduction, MPI_Count count, int vectors)
+    : from_(reach(*reduction.type_, count).from),
+      width_(reach(*reduction.type_, count).to - from_),
+      memory_(static_cast<std::size_t>(width_ * vectors)) {}
+
+void* Reduction::Room::vector(int k) const {
+  // As integers: the address of a buffer may lie outside of its memory.
+  return reinterpret_cast<void*>(reinterpret_cast<std::intptr_t>(memory_.data()) +
+                                 static_cast<std::intptr_t>(k * width_ - from_));
+}
 
 }  // namespace viaduct::mpi

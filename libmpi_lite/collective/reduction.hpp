@@ -28,15 +28,17 @@ class Reduction {
   // right[i] = left[i] op right[i]
   void combine(const void* left, void* right, MPI_Count count) const;
 
-  // Room for items, such as the user's own buffers have it.
+  // Room for vectors of `count` items, such as the user's own buffers have it. Each has memory of
+  // its own: items may reach further than their extent, as columns of a matrix do.
   class Room {
    public:
-    Room(const Reduction& reduction, MPI_Count count);
-    void* data() const { return data_; }
+    Room(const Reduction& reduction, MPI_Count count, int vectors = 1);
+    void* data() const { return vector(0); }
+    void* vector(int k) const;
 
    private:
+    MPI_Count from_, width_;
     Scratch memory_;
-    void* data_;
   };
 
  private:

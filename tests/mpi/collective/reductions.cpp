@@ -1,6 +1,8 @@
 // Reduce, allreduce, reduce_scatter, scan and exscan: predefined operations, and products of
 // matrices, which come out wrong in any order but that of the ranks.
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "buffers.hpp"
@@ -256,6 +258,97 @@ void freed_handles() {
   }
 }
 
+// ---- user functions over unusual types ---------------------------------------------------------
+
+// Columns of a matrix: each reaches further than its extent, which is one int.
+constexpr int kRows = 4;
+int columns;  // of the matrix
+void add_columns(void* in, void* inout, int* count, MPI_Datatype*) {
+  for (int row = 0; row < kRows; ++row)
+    for (int column = 0; column < *count; ++column)
+      static_cast<int*>(inout)[row * columns + column] +=
+          static_cast<const int*>(in)[row * columns + column];
+}
+
+void sums_of_columns(MPI_Datatype type, MPI_Op op) {
+  const int n = job::size(), me = job::rank();
+  std::vector<int> mine, all, in(static_cast<std::size_t>(kRows * columns));
+  for (int i = 0; i < kRows * columns; ++i) {
+    mine.push_back(i + me);
+    all.push_back(i * n + n * (n - 1) / 2);
+  }
+  for (int root = 0; root < n; ++root) {
+    in.assign(in.size(), -1);
+    MPI_Reduce(mine.data(), in.data(), columns, type, op, root, MPI_COMM_WORLD);
+    if (me == root) CHECK(in == all);
+  }
+  in.assign(in.size(), -1);
+  MPI_Allreduce(mine.data(), in.data(), columns, type, op, MPI_COMM_WORLD);
+  CHECK(in == all);
+  in.assign(in.size(), -1);
+  MPI_Reduce_scatter_block(mine.data(), in.data(), columns / n, type, op, MPI_COMM_WORLD);
+  for (int i = 0; i < kRows * columns; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const int first = me * (columns / n);  // of this rank's columns
+    CHECK_EQ(in[at], i % columns < columns / n ? all[at + static_cast<std::size_t>(first)] : -1);
+  }
+}
+
+void interleaved_items() {
+  columns = 3 * job::size();
+  MPI_Datatype whole, column;
+  MPI_Type_vector(kRows, 1, columns, MPI_INT, &whole);
+  MPI_Type_create_resized(whole, 0, sizeof(int), &column);
+  MPI_Type_commit(&column);
+  for (const int commutes : {0, 1}) {
+    MPI_Op op;
+    MPI_Op_create(add_columns, commutes, &op);
+    sums_of_columns(column, op);
+    MPI_Op_free(&op);
+  }
+  MPI_Type_free(&whole);
+  MPI_Type_free(&column);
+}
+
+// Whatever memory a user function is given, items lie in it as they do in an array of the
+// program's.
+struct Record {
+  char unused, tag;
+  double value;
+};
+bool misplaced = false;
+void add_records(void* in, void* inout, int* count, MPI_Datatype*) {
+  for (void* const items : {in, inout})
+    misplaced |= reinterpret_cast<std::uintptr_t>(items) % alignof(Record) != 0;
+  if (misplaced) return;
+  for (int i = 0; i < *count; ++i)
+    static_cast<Record*>(inout)[i].value += static_cast<const Record*>(in)[i].value;
+}
+
+void aligned_items() {
+  const int lengths[] = {1, 1};
+  const MPI_Aint places[] = {offsetof(Record, tag), offsetof(Record, value)};
+  const MPI_Datatype types[] = {MPI_CHAR, MPI_DOUBLE};
+  MPI_Datatype parts, record;
+  MPI_Type_create_struct(2, lengths, places, types, &parts);
+  MPI_Type_create_resized(parts, 0, sizeof(Record), &record);
+  MPI_Type_commit(&record);
+  MPI_Op op;
+  MPI_Op_create(add_records, 1, &op);
+  for (const int n : {1, 3, 6000}) {
+    const std::vector<Record> mine(static_cast<std::size_t>(n), {0, 't', 1.0});
+    std::vector<Record> sum(mine.size()), prefix(mine.size());
+    MPI_Allreduce(mine.data(), sum.data(), n, record, op, MPI_COMM_WORLD);
+    MPI_Scan(mine.data(), prefix.data(), n, record, op, MPI_COMM_WORLD);
+    CHECK(!misplaced);
+    CHECK_EQ(sum.back().value, job::size());
+    CHECK_EQ(prefix.back().value, job::rank() + 1);
+  }
+  MPI_Op_free(&op);
+  MPI_Type_free(&parts);
+  MPI_Type_free(&record);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -282,5 +375,9 @@ int main(int argc, char** argv) {
   places_of_extremes();
   job::section("handles freed while operations run");
   freed_handles();
+  job::section("items that reach into one another: columns of a matrix");
+  interleaved_items();
+  job::section("user functions get items as aligned as the program's own");
+  aligned_items();
   return job::report();
 }
