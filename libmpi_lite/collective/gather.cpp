@@ -117,10 +117,12 @@ Task short_gather(Collective& op, Items mine, Spread into, int root) {
   if (rooted) copy(op, mine, into[root]);
 }
 
+// The root's own block stays where it is when it is in place: that memory may be read-only.
 Task short_scatter(Collective& op, Spread from, Items mine, int root) {
   const Plan& plan = plan_of(op.comm());
   const std::size_t block = length(mine);
   const bool rooted = op.comm().rank() == root;
+  if (rooted && mine.data == from[root].data && mine.type == from[root].type) mine = nothing_at();
   const Scratch all(rooted ? block * static_cast<std::size_t>(op.comm().size()) : 0);
   std::byte* to = all.data();
   const auto place = [&](int rank) {

@@ -2,6 +2,7 @@
 // both sides of each change of algorithm, data with and without gaps, in place, blocking and not.
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "buffers.hpp"
 
@@ -92,6 +93,45 @@ void scatters(const Case& c) {
           CHECK(mine.holds(0, n, [&](int i) { return value(root, c.me, i); }));
         CHECK(mine.gaps_intact());
       }
+}
+
+// The root's buffer is only read, in place as well: it may be memory that cannot be written.
+void scatters_of_constants() {
+  constexpr int kEach = 2;
+  static const int constants[kEach * 16] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const int me = job::rank();
+  for (int root = 0; root < job::size() && root < 16; ++root) {
+    int in[kEach] = {-1, -1};
+    void* const into = me == root ? MPI_IN_PLACE : in;
+    CHECK_EQ(MPI_Scatter(constants, kEach, MPI_INT, into, kEach, MPI_INT, root, MPI_COMM_WORLD),
+             MPI_SUCCESS);
+    if (me != root) CHECK(std::equal(in, in + kEach, constants + kEach * me));
+  }
+}
+
+// Two buffers that both start at MPI_BOTTOM are not the same.
+void scatters_at_bottom() {
+  constexpr int kMost = 16;
+  int out[kMost], in = -1;
+  for (int i = 0; i < kMost; ++i) out[i] = 100 + i;
+  const auto type_at = [](int& place) {
+    const int length = 1;
+    MPI_Aint address;
+    MPI_Datatype at, each;
+    MPI_Get_address(&place, &address);
+    MPI_Type_create_hindexed(1, &length, &address, MPI_INT, &at);
+    MPI_Type_create_resized(at, 0, sizeof(int), &each);
+    MPI_Type_commit(&each);
+    MPI_Type_free(&at);
+    return each;
+  };
+  MPI_Datatype out_type = type_at(out[0]), in_type = type_at(in);
+  for (int root = 0; root < job::size() && job::size() <= kMost; ++root) {
+    MPI_Scatter(MPI_BOTTOM, 1, out_type, MPI_BOTTOM, 1, in_type, root, MPI_COMM_WORLD);
+    CHECK_EQ(std::exchange(in, -1), 100 + job::rank());
+  }
+  MPI_Type_free(&out_type);
+  MPI_Type_free(&in_type);
 }
 
 void allgathers(const Case& c) {
@@ -314,6 +354,8 @@ int main(int argc, char** argv) {
   each_case(gathers);
   job::section("scatter");
   each_case(scatters);
+  scatters_of_constants();
+  scatters_at_bottom();
   job::section("allgather");
   each_case(allgathers);
   job::section("alltoall");
