@@ -11,6 +11,8 @@ class RequestError final : public Error {
  public:
   RequestError(const Request& request, int code)
       : Error(code, error_text(request)), comm(request.communicator()) {}
+  RequestError(const Request& request, const Error& error)
+      : Error(error), comm(request.communicator()) {}
   const Ref<Comm> comm;
 };
 

@@ -242,19 +242,29 @@ Request& check_startable(MPI_Request handle) {
   return *r;
 }
 
+void start_persistent(MPI_Request handle) {
+  Request& r = check_startable(handle);
+  try {
+    start(r);
+  } catch (const Error& e) {
+    throw RequestError(r, e);
+  }
+}
+
 }  // namespace
 
 int PMPI_Start(MPI_Request* request) {
-  return call("MPI_Start", [&] { start(check_startable(*check_pointer(request, "request"))); });
+  return call_on_requests("MPI_Start",
+                          [&] { start_persistent(*check_pointer(request, "request")); });
 }
 VIADUCT_MPI(Start);
 
 int PMPI_Startall(int count, MPI_Request array_of_requests[]) {
-  return call("MPI_Startall", [&] {
+  return call_on_requests("MPI_Startall", [&] {
     check_count(count);
     if (count > 0) check_pointer(array_of_requests, "array_of_requests");
     for (int i = 0; i < count; ++i) check_startable(array_of_requests[i]);
-    for (int i = 0; i < count; ++i) start(check_startable(array_of_requests[i]));
+    for (int i = 0; i < count; ++i) start_persistent(array_of_requests[i]);
   });
 }
 VIADUCT_MPI(Startall);

@@ -183,6 +183,30 @@ void buffered_mode() {
   CHECK(std::vector<char>(in.begin(), in.begin() + 2000) == std::vector<char>(2000, 'c'));
 }
 
+int handler_calls = 0;
+void count_call(MPI_Comm*, int*, ...) {
+  ++handler_calls;
+}
+
+// What goes wrong when a persistent request is started is for its communicator's handler (section
+// 9.3).
+void started_without_room() {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(count_call, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Errhandler_free(&handler);
+  const char data[100] = "there is no buffer";
+  MPI_Request request;
+  MPI_Bsend_init(data, 100, MPI_CHAR, next(), 49, comm, &request);
+  CHECK_CLASS(MPI_Start(&request), MPI_ERR_BUFFER);
+  CHECK_CLASS(MPI_Startall(1, &request), MPI_ERR_BUFFER);
+  CHECK_EQ(handler_calls, 2);
+  MPI_Request_free(&request);
+  MPI_Comm_free(&comm);
+}
+
 }  // namespace
 
 void errors() {
@@ -199,6 +223,7 @@ void errors() {
   refused_probe();
   job::section("buffered mode without room: MPI_ERR_BUFFER; room is used again");
   buffered_mode();
+  started_without_room();
 }
 
 }  // namespace p2p
