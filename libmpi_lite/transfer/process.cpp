@@ -1,5 +1,6 @@
 #include "libmpi_lite/transfer/process.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -30,6 +31,12 @@ bool cpu_for_each(Launch& launch, Nodes& nodes) {
   if (::sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) >= wanted) return true;
   if (wanted > ::sysconf(_SC_NPROCESSORS_ONLN)) return false;
   return nodes.cpus_here(wanted).count() >= static_cast<std::size_t>(wanted);
+}
+
+// A child that the program forks shares the memory of ports with this process, and must not close
+// them when it exits.
+void leave_to_parent() {
+  [[maybe_unused]] static const Transfer* const parents = transfer.release();
 }
 
 template <class Done>
@@ -75,6 +82,8 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   transfer = std::make_unique<Transfer>(
       [&](ChannelSink& sink) { return open_channels(sink, *launch_, std::move(port)); },
       choose_channel, rank_, size_, config);
+  static const int registered = ::pthread_atfork(nullptr, nullptr, leave_to_parent);
+  if (registered != 0) throw std::bad_alloc();
   launch_->fence();
   check_channels(*launch_);
   transfer->set_spin(cpu_for_each(*launch_, job_nodes()));

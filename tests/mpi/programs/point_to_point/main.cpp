@@ -11,5 +11,6 @@ int main(int argc, char** argv) {
   p2p::cancel();
   p2p::errors();
   p2p::load();
+  p2p::children();
   return job::report();
 }

@@ -63,5 +63,6 @@ void probes();
 void cancel();
 void errors();
 void load();
+void children();
 
 }  // namespace p2p
