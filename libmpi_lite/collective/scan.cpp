@@ -1,14 +1,17 @@
 // MPI_Scan and MPI_Exscan (MPI 5.0, section 6.11).
+#include <optional>
 
 #include "libmpi_lite/collective/algorithms.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
+// Where a result goes, if it is wanted. A null pointer is a buffer, too: MPI_BOTTOM.
+using Result = std::optional<void*>;
+
 // Doubling: after round k `all` is the result of the 2^(k+1) processes up to this one, and `before`
-// that of them without this one (`before` may be nullptr; the first process has nothing there). In
-// and out in `all`.
-Task prefix(Team team, const Reduction& reduction, void* all, void* before) {
+// that of them without this one (the first process has nothing there). In and out in `all`.
+Task prefix(Team team, const Reduction& reduction, void* all, Result before) {
   const Reduction::Room room(reduction, reduction.count());
   const MPI_Count count = reduction.count();
   bool any_before = false;
@@ -21,9 +24,9 @@ Task prefix(Team team, const Reduction& reduction, void* all, void* before) {
     co_await pending;
     if (!from_left) continue;
     if (before && any_before)
-      reduction.combine(room.data(), before, count);
+      reduction.combine(room.data(), *before, count);
     else if (before)
-      copy(team.op(), reduction.items(room.data()), reduction.items(before));
+      copy(team.op(), reduction.items(room.data()), reduction.items(*before));
     any_before = true;
     reduction.combine(room.data(), all, count);
   }
@@ -46,7 +49,7 @@ Task nodes_before(Collective& op, const Stages& stages, const Reduction& reducti
   if (plan.my_node() > 0) co_await tree_broadcast(stages.local, reduction.items(ahead), local_last);
 }
 
-Task staged_prefix(Collective& op, const Reduction& reduction, void* all, void* before) {
+Task staged_prefix(Collective& op, const Reduction& reduction, void* all, Result before) {
   const Stages stages(op);
   const Reduction::Room ahead(reduction, reduction.count());
   co_await prefix(stages.local, reduction, all, before);
@@ -55,12 +58,12 @@ Task staged_prefix(Collective& op, const Reduction& reduction, void* all, void* 
   reduction.combine(ahead.data(), all, reduction.count());
   if (!before) co_return;
   if (stages.local.me > 0)
-    reduction.combine(ahead.data(), before, reduction.count());
+    reduction.combine(ahead.data(), *before, reduction.count());
   else
-    copy(op, reduction.items(ahead.data()), reduction.items(before));
+    copy(op, reduction.items(ahead.data()), reduction.items(*before));
 }
 
-Task any_prefix(Collective& op, const Reduction& reduction, void* all, void* before) {
+Task any_prefix(Collective& op, const Reduction& reduction, void* all, Result before) {
   const Plan& plan = plan_of(op.comm());
   // The rank order is part of the result: stages only where nodes follow one another in it. On a
   // single node, crowded or not, there are no fewer waits than log2(size) without sending
@@ -72,7 +75,7 @@ Task any_prefix(Collective& op, const Reduction& reduction, void* all, void* bef
 
 Task scan(Collective& op, Reduction reduction, const void* mine, void* into) {
   if (mine != MPI_IN_PLACE) copy(op, reduction.items(mine), reduction.items(into));
-  co_await any_prefix(op, reduction, into, nullptr);
+  co_await any_prefix(op, reduction, into, std::nullopt);
 }
 
 Task exscan(Collective& op, Reduction reduction, const void* mine, void* into) {

@@ -349,6 +349,38 @@ void aligned_items() {
   MPI_Type_free(&record);
 }
 
+// A buffer at MPI_BOTTOM, which is a null pointer, with a type of absolute addresses.
+int at_bottom;
+void add_at_bottom(void* in, void* inout, int*, MPI_Datatype*) {
+  const auto item = [](void* items) {
+    return reinterpret_cast<int*>(reinterpret_cast<std::uintptr_t>(items) +
+                                  reinterpret_cast<std::uintptr_t>(&at_bottom));
+  };
+  *item(inout) += *item(in);
+}
+
+void in_place_at_bottom() {
+  const int n = job::size(), me = job::rank(), length = 1;
+  MPI_Aint address;
+  MPI_Datatype type;
+  MPI_Op op;
+  MPI_Get_address(&at_bottom, &address);
+  MPI_Type_create_hindexed(1, &length, &address, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  MPI_Op_create(add_at_bottom, 1, &op);
+  at_bottom = me;
+  MPI_Allreduce(MPI_IN_PLACE, MPI_BOTTOM, 1, type, op, MPI_COMM_WORLD);
+  CHECK_EQ(at_bottom, n * (n - 1) / 2);
+  at_bottom = me;
+  MPI_Scan(MPI_IN_PLACE, MPI_BOTTOM, 1, type, op, MPI_COMM_WORLD);
+  CHECK_EQ(at_bottom, me * (me + 1) / 2);
+  at_bottom = me;
+  MPI_Exscan(MPI_IN_PLACE, MPI_BOTTOM, 1, type, op, MPI_COMM_WORLD);
+  CHECK_EQ(at_bottom, me * (me - 1) / 2);
+  MPI_Op_free(&op);
+  MPI_Type_free(&type);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -379,5 +411,7 @@ int main(int argc, char** argv) {
   interleaved_items();
   job::section("user functions get items as aligned as the program's own");
   aligned_items();
+  job::section("in place at MPI_BOTTOM");
+  in_place_at_bottom();
   return job::report();
 }
