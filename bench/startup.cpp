@@ -67,9 +67,9 @@ void start_bare(const std::string& socket, Clock::time_point until) {
   if (rte_dev_probe(devargs("client", socket).c_str()) != 0 ||
       rte_eth_dev_get_port_by_name("net_memif0", &port) != 0)
     give_up("rte_dev_probe failed");
-  rte_mempool* const pool = rte_pktmbuf_pool_create(
-      "pool", static_cast<unsigned>(knob_number("VIADUCT_FRAMES", 1, UINT32_MAX)), 256, 0,
-      RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+  rte_mempool* const pool =
+      rte_pktmbuf_pool_create("pool", static_cast<unsigned>(knob_number("VIADUCT_FRAMES")), 256, 0,
+                              RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
   const rte_eth_conf conf{};
   if (pool == nullptr || rte_eth_dev_configure(port, 1, 1, &conf) != 0 ||
       rte_eth_rx_queue_setup(port, 0, 1024, 0, nullptr, pool) != 0 ||

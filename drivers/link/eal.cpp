@@ -45,9 +45,6 @@ std::size_t free_hugepages() {
 bool use_hugepages(std::size_t memory) {
   const std::string wish = knob_text("VIADUCT_MEMORY");
   if (wish == "nohuge") return false;
-  if (wish != "auto" && wish != "huge")
-    throw SetupError("VIADUCT_MEMORY=" + wish +
-                     " is not auto, huge or nohuge; set it to one of these or unset it");
   const std::size_t have = free_hugepages();
   // Besides the frames EAL wants a little for itself.
   const std::size_t want = memory + 16 * kMiB;

@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <cstdlib>
 #include <cstring>
+#include <limits>
 
+#include "drivers/link/fault.hpp"
 #include "drivers/link/frame.hpp"
+#include "drivers/link/port_plan.hpp"
 
 namespace viaduct::link {
 namespace {
@@ -19,71 +20,64 @@ constexpr std::string_view kPrefix = "VIADUCT_";
 constexpr std::string_view kGuestPrefix = "VIADUCT_VM_";  // what viaduct-vm tells those in a guest
 constexpr std::string_view kViplPrefix = "VIADUCT_VIPL_";
 
+constexpr Accepted kMtu{.words = "0", .least = kMinMtu, .most = kMaxMtu};
+constexpr Accepted kFaults{.parse = [](std::string_view text) { FaultSpec::parse(text); }};
+constexpr Accepted kEagerNet = whole_number(0, 1u << 20);
+
 constexpr std::array kTable{
     Knob{"VIADUCT_JOB", "0", "", "job key, a number or any text; only ports of one job talk"},
     Knob{"VIADUCT_PORTS", "", "",
          "ports of this host's ranks, separated by ';'; {n} becomes the local rank"},
-    Knob{"VIADUCT_FRAMES", "8191", "frames", "pool that a port sends from and receives into"},
-    Knob{"VIADUCT_MTU", "0", "bytes", "MTU to ask for; 0: what the device has"},
-    Knob{"VIADUCT_RX_DESCRIPTORS", "1024", "frames", "what a port can receive while not polled"},
+    Knob{"VIADUCT_FRAMES", "8191", "frames", "pool that a port sends from and receives into",
+         whole_number(512, 1u << 24)},
+    Knob{"VIADUCT_MTU", "0", "bytes", "MTU to ask for; 0: what the device has", kMtu},
+    Knob{"VIADUCT_RX_DESCRIPTORS", "1024", "frames", "what a port can receive while not polled",
+         whole_number(64, 16384)},
     Knob{"VIADUCT_MEMORY", "auto", "",
-         "huge: hugepages; nohuge: ordinary pages; auto: hugepages if enough are free"},
+         "huge: hugepages; nohuge: ordinary pages; auto: hugepages if enough are free",
+         one_of("auto|huge|nohuge")},
     Knob{"VIADUCT_EAL", "", "", "further arguments for DPDK's EAL, separated by spaces"},
-    Knob{"VIADUCT_CHECKSUM", "on", "", "CRC32C of every frame; off must be off on both sides"},
-    Knob{"VIADUCT_ACK_DELAY_US", "10", "us", "longest wait of an acknowledgement for company"},
-    Knob{"VIADUCT_MIN_TIMEOUT_US", "5", "us", "floor of the measured retransmission timeout"},
-    Knob{"VIADUCT_DEAD_AFTER_MS", "5000", "ms", "silence that ends a peer"},
-    Knob{"VIADUCT_MAX_WINDOW", "256", "frames", "most frames in flight in one lane to one peer"},
-    Knob{"VIADUCT_CHANNEL", "mbcf", "", "what carries MPI messages between hosts: mbcf or startx"},
-    Knob{"VIADUCT_SHM", "on", "", "shared memory between MPI processes of one node"},
+    Knob{"VIADUCT_CHECKSUM", "on", "", "CRC32C of every frame; off must be off on both sides",
+         kOnOff},
+    Knob{"VIADUCT_ACK_DELAY_US", "10", "us", "longest wait of an acknowledgement for company",
+         whole_number(0, 1'000'000)},
+    Knob{"VIADUCT_MIN_TIMEOUT_US", "5", "us", "floor of the measured retransmission timeout",
+         whole_number(1, 1'000'000)},
+    Knob{"VIADUCT_DEAD_AFTER_MS", "5000", "ms", "silence that ends a peer",
+         whole_number(1, 3'600'000)},
+    Knob{"VIADUCT_MAX_WINDOW", "256", "frames", "most frames in flight in one lane to one peer",
+         whole_number(LinkConfig().idle_window, kMaxWindow)},
+    Knob{"VIADUCT_CHANNEL", "mbcf", "", "what carries MPI messages between hosts: mbcf or startx",
+         one_of("mbcf|startx")},
+    Knob{"VIADUCT_SHM", "on", "", "shared memory between MPI processes of one node", kOnOff},
     Knob{"VIADUCT_CMA", "on", "",
-         "long MPI messages within a node are copied from process to process; off: through a ring"},
+         "long MPI messages within a node are copied from process to process; off: through a ring",
+         kOnOff},
     Knob{"VIADUCT_WRITE_PROTOCOL", "on", "",
-         "MPI receives tell their senders where to write before the message is sent (mbcf)"},
-    Knob{"VIADUCT_STATS", "off", "", "MPI_Finalize prints what went which way"},
+         "MPI receives tell their senders where to write before the message is sent (mbcf)",
+         kOnOff},
+    Knob{"VIADUCT_STATS", "off", "", "MPI_Finalize prints what went which way", kOnOff},
     Knob{"VIADUCT_EAGER_SHM", "16384", "bytes",
-         "MPI messages up to this go through a ring, longer ones are copied by both processes"},
+         "MPI messages up to this go through a ring, longer ones are copied by both processes",
+         whole_number(0, kMostEagerShm)},
     Knob{"VIADUCT_EAGER_MBCF", "16384", "bytes",
-         "MPI messages up to this go through a FIFO, longer ones by Remote Write"},
+         "MPI messages up to this go through a FIFO, longer ones by Remote Write", kEagerNet},
     Knob{"VIADUCT_EAGER_STARTX", "1024", "bytes",
-         "MPI messages up to this go in packets, longer ones by remote DMA"},
+         "MPI messages up to this go in packets, longer ones by remote DMA", kEagerNet},
     Knob{"VIADUCT_TWO_STAGE", "on", "",
-         "MPI collectives work within each node and between nodes; off: over all ranks at once"},
+         "MPI collectives work within each node and between nodes; off: over all ranks at once",
+         kOnOff},
     Knob{"VIADUCT_NODE_RANKS", "0", "ranks",
-         "MPI collectives count so many ranks to a node, for trials; 0: those that are on it"},
-    Knob{"VIADUCT_MBCF_FIFO", "1048576", "bytes", "FIFO that an MPI process receives into"},
+         "MPI collectives count so many ranks to a node, for trials; 0: those that are on it",
+         whole_number(0, std::numeric_limits<int>::max())},
+    Knob{"VIADUCT_MBCF_FIFO", "1048576", "bytes", "FIFO that an MPI process receives into",
+         whole_number(64u << 10, 1u << 30)},
     Knob{"VIADUCT_FAULTS", "", "",
-         "faults on what a port sends, e.g. loss=1%,dup=0.1%,reorder=1%,corrupt=0.1%,seed=7"},
+         "faults on what a port sends, e.g. loss=1%,dup=0.1%,reorder=1%,corrupt=0.1%,seed=7",
+         kFaults},
     Knob{"VIADUCT_PCAP", "", "",
          "file that every frame sent or received is written to; {pid} and {port} are filled in"},
 };
-
-const Knob& row(std::string_view name) {
-  const auto found = std::find_if(kTable.begin(), kTable.end(),
-                                  [&](const Knob& knob) { return knob.name == name; });
-  if (found == kTable.end())
-    throw SetupError("there is no knob " + std::string(name) +
-                     "; `viaduct-info --config` prints those there are");
-  return *found;
-}
-
-// Set to nothing is the same as not set: that is how a shell user takes a knob back.
-const char* from_environment(std::string_view name) {
-  const char* value = std::getenv(std::string(name).c_str());
-  return value == nullptr || *value == '\0' ? nullptr : value;
-}
-
-[[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view accepted) {
-  throw SetupError(std::string(name) + "=" + std::string(value) + " is not " +
-                   std::string(accepted) + "; set it to that or unset it");
-}
-
-std::optional<std::uint64_t> whole_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
-  return number;
-}
 
 std::uint64_t random_number() {
   std::uint64_t value = 0;
@@ -104,39 +98,30 @@ std::string expand(std::string_view text, std::string_view what, std::string_vie
 
 }  // namespace
 
-std::span<const Knob> knobs() {
-  return kTable;
+const KnobTable& knobs() {
+  static constexpr KnobTable table(kTable);
+  return table;
 }
 
 std::string knob_text(std::string_view name) {
-  const Knob& knob = row(name);
-  const char* value = from_environment(name);
-  return value == nullptr ? std::string(knob.default_value) : value;
+  return knobs().text(name);
 }
 
-bool knob_is_set(std::string_view name) {
-  return from_environment(row(name).name) != nullptr;
-}
-
-std::uint64_t knob_number(std::string_view name, std::uint64_t least, std::uint64_t most) {
-  const std::string value = knob_text(name);
-  const auto number = whole_number(value);
-  if (!number || *number < least || *number > most)
-    refuse(name, value,
-           "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-  return *number;
+std::uint64_t knob_number(std::string_view name) {
+  return knobs().number(name);
 }
 
 bool knob_switch(std::string_view name) {
-  const std::string value = knob_text(name);
-  if (value == "on" || value == "1" || value == "yes") return true;
-  if (value == "off" || value == "0" || value == "no") return false;
-  refuse(name, value, "on or off");
+  return knobs().on(name);
+}
+
+bool knob_is_set(std::string_view name) {
+  return knobs().is_set(name);
 }
 
 // FNV-1a: every rank must get the same key from the same text, on any machine.
 std::uint64_t job_key(std::string_view text) {
-  if (const auto number = whole_number(text)) return *number;
+  if (const auto number = parse_whole_number(text)) return *number;
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;
@@ -150,9 +135,7 @@ std::vector<std::string> unknown_knobs(bool with_vipl) {
     if (text.starts_with(kGuestPrefix)) continue;
     if (text.starts_with(kViplPrefix) && !with_vipl) continue;
     const auto name = text.substr(0, text.find('='));
-    if (std::none_of(kTable.begin(), kTable.end(),
-                     [&](const Knob& knob) { return knob.name == name; }))
-      unknown.emplace_back(name);
+    if (!knobs().has(name)) unknown.emplace_back(name);
   }
   std::sort(unknown.begin(), unknown.end());
   return unknown;
@@ -193,12 +176,11 @@ LinkConfig link_config_from_environment() {
   config.incarnation = random_number();
   config.seed = random_number();
   config.checksum = knob_switch("VIADUCT_CHECKSUM");
-  config.max_window =
-      static_cast<std::uint32_t>(knob_number("VIADUCT_MAX_WINDOW", config.idle_window, kMaxWindow));
-  config.ack_delay = microseconds(knob_number("VIADUCT_ACK_DELAY_US", 0, 1'000'000));
-  config.min_timeout = microseconds(knob_number("VIADUCT_MIN_TIMEOUT_US", 1, 1'000'000));
+  config.max_window = static_cast<std::uint32_t>(knob_number("VIADUCT_MAX_WINDOW"));
+  config.ack_delay = microseconds(knob_number("VIADUCT_ACK_DELAY_US"));
+  config.min_timeout = microseconds(knob_number("VIADUCT_MIN_TIMEOUT_US"));
   config.max_timeout = std::max(config.max_timeout, config.min_timeout);
-  config.dead_after = milliseconds(knob_number("VIADUCT_DEAD_AFTER_MS", 1, 3'600'000));
+  config.dead_after = milliseconds(knob_number("VIADUCT_DEAD_AFTER_MS"));
   return config;
 }
 

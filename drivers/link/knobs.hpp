@@ -1,5 +1,5 @@
 // The table of VIADUCT_* environment variables: the only place where a knob is named, given a
-// default, a unit and a meaning. `viaduct-info --config` prints it.
+// default, a unit, a meaning and what it may be. `viaduct-info --config` prints it.
 #pragma once
 
 #include <string>
@@ -7,23 +7,20 @@
 
 #include "drivers/link/link_config.hpp"
 #include "drivers/link/types.hpp"
+#include "drivers/setup/knob_table.hpp"
 
 namespace viaduct::link {
 
-struct Knob {
-  std::string_view name;           // "VIADUCT_JOB"
-  std::string_view default_value;  // as a user would write it
-  std::string_view unit;           // "frames", "us", "" ...
-  std::string_view meaning;
-};
+// Must fit in a ring in shared memory; the channel makes sure of it.
+inline constexpr std::size_t kMostEagerShm = 32632;
 
-std::span<const Knob> knobs();
+const KnobTable& knobs();
 
-// What the environment says about a knob, or its default. `name` must be in the table.
+// What the environment says about a knob, or its default. `name` must be in the table. SetupError
+// names the knob, the bad value and what would be accepted.
 std::string knob_text(std::string_view name);
-// SetupError names the knob, the bad value and what would be accepted.
-std::uint64_t knob_number(std::string_view name, std::uint64_t least, std::uint64_t most);
-bool knob_switch(std::string_view name);  // on|off|1|0|yes|no
+std::uint64_t knob_number(std::string_view name);
+bool knob_switch(std::string_view name);
 // Whether the environment says anything about it.
 bool knob_is_set(std::string_view name);
 

@@ -17,8 +17,6 @@ namespace {
 
 // Ethernet header, two VLAN tags, checksum.
 constexpr std::size_t kOverhead = kEthernetHeader + 8 + 4;
-// A frame's length and its buffer's are 16-bit numbers in DPDK.
-constexpr std::size_t kMaxMtu = 65535 - RTE_PKTMBUF_HEADROOM - 1024;
 // The kernel puts its own header before each frame of a packet ring.
 constexpr std::size_t kPacketRingHeader = 80;
 // AF_XDP needs a frame with all that goes before its data within one page. Its driver takes frames
@@ -173,10 +171,10 @@ PortPlan plan_port(const PortConfig& config) {
   plan.asked = plan.devargs = config.devargs;
   plan.name = plan.devargs.substr(0, plan.devargs.find(','));
   plan.kind = kind_of(plan.devargs);
-  plan.mtu = config.mtu != 0 ? config.mtu : knob_number("VIADUCT_MTU", 0, kMaxMtu);
+  plan.mtu = config.mtu != 0 ? config.mtu : knob_number("VIADUCT_MTU");
   plan.mtu_asked = plan.mtu != 0;
-  plan.frames = config.frames != 0 ? config.frames : knob_number("VIADUCT_FRAMES", 512, 1u << 24);
-  plan.descriptors = knob_number("VIADUCT_RX_DESCRIPTORS", 64, 16384);
+  plan.frames = config.frames != 0 ? config.frames : knob_number("VIADUCT_FRAMES");
+  plan.descriptors = knob_number("VIADUCT_RX_DESCRIPTORS");
   if (plan.mtu_asked && (plan.mtu < kMinMtu || plan.mtu > kMaxMtu))
     refuse(plan, "MTU " + std::to_string(plan.mtu) + " is out of range; ask for " +
                      std::to_string(kMinMtu) + " to " + std::to_string(kMaxMtu));

@@ -11,6 +11,9 @@
 
 namespace viaduct::link {
 
+// A frame's length and its buffer's are 16-bit numbers in DPDK.
+inline constexpr std::size_t kMaxMtu = 65535 - RTE_PKTMBUF_HEADROOM - 1024;
+
 struct PortConfig;
 
 enum class PortKind : std::uint8_t { existing, pci, memif, af_packet, af_xdp, other };

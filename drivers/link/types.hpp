@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "drivers/setup/setup_error.hpp"
 
 namespace viaduct::link {
 
@@ -55,12 +56,7 @@ inline constexpr std::size_t kLanes = 3;
 // their lane), unordered ones as soon as they arrive.
 enum class Order : std::uint8_t { ordered, unordered };
 
-// Setting up failed: one sentence that says what, why and what to do about it. Thrown by
-// constructors and open functions only, never on the data path.
-class SetupError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using viaduct::SetupError;
 
 // Serial-number arithmetic (RFC 1982) for 32-bit sequence numbers that wrap.
 constexpr bool sequence_before(std::uint32_t a, std::uint32_t b) {

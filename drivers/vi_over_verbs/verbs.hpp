@@ -13,17 +13,14 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "drivers/setup/setup_error.hpp"
+
 namespace viaduct::vi {
 
-// One sentence that says what is wrong, and the remedy.
-class SetupError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using viaduct::SetupError;
 
 // Where a queue pair is, for the other side. Travels in connection requests.
 struct QueuePairAddress {

@@ -66,7 +66,6 @@ constexpr mbcf::Options with_context(std::uint64_t context) {
 constexpr std::size_t kMostStaged = 64;
 // A FIFO holds at least that many of the largest messages.
 constexpr std::size_t kLeastEntries = 4;
-constexpr std::size_t kLeastFifo = 64u << 10, kMostFifo = 1u << 30;
 
 mbcf::EngineConfig engine_config(const Launch& launch) {
   const auto size = static_cast<std::size_t>(launch.size());
@@ -297,7 +296,7 @@ template class MbcfChannel<link::SimPort>;
 std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch,
                                            std::shared_ptr<link::Port> port) {
   NetConfig config = net_config(launch, "VIADUCT_EAGER_MBCF");
-  const std::size_t fifo = link::knob_number("VIADUCT_MBCF_FIFO", kLeastFifo, kMostFifo);
+  const std::size_t fifo = link::knob_number("VIADUCT_MBCF_FIFO");
   if (!port) port = open_net_port(launch, config);
   return std::make_unique<MbcfChannel<link::Port>>(sink, launch, std::move(port), config, fifo);
 }

@@ -10,8 +10,6 @@ namespace viaduct::mpi {
 
 namespace {
 
-constexpr std::size_t kMostEager = 1u << 20;
-
 // A rank that computes for hours without calling MPI answers nothing meanwhile and is not dead.
 // That a process has died, its launcher notices, which ends the whole job; so silence is only the
 // last resort. Who sets the knob means it.
@@ -46,7 +44,7 @@ NetConfig net_config(const Launch& launch, std::string_view eager_knob) {
   // Strangers who knock need places as well.
   config.link.max_peers =
       std::min<std::size_t>(static_cast<std::size_t>(launch.size()) + 64, 0xffff);
-  config.eager = link::knob_number(eager_knob, 0, kMostEager);
+  config.eager = link::knob_number(eager_knob);
   return config;
 }
 

@@ -30,6 +30,7 @@ struct PieceHead {
   std::uint64_t offset;
 };
 constexpr std::size_t kPieceBytes = 8 << 10;
+static_assert(link::kMostEagerShm + 128 <= kLargestInRing, "with its head");
 
 // Tells when another process has ended.
 class ProcessWatch {
@@ -168,7 +169,7 @@ ShmChannel::ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap seg
     : sink_(sink),
       nodes_(nodes),
       rank_(nodes.rank()),
-      eager_(link::knob_number("VIADUCT_EAGER_SHM", 0, kLargestInRing - 128)),
+      eager_(link::knob_number("VIADUCT_EAGER_SHM")),
       cma_(link::knob_switch("VIADUCT_CMA")),
       segment_(std::move(segment)),
       slots_(*segment_),

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <limits>
 #include <unordered_map>
 
 #include "drivers/link/knobs.hpp"
@@ -43,8 +42,7 @@ const Plan& plan_of(Comm& comm) {
   if (!comm.plan) {
     Process& process = Process::self();
     std::vector<int> names(static_cast<std::size_t>(comm.size()));
-    const auto node_ranks = static_cast<int>(
-        link::knob_number("VIADUCT_NODE_RANKS", 0, std::numeric_limits<int>::max()));
+    const auto node_ranks = static_cast<int>(link::knob_number("VIADUCT_NODE_RANKS"));
     // Asking for each process's node may cost a message to the process manager.
     const bool one_node = process.launch().local_size() == process.size();
     for (int rank = 0; rank < comm.size(); ++rank) {

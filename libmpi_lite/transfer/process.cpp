@@ -77,6 +77,8 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   size_ = launch_->size();
   thread_level_ = std::min(thread_level, MPI_THREAD_SERIALIZED);
   main_thread_id = std::this_thread::get_id();
+  // All, because some are read only later, where a wrong one would be a surprise.
+  link::knobs().check();
   TransferConfig config;
   config.write_protocol = link::knob_switch("VIADUCT_WRITE_PROTOCOL");
   transfer = std::make_unique<Transfer>(

@@ -4,16 +4,13 @@
 
 #include <vipl.h>
 
-#include <algorithm>
+#include <array>
 #include <cstdio>
-#include <stdexcept>
+#include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
-#include "drivers/link/fault.hpp"
 #include "drivers/link/knobs.hpp"
-#include "drivers/link/port.hpp"
-#include "drivers/link/port_plan.hpp"
 #include "drivers/vi_over_verbs/ibverbs.hpp"
 #include "libvipl/core/knobs.hpp"
 #include "libvipl/names/device_names.hpp"
@@ -90,29 +87,13 @@ int print_host() {
 int print_config() {
   namespace link = viaduct::link;
   namespace vipl = viaduct::vipl;
-  viaduct::info::KnobProblems problems;
-  problems.unknown = link::unknown_knobs(true);
-  std::erase_if(problems.unknown, [](const std::string& name) {
-    return std::ranges::count(vipl::knobs(), name, &vipl::Knob::name) > 0;
-  });
-  const auto check = [&](auto read) {
-    try {
-      read();
-    } catch (const std::runtime_error& error) {
-      problems.bad.emplace_back(error.what());
-    }
-  };
-  check([] { link::link_config_from_environment(); });
-  // No such device is opened: planning checks the knobs that any port obeys.
-  check([] { link::plan_port({.devargs = "net_null0", .frames = 0, .mtu = 0, .faults = {}}); });
-  check([] { link::FaultSpec::parse(link::knob_text("VIADUCT_FAULTS")); });
-  for (const vipl::Knob& knob : vipl::knobs())
-    if (knob.is_number()) check([&] { vipl::knob_number(knob.name); });
-  auto rows = viaduct::info::knob_rows(link::knobs(), link::knob_text);
-  for (auto& row : viaduct::info::knob_rows(vipl::knobs(), vipl::knob_text))
-    rows.push_back(std::move(row));
-  print(viaduct::info::knob_report(rows, problems));
-  return problems.unknown.empty() && problems.bad.empty() ? 0 : 1;
+  const std::array tables{link::knobs(), vipl::knobs()};
+  std::vector<std::string> unknown = link::unknown_knobs(true);
+  std::erase_if(unknown, [](const std::string& name) { return vipl::knobs().has(name); });
+  bool bad = false;
+  for (const viaduct::KnobTable& table : tables) bad = bad || !table.problems().empty();
+  print(viaduct::info::knob_report(tables, unknown));
+  return unknown.empty() && !bad ? 0 : 1;
 }
 
 }  // namespace

@@ -122,16 +122,19 @@ std::string advice_report(const std::vector<Advice>& advice) {
   return out;
 }
 
-std::string knob_report(const std::vector<KnobRow>& knobs, const KnobProblems& problems) {
+std::string knob_report(std::span<const KnobTable> tables, std::span<const std::string> unknown) {
   std::vector<Row> rows{{"KNOB", "VALUE", "DEFAULT", "UNIT", "MEANING"}};
-  for (const KnobRow& knob : knobs)
-    rows.push_back({knob.name, or_dash(knob.value), or_dash(knob.default_value), or_dash(knob.unit),
-                    knob.meaning});
-  std::string out = table(rows, "");
-  for (const std::string& name : problems.unknown)
-    out += "unknown: " + name + " is no knob and has no effect; unset it or mend its name\n";
-  for (const std::string& sentence : problems.bad) out += "bad: " + sentence + "\n";
-  return out;
+  std::string wrong;
+  for (const std::string& name : unknown)
+    wrong += "unknown: " + name + " is no knob and has no effect; unset it or mend its name\n";
+  for (const KnobTable& knobs : tables) {
+    for (const Knob& knob : knobs)
+      rows.push_back({std::string(knob.name), or_dash(knobs.value(knob.name)),
+                      or_dash(std::string(knob.default_value)), or_dash(std::string(knob.unit)),
+                      std::string(knob.meaning)});
+    for (const std::string& sentence : knobs.problems()) wrong += "bad: " + sentence + "\n";
+  }
+  return table(rows, "") + wrong;
 }
 
 }  // namespace viaduct::info

@@ -27,4 +27,7 @@ expect errors-abort 6 'MPI_Send on a communicator of 3, rank 1 (1 in MPI_COMM_WO
 expect abort 3 'MPI_Abort on MPI_COMM_WORLD, rank 1: error code 3'
 expect before-init not0 'MPI_Comm_rank: MPI_Comm_rank was called before MPI_Init (MPI_ERR_OTHER)'
 expect after-finalize not0 'MPI_Comm_rank: MPI_Comm_rank was called after MPI_Finalize (MPI_ERR_OTHER)'
+# Read only by MPI_Finalize, but refused at once.
+export VIADUCT_STATS=perhaps
+expect world not0 'MPI_Init: VIADUCT_STATS=perhaps is not on|off|yes|no|1|0; set it to that or unset it (MPI_ERR_OTHER)'
 finish
