@@ -93,8 +93,13 @@ std::unique_ptr<vi::Region> Memory::register_memory(const Registration& wanted) 
   return nullptr;
 }
 
-std::unique_ptr<Region> Memory::spare_region() {
-  if (spare_.empty()) return std::make_unique<Region>();
+// When a region goes, nothing may fail any more: there is room for all among the spare ones.
+std::unique_ptr<Region> Memory::take_spare() {
+  if (spare_.empty()) {
+    if (spare_.capacity() == made_) spare_.reserve(2 * made_ + 1);
+    spare_.push_back(std::make_unique<Region>());
+    ++made_;
+  }
   std::unique_ptr<Region> region = std::move(spare_.back());
   spare_.pop_back();
   return region;
@@ -114,20 +119,20 @@ VIP_RETURN Memory::add(void* address, std::size_t bytes, const VIP_MEM_ATTRIBUTE
   const std::lock_guard lock(mutex_);
   added.registered = register_memory(added);
   if (added.registered == nullptr) return VIP_ERROR_RESOURCE;
-  added.region = spare_region();
-  Region& region = *added.region;
   const std::uint32_t key = key_of(*added.registered);
-  fill(region, *added.registered, *added.tag->domain, address, bytes);
-  const std::size_t regions = spare_.size() + registrations_.size() + 1;
-  if (spare_.capacity() < regions) spare_.reserve(2 * regions);  // so that remove() finds room
+  // For those that are hidden too, so that show() finds room.
+  regions_.reserve(registrations_.size() + 1);
   const auto entry = registrations_.emplace(key, std::move(added)).first;
-  region.handle.store(key, std::memory_order_release);
+  Registration& it = entry->second;
   try {
-    regions_.insert(region);
+    it.region = take_spare();
   } catch (...) {
     registrations_.erase(entry);
     throw;
   }
+  fill(*it.region, *it.registered, *it.tag->domain, address, bytes);
+  it.region->handle.store(key, std::memory_order_release);
+  regions_.insert(*it.region);
   made = key;
   return VIP_SUCCESS;
 }
@@ -149,7 +154,7 @@ void Memory::show(VIP_MEM_HANDLE handle) {
   const std::lock_guard lock(mutex_);
   Region& region = *registrations_.at(handle).region;
   region.handle.store(handle, std::memory_order_release);
-  regions_.insert(region);  // there is room, because it was in
+  regions_.insert(region);  // add() has made room for all
 }
 
 // Nobody posts work with it any more, and nobody has. Asked for twice: only a program that posts
@@ -209,12 +214,15 @@ VIP_RETURN Memory::change(void* address, VIP_MEM_HANDLE handle,
     wanted.bytes = old->bytes;
     wanted.registered = register_memory(wanted);
     if (wanted.registered == nullptr) return VIP_ERROR_RESOURCE;
-    wanted.region = spare_region();
-    spare_.reserve(spare_.size() + registrations_.size() + 1);
+    wanted.region = take_spare();
     fill(*wanted.region, *wanted.registered, *wanted.tag->domain, address, wanted.bytes);
   }
   const VIP_RETURN result = hide_unused(address, handle, in_use);
-  if (result != VIP_SUCCESS) return result;
+  if (result != VIP_SUCCESS) {
+    const std::lock_guard lock(mutex_);
+    spare_.push_back(std::move(wanted.region));
+    return result;
+  }
   const std::uint32_t remote_key = wanted.registered->remote_key();
   {
     const std::lock_guard lock(mutex_);

@@ -72,7 +72,7 @@ class Memory {
   VIP_RETURN hide_unused(void* address, VIP_MEM_HANDLE handle, const InUse& in_use);
   void hide(VIP_MEM_HANDLE handle);
   void show(VIP_MEM_HANDLE handle);
-  std::unique_ptr<Region> spare_region();
+  std::unique_ptr<Region> take_spare();
 
   vi::Device& device_;
   // Regions change and go one at a time, so that the other sides hear of it in the same order.
@@ -84,7 +84,8 @@ class Memory {
   RegionTable regions_;
   std::unordered_map<VIP_MEM_HANDLE, Registration> registrations_;
   std::size_t renamed_ = 0;
-  std::vector<std::unique_ptr<Region>> spare_;  // not freed: somebody may be looking at it
+  std::vector<std::unique_ptr<Region>> spare_;  // not freed: somebody may be looking at them
+  std::size_t made_ = 0;                        // all regions, spare or not
 };
 
 }  // namespace viaduct::vipl

@@ -8,7 +8,7 @@ const Region* RegionTable::find_behind(const Buckets& buckets, std::size_t first
     const std::uint64_t before = version();
     for (std::size_t at = first;; ++at) {
       const Region* const region = buckets.at(at).load(std::memory_order_acquire);
-      if (region == nullptr) break;  // there is always one, see insert()
+      if (region == nullptr) break;  // there is always one, see reserve()
       if (region->is(handle)) return region;
     }
     // Not there, or it has moved to a place that had been looked at already.
@@ -16,11 +16,13 @@ const Region* RegionTable::find_behind(const Buckets& buckets, std::size_t first
   }
 }
 
-void RegionTable::insert(Region& region) {
-  // Half of the places hold nothing, so runs are short.
-  if ((used_ + 1) * 2 > all_.back()->mask + 1) grow();
+// Half of the places hold nothing, so runs are short.
+void RegionTable::reserve(std::size_t regions) {
+  while (regions * 2 > all_.back()->mask + 1) grow();
+}
+
+void RegionTable::insert(Region& region) noexcept {
   put(*all_.back(), region);
-  ++used_;
 }
 
 void RegionTable::put(const Buckets& buckets, Region& region) {
@@ -32,7 +34,7 @@ void RegionTable::put(const Buckets& buckets, Region& region) {
 // What is behind it in its run moves up (Knuth, algorithm 6.4R), so that nothing stays of what has
 // been erased. Whatever moves is in both places for a moment, and then is counted: who looked into
 // neither in time looks again.
-void RegionTable::erase(Region& region) {
+void RegionTable::erase(Region& region) noexcept {
   const Buckets& buckets = *all_.back();
   std::size_t hole = home(buckets, region);
   while (buckets.at(hole).load(std::memory_order_relaxed) != &region) ++hole;
@@ -46,7 +48,6 @@ void RegionTable::erase(Region& region) {
     hole = at;
   }
   buckets.at(hole).store(nullptr, std::memory_order_release);
-  --used_;
   count();  // only now: who has found it before has an older version
 }
 

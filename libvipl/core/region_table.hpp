@@ -48,9 +48,11 @@ class RegionTable {
 
   // ---- by one thread at a time -----------------------------------------------------------------
 
-  // `region.handle` is not in it yet. May throw std::bad_alloc, then it is not in it.
-  void insert(Region& region);
-  void erase(Region& region);
+  // Makes room for so many at a time. May throw std::bad_alloc, then there is as much as before.
+  void reserve(std::size_t regions);
+  // `region.handle` is not in it yet, and there is room.
+  void insert(Region& region) noexcept;
+  void erase(Region& region) noexcept;
 
  private:
   struct Buckets {
@@ -82,7 +84,6 @@ class RegionTable {
 
   std::atomic<const Buckets*> current_{nullptr};
   std::atomic<std::uint64_t> version_{0};  // counts what has moved, and what has been erased
-  std::size_t used_ = 0;
   unsigned bits_ = 5;
   // Smaller ones too: somebody may be looking at them. Together they are as large as the last.
   std::vector<std::unique_ptr<Buckets>> all_;

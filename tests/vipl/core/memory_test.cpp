@@ -1,9 +1,33 @@
 // Tags and regions, and the NICs that have them.
 #include <sys/mman.h>
 
+#include <atomic>
+#include <functional>
+#include <new>
+#include <optional>
 #include <set>
 
 #include "tests/vipl/core/node.hpp"
+
+namespace {
+thread_local bool no_memory = false;      // for this thread
+std::atomic<const void*> kept = nullptr;  // is not to be freed
+std::atomic<bool> kept_was_freed = false;
+}  // namespace
+
+// Not inline, or else gcc takes malloc and operator delete for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  void* const memory = no_memory ? nullptr : std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  if (memory != nullptr && memory == kept) kept_was_freed = true;
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  operator delete(memory);
+}
 
 namespace viaduct::vipl::test {
 namespace {
@@ -64,6 +88,89 @@ TEST_F(Memories, ChangedRegionsKeepTheirNameForRdma) {
   Vi::find(a)->alias(name, 0);
   post_send(a, write);
   expect_send_error(a, write, VIP_STATUS_RDMA_PROT_ERROR);
+}
+
+// Asks twice whether a region is in use, the second time while posting does not find it. Then
+// another is registered in its place, and there is no memory.
+class Crowd {
+ public:
+  explicit Crowd(VIP_NIC_HANDLE nic) : nic_(nic), memory_(Nic::find(nic)->memory()) {}
+  ~Crowd() { no_memory = false; }
+
+  void add_one() {
+    VIP_MEM_HANDLE handle = 0;
+    EXPECT_EQ(VipRegisterMem(nic_, bytes_, sizeof bytes_, nullptr, &handle), VIP_SUCCESS);
+    handles_.push_back(handle);
+  }
+  std::size_t size() const { return handles_.size(); }
+  // What comes of it if the device says in the end whether it is in use; nothing: bad_alloc.
+  std::optional<VIP_RETURN> remove(std::size_t place, bool in_use) {
+    return unless_it_throws(
+        [&] { return memory_.remove(bytes_, handles_[place], second_time(in_use), [] {}); });
+  }
+  std::optional<VIP_RETURN> change(std::size_t place, bool in_use) {
+    return unless_it_throws([&] {
+      return memory_.change(bytes_, handles_[place], {nullptr, VIP_TRUE, VIP_FALSE},
+                            second_time(in_use), [](std::uint32_t) { no_memory = false; });
+    });
+  }
+  bool has(std::size_t place) const { return memory_.regions().find(handles_[place]) != nullptr; }
+
+ private:
+  std::function<bool()> second_time(bool in_use) {
+    return [this, in_use, asked = 0]() mutable {
+      if (++asked == 1) return false;
+      add_one();
+      no_memory = true;
+      return in_use;
+    };
+  }
+  static std::optional<VIP_RETURN> unless_it_throws(const std::function<VIP_RETURN()>& call) {
+    try {
+      const VIP_RETURN result = call();
+      no_memory = false;
+      return result;
+    } catch (const std::bad_alloc&) {
+      no_memory = false;
+      return std::nullopt;
+    }
+  }
+
+  VIP_NIC_HANDLE nic_;
+  vipl::Memory& memory_;
+  char bytes_[64];
+  std::vector<VIP_MEM_HANDLE> handles_;
+};
+
+TEST_F(Memories, ThereIsRoomForWhatWasHiddenForAMoment) {
+  Crowd crowd(nic);
+  crowd.add_one();
+  while (crowd.size() < 600) {
+    const std::size_t place = crowd.size() - 1;
+    ASSERT_EQ(crowd.remove(place, true), VIP_ERROR_RESOURCE) << place;
+    EXPECT_TRUE(crowd.has(place)) << place;
+    ASSERT_EQ(crowd.change(place, true), VIP_ERROR_RESOURCE) << place;
+    EXPECT_TRUE(crowd.has(place)) << place;
+    ASSERT_EQ(crowd.change(place, false), VIP_SUCCESS) << place;
+    EXPECT_TRUE(crowd.has(place)) << place;
+    if (place % 3 != 0) continue;
+    ASSERT_EQ(crowd.remove(place, false), VIP_SUCCESS) << place;
+    EXPECT_FALSE(crowd.has(place)) << place;
+  }
+}
+
+// Somebody may have found it when it was there, and may look at it still.
+TEST_F(Memories, WhatPostingHasFoundIsNotFreed) {
+  vipl::Memory& memories = Nic::find(nic)->memory();
+  {
+    const Memory gone(nic, nullptr);
+    kept = memories.regions().find(gone.handle());
+  }
+  EXPECT_EQ(memories.change(
+                memory->base(), memory->handle(), {}, [] { return true; }, [](std::uint32_t) {}),
+            VIP_ERROR_RESOURCE);
+  kept = nullptr;
+  EXPECT_FALSE(kept_was_freed.exchange(false));
 }
 
 // A page with a receive without data in it.

@@ -26,6 +26,7 @@ TEST(RegionTable, AgainstAModel) {
     if (found == model.end()) {
       auto region = std::make_unique<Region>();
       region->handle = handle;
+      table.reserve(model.size() + 1);
       table.insert(*region);
       model.emplace(handle, std::move(region));
     } else {
@@ -40,6 +41,7 @@ TEST(RegionTable, AgainstAModel) {
 TEST(RegionTable, IsAsGoodAsNewAfterManyHaveGone) {
   RegionTable table;
   std::vector<Region> regions(2000);  // half of its places or less
+  table.reserve(regions.size());
   VIP_MEM_HANDLE next = 1;
   for (Region& region : regions) {
     region.handle = next++;
@@ -140,6 +142,7 @@ TEST(RegionTable, ReadersNeedNoLock) {
   for (int round = 0; round < 50; ++round) {
     for (std::uint32_t i = 0; i < others.size(); ++i) {
       others[i].handle = 1000 + i;
+      table.reserve(i + 2);
       table.insert(others[i]);
     }
     for (Region& region : others) table.erase(region);
