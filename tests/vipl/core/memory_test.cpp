@@ -21,6 +21,9 @@ std::atomic<bool> kept_was_freed = false;
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return no_memory ? nullptr : std::malloc(bytes);
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   if (memory != nullptr && memory == kept) kept_was_freed = true;
   std::free(memory);
