@@ -250,8 +250,7 @@ int FakeQueuePair::post_send(const SendWork& work) {
   const Lock lock = lock_fabric();
   if (Fabric::get().broken_posts || state_ == State::reset || state_ == State::init ||
       sends_.size() == plan_.depth || work.count > plan_.segments ||
-      (work.verb.operation == Operation::rdma_read &&
-       work.count > device_.limits().read_segments))
+      (work.verb.operation == Operation::rdma_read && work.count > device_.limits().read_segments))
     return ENOMEM;
   sends_.push_back({work, {work.list().begin(), work.list().end()}});
   if (state_ == State::error)
