@@ -34,9 +34,9 @@ bool cpu_for_each(Launch& launch, Nodes& nodes) {
 }
 
 // A child that the program forks shares the memory of ports with this process, and must not close
-// them when it exits.
+// them when it exits: so its copy is never destroyed.
 void leave_to_parent() {
-  [[maybe_unused]] static const Transfer* const parents = transfer.release();
+  static_cast<void>(transfer.release());
 }
 
 template <class Done>
