@@ -1,6 +1,7 @@
 #include "drivers/link/memif_control.hpp"
 
 #include <rte_ethdev.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -8,8 +9,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "drivers/link/port_plan.hpp"
@@ -93,6 +96,22 @@ std::string private_path() {
 
 bool closed(ssize_t result) {
   return result == 0 || (result < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+// Maps the pages of the rings and buffers that both ends share before the first frame: else each of
+// the first thousand frames each way costs a page fault, several times the frame's own time. The
+// driver does not tell where they are. What cannot be had, or is larger than any ring that we ask
+// for (the peer may have said its size), is left as it is.
+void populate_regions() {
+  constexpr std::size_t kMost = std::size_t{64} << 20;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/memfd:memif_region_") == std::string::npos) continue;
+    std::uintptr_t first = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &first, &end) == 2 &&
+        end - first <= kMost)
+      ::madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE);
+  }
 }
 
 }  // namespace
@@ -219,7 +238,7 @@ void MemifControl::relay(Time now) {
       if (type == kConnected && server_) state_ = State::joined;
     }
     if (last_word_ && driver_is_up()) state_ = State::joined;
-    if (state_ == State::joined) return;
+    if (state_ == State::joined) return populate_regions();
     if (down == Passed::nothing && up == Passed::nothing) break;
   }
   if (now - since_ > kJoinWithin) part(now);

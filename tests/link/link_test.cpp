@@ -82,6 +82,24 @@ TEST_F(LinkTest, UrgentMessagesLeaveBeforeTheCallReturns) {
   EXPECT_EQ(a.link->counters()[Counter::frames_sent] - before, 1u);
 }
 
+TEST_F(LinkTest, UrgentMessagesShareFramesWhileSomeAreUnacknowledged) {
+  const PeerId peer = connected();
+  for (int round = 0; round < 8; ++round) {  // until there is credit for a burst
+    for (int i = 0; i < 64; ++i) send_text(a, peer, "first", world.net.now());
+    ASSERT_TRUE(settle());
+  }
+  got.clear();
+  const std::uint64_t before = a.link->counters()[Counter::frames_sent];
+  for (int i = 0; i < 64; ++i)
+    ASSERT_EQ(send_text(a, peer, std::to_string(i), world.net.now()), SendStatus::sent);
+  EXPECT_EQ(a.link->counters()[Counter::frames_sent], before + kMostAlone);
+  a.link->poll(world.net.now());  // nothing has arrived yet: it does not wait for that
+  EXPECT_EQ(a.link->counters()[Counter::frames_sent], before + kMostAlone + 1);
+  ASSERT_TRUE(settle());
+  ASSERT_EQ(got.size(), 64u);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(got[static_cast<std::size_t>(i)], std::to_string(i));
+}
+
 TEST_F(LinkTest, SizesUpToTheLimitArriveAndLargerOnesAreRefused) {
   const PeerId peer = connected();
   const std::size_t most = a.link->max_message(peer);

@@ -22,7 +22,8 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
     return SendStatus::try_again;
   }
   Send& flow = p->send[static_cast<std::size_t>(lane)];
-  if (urgency == Urgency::now && flow.backlog() == 0 && may_depart(p, lane, now)) [[likely]] {
+  const bool alone = urgency == Urgency::now && flow.in_flight().size() < kMostAlone;
+  if (alone && flow.backlog() == 0 && may_depart(p, lane, now)) [[likely]] {
     Frame* f = new_frame(lane);
     if (!f) [[unlikely]]
       return SendStatus::try_again;
@@ -39,7 +40,7 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
   counters_.add(Counter::messages_sent);
   if (!p->up()) [[unlikely]] {
     connect(to, now);
-  } else if (urgency == Urgency::now) {
+  } else if (alone) {
     transmit_lane(p, lane, now);
     if (staged_count_ != 0) flush();
   } else {
