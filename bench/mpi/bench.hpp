@@ -13,9 +13,9 @@ namespace bench {
 struct Options {
   std::vector<std::string> tests;
   std::vector<std::size_t> sizes;
-  int rounds = 200;      // samples of each row, at most
+  int rounds = 2000;     // samples of each row, at most
   double seconds = 0.5;  // for each row, about
-  int warmup = 10;       // calls before the first sample
+  int warmup = 10;       // calls before the first sample, at least; and a tenth of `seconds`
   bool pin = false;
   std::string json;  // file; empty: none
 };

@@ -8,6 +8,7 @@ namespace {
 
 constexpr double kSampleSeconds = 30e-6;  // what a batch should last, for the clock's sake
 constexpr int kMostCalls = 1000;          // in a batch
+constexpr double kWarmUpShare = 0.1;      // of the time for a row
 
 double time_of(const Case& test, int calls) {
   const double began = MPI_Wtime();
@@ -20,9 +21,21 @@ struct Plan {
   int calls, samples;
 };
 
-Plan make_plan(const Case& test, const Options& options) {
-  for (int i = 0; i < options.warmup; ++i) test.call();
+// At least so many calls and so long: a library's memory is touched for the first time here. Rank 0
+// says when it is enough.
+void warm_up(const Case& test, const Options& options) {
+  const double end = MPI_Wtime() + options.seconds * kWarmUpShare;
+  int more = options.warmup;
+  do {
+    for (int i = 0; i < more; ++i) test.call();
+    more = MPI_Wtime() < end ? std::max(options.warmup, 1) : 0;
+    MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  } while (more != 0);
   MPI_Barrier(MPI_COMM_WORLD);
+}
+
+Plan make_plan(const Case& test, const Options& options) {
+  warm_up(test, options);
   constexpr int kTrials = 5;
   const double each = std::max(time_of(test, kTrials) / kTrials, 1e-9);
   int plan[2];
