@@ -56,6 +56,11 @@ std::span<T> check_array(T* array, int count, const char* argument, const char* 
   return {array, static_cast<std::size_t>(count)};
 }
 
+// What the program names an object; longer names are cut.
+inline std::string checked_name(const char* name, const char* argument) {
+  return std::string(check_pointer(name, argument)).substr(0, MPI_MAX_OBJECT_NAME - 1);
+}
+
 // Gives a text to the program: its length does not count the final zero.
 inline void give_string(const std::string& text, char* string, int* length) {
   check_pointer(length, "resultlen");

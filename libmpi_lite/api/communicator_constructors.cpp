@@ -1,6 +1,6 @@
 // Communicators made of others (MPI 5.0, sections 7.4.2 and 7.6.3).
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 #include "libmpi_lite/api/arguments.hpp"
 #include "libmpi_lite/api/hints.hpp"
@@ -49,15 +49,6 @@ int node() {
   return Process::self().node_of(Process::self().rank());
 }
 
-// A strict part of the communicator (section 7.4.2): nodes, if there are several.
-bool on_several_nodes(Comm& comm) {
-  Comm& local = comm.inter() ? *comm.local : comm;
-  const int mine = node();
-  std::vector<int> nodes(static_cast<std::size_t>(local.size()));
-  finish(start_allgather(local, {&mine, 1, MPI_INT}, {nodes.data(), 1, MPI_INT}));
-  return std::ranges::any_of(nodes, [&](int n) { return n != mine; });
-}
-
 bool asks_for_shared_memory(const Info* hints) {
   return hints && std::ranges::find(hints->entries, std::pair<std::string, std::string>(
                                                         kResourceType, kSharedMemory)) !=
@@ -71,18 +62,15 @@ void tell_resource_type(MPI_Info info) {
   entries.emplace_back(kResourceType, kSharedMemory);
 }
 
-int color_of_type(Comm& comm, int split_type, MPI_Info info) {
+int color_of_type(int split_type, MPI_Info info) {
   const Info* hints = check_hints(info);
   switch (split_type) {
-    case MPI_COMM_TYPE_SHARED: return node();
+    case MPI_COMM_TYPE_SHARED:
+    case MPI_COMM_TYPE_HW_UNGUIDED: return node();
     case MPI_COMM_TYPE_HW_GUIDED: return asks_for_shared_memory(hints) ? node() : MPI_UNDEFINED;
     // Process sets are known by name to sessions only.
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
       return asks_for_shared_memory(hints) ? node() : MPI_UNDEFINED;
-    case MPI_COMM_TYPE_HW_UNGUIDED:
-      if (!on_several_nodes(comm)) return MPI_UNDEFINED;
-      tell_resource_type(info);
-      return node();
     case MPI_UNDEFINED: return MPI_UNDEFINED;
     default:
       fail(MPI_ERR_ARG, "argument split_type is %d; it must be one of MPI_COMM_TYPE_*", split_type);
@@ -134,7 +122,16 @@ VIADUCT_MPI(Comm_split);
 int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
   return call("MPI_Comm_split_type", comm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
-    *newcomm = new_comm_handle(split(c, color_of_type(c, split_type, info), key));
+    Ref<Comm> part = split(c, color_of_type(split_type, info), key);
+    if (part && split_type == MPI_COMM_TYPE_HW_UNGUIDED) {
+      // Only a strict part of the communicator will do: nodes, if there are several
+      // (section 7.4.2).
+      if (part->size() == c.size() && part->peers() == c.peers())
+        part = nullptr;
+      else
+        tell_resource_type(info);
+    }
+    *newcomm = new_comm_handle(std::move(part));
   });
 }
 VIADUCT_MPI(Comm_split_type);

@@ -12,12 +12,14 @@ using namespace viaduct::mpi;
 
 namespace viaduct::mpi {
 
-// The hints about communicators that the standard knows (section 7.4.4). They are promises of the
-// program; nothing here needs them, but who asks is told what was promised. Others are ignored.
+// The hints about communicators that the standard knows (section 7.4.4), all "false" unless the
+// program says otherwise. They are promises of the program; nothing here needs them, but who asks
+// is told what was promised. Others are ignored.
+constexpr std::array<std::string_view, 4> kKnown = {
+    "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
+    "mpi_assert_allow_overtaking"};
+
 void take_hints(Comm& comm, const Info& hints) {
-  constexpr std::array<std::string_view, 4> kKnown = {
-      "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
-      "mpi_assert_allow_overtaking"};
   if (!comm.info) comm.info = make<Info>();
   auto& taken = comm.info->entries;
   for (const auto& hint : hints.entries) {
@@ -107,9 +109,8 @@ VIADUCT_MPI(Comm_free);
 // ---- names and hints ---------------------------------------------------------------------------
 
 int PMPI_Comm_set_name(MPI_Comm comm, const char* comm_name) {
-  return call("MPI_Comm_set_name", comm, [&](Comm& c) {
-    c.name = std::string(check_pointer(comm_name, "comm_name")).substr(0, MPI_MAX_OBJECT_NAME - 1);
-  });
+  return call("MPI_Comm_set_name", comm,
+              [&](Comm& c) { c.name = checked_name(comm_name, "comm_name"); });
 }
 VIADUCT_MPI(Comm_set_name);
 
@@ -132,6 +133,10 @@ int PMPI_Comm_get_info(MPI_Comm comm, MPI_Info* info_used) {
     check_pointer(info_used, "info_used");
     Ref<Info> copy = make<Info>();
     if (c.info) copy->entries = c.info->entries;
+    for (const std::string_view hint : kKnown)
+      if (std::none_of(copy->entries.begin(), copy->entries.end(),
+                       [&](const auto& entry) { return entry.first == hint; }))
+        copy->entries.emplace_back(hint, "false");
     *info_used = new_handle<MPI_Info>(info_handles, std::move(copy));
   });
 }

@@ -1,7 +1,6 @@
 // What a datatype is: sizes, bounds, names, how it was made; its life.
-#include <cstring>
 
-#include "libmpi_lite/api/call.hpp"
+#include "libmpi_lite/api/arguments.hpp"
 #include "libmpi_lite/api/int_result.hpp"
 #include "libmpi_lite/core/datatype_builder.hpp"
 #include "libmpi_lite/core/keyval.hpp"
@@ -146,8 +145,7 @@ VIADUCT_MPI(Type_dup);
 int PMPI_Type_set_name(MPI_Datatype datatype, const char* type_name) {
   return call("MPI_Type_set_name", [&] {
     Datatype& t = check_type(datatype);
-    t.name.assign(check_pointer(type_name, "type_name"),
-                  ::strnlen(type_name, MPI_MAX_OBJECT_NAME - 1));
+    t.name = checked_name(type_name, "type_name");
   });
 }
 VIADUCT_MPI(Type_set_name);
@@ -155,10 +153,8 @@ VIADUCT_MPI(Type_set_name);
 int PMPI_Type_get_name(MPI_Datatype datatype, char* type_name, int* resultlen) {
   return call("MPI_Type_get_name", [&] {
     // The null handle has a name as well.
-    const std::string name =
-        datatype == MPI_DATATYPE_NULL ? "MPI_DATATYPE_NULL" : check_type(datatype).name;
-    std::memcpy(check_pointer(type_name, "type_name"), name.c_str(), name.size() + 1);
-    *check_pointer(resultlen, "resultlen") = static_cast<int>(name.size());
+    give_string(datatype == MPI_DATATYPE_NULL ? "MPI_DATATYPE_NULL" : check_type(datatype).name,
+                type_name, resultlen);
   });
 }
 VIADUCT_MPI(Type_get_name);

@@ -5,7 +5,7 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::uint32_t kTags = 1u << 30;
+constexpr std::uint32_t kTags = Comm::kLastCollectives + 64;
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 namespace viaduct::mpi {
 
@@ -16,18 +17,34 @@ class Attributes {
     const auto it = values_.find(keyval);
     return it == values_.end() ? nullptr : &it->second.value;
   }
-  void set(int keyval, void* value) { values_[keyval] = {value, ++serial_}; }
-  void erase(int keyval) { values_.erase(keyval); }
+  void set(int keyval, void* value) {
+    erase(keyval);
+    values_[keyval] = {value, ++serial_};
+    in_order_[serial_] = keyval;
+  }
+  void erase(int keyval) {
+    const auto it = values_.find(keyval);
+    if (it == values_.end()) return;
+    in_order_.erase(it->second.serial);
+    values_.erase(it);
+  }
   bool empty() const { return values_.empty(); }
 
-  struct Value {
-    void* value;
-    std::uint64_t serial;  // in the order of attaching
-  };
-  const std::map<int, Value>& values() const { return values_; }
+  // Key values in the order in which their values were attached.
+  int newest() const { return in_order_.rbegin()->second; }
+  std::vector<int> oldest_first() const {
+    std::vector<int> keyvals;
+    for (const auto& [serial, keyval] : in_order_) keyvals.push_back(keyval);
+    return keyvals;
+  }
 
  private:
+  struct Value {
+    void* value;
+    std::uint64_t serial;
+  };
   std::map<int, Value> values_;
+  std::map<std::uint64_t, int> in_order_;
   std::uint64_t serial_ = 0;
 };
 

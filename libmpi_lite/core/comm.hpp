@@ -54,8 +54,9 @@ class Comm final : public Counted {
   Ref<Info> info;
   std::unique_ptr<CommPlan> plan;
   // For the collectives of this communicator, in the order in which they are started: the tag of
-  // the next one.
+  // the next one. Those of MPI_Finalize have tags of their own, from kLastCollectives on.
   std::uint32_t next_collective = 0;
+  static constexpr std::uint32_t kLastCollectives = (1u << 30) - 64;
 
  private:
   const std::uint32_t context_;

@@ -1,8 +1,6 @@
 #include "libmpi_lite/core/keyval.hpp"
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "libmpi_lite/core/comm.hpp"
 #include "libmpi_lite/core/datatype.hpp"
@@ -15,15 +13,6 @@ namespace {
 
 // The predefined keys are the ABI's small numbers (501 to 507).
 int next_keyval = 1024;
-
-std::vector<int> oldest_first(const Attributes& attributes) {
-  std::vector<int> keyvals;
-  for (const auto& [keyval, value] : attributes.values()) keyvals.push_back(keyval);
-  std::sort(keyvals.begin(), keyvals.end(), [&](int a, int b) {
-    return attributes.values().at(a).serial < attributes.values().at(b).serial;
-  });
-  return keyvals;
-}
 
 void check_callback(int code, const char* which, int keyval) {
   if (code == MPI_SUCCESS) return;
@@ -120,7 +109,7 @@ template <class Handle>
 void Keyvals<Handle>::copy_all(const Attributes& from, Handle from_object, Attributes& to,
                                Handle to_object) {
   try {
-    for (const int keyval : oldest_first(from)) {
+    for (const int keyval : from.oldest_first()) {
       void* const* value = from.find(keyval);
       if (!value) continue;  // a callback has deleted it
       const Key key = find(keyval);
@@ -144,7 +133,7 @@ void Keyvals<Handle>::copy_all(const Attributes& from, Handle from_object, Attri
 template <class Handle>
 void Keyvals<Handle>::delete_all(Attributes& attributes, Handle object) {
   while (!attributes.empty()) {
-    const int newest = oldest_first(attributes).back();
+    const int newest = attributes.newest();
     detach(attributes, object, newest, *attributes.find(newest));
   }
 }

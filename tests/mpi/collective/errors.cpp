@@ -279,6 +279,17 @@ void freed_and_cancelled() {
   CHECK_CLASS(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
 }
 
+// Wrong at the root alone, so that the others have begun one collective more. Runs in MPI_Finalize,
+// which must come to its end nevertheless.
+int leave_out_of_step(MPI_Comm, int, void*, void*) {
+  char mine[4] = {};
+  std::vector<char> all(sizeof mine * static_cast<std::size_t>(job::size()));
+  const int wrong = job::rank() == 0 ? -1 : 4;
+  CHECK_CLASS(MPI_Gather(mine, 4, MPI_CHAR, all.data(), wrong, MPI_CHAR, 0, MPI_COMM_WORLD),
+              job::rank() == 0 ? MPI_ERR_COUNT : MPI_SUCCESS);
+  return MPI_SUCCESS;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -299,5 +310,8 @@ int main(int argc, char** argv) {
   intercommunicators();
   job::section("truncation");
   truncation();
+  int key;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_out_of_step, &key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
   return job::report();
 }

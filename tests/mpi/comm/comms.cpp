@@ -348,6 +348,12 @@ void nodes() {
   // A strict part of a communicator of one process there cannot be.
   MPI_Comm_split_type(MPI_COMM_SELF, MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &node);
   CHECK(node == MPI_COMM_NULL);
+  // One that takes no part leaves a strict part to the others, and nobody out of step.
+  MPI_Comm_split_type(MPI_COMM_WORLD, rank() ? MPI_COMM_TYPE_HW_UNGUIDED : MPI_UNDEFINED, 0,
+                      MPI_INFO_NULL, &node);
+  CHECK_EQ(node == MPI_COMM_NULL, rank() == 0);
+  free_comm(node);
+  crossfire(MPI_COMM_WORLD);
 #endif
 }
 

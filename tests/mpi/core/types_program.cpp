@@ -352,6 +352,7 @@ void wrong_constructors() {
   CHECK_CLASS(MPI_Type_get_envelope(stale, &n, &n, &n, &combiner), MPI_ERR_TYPE);
   CHECK_CLASS(MPI_Type_get_name(stale, name, &n), MPI_ERR_TYPE);
   CHECK_CLASS(MPI_Type_set_name(stale, "x"), MPI_ERR_TYPE);
+  CHECK_CLASS(MPI_Type_set_name(MPI_INT, nullptr), MPI_ERR_ARG);
   CHECK_CLASS(MPI_Type_get_contents(MPI_INT, 0, 0, 0, &n, &lb, &t), MPI_ERR_TYPE);
   MPI_Datatype vector = every_second_int(2);
   int integers[3];
