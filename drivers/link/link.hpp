@@ -90,8 +90,11 @@ class Link {
     return p && p->id == id ? p : nullptr;
   }
   Peer* create(const Address& address);
+  void silence(Peer* peer);
   void destroy(Peer* peer);
   void announce(Peer* peer);
+  void unname(Peer* peer);
+  void leave(Peer* peer);
   [[gnu::noinline]] void forget(Peer* peer, DownReason reason);
 
   // impl/handshake.hpp

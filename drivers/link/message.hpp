@@ -41,7 +41,7 @@ struct Incoming {
 
 enum class DownReason : std::uint8_t {
   silent,     // nothing heard for LinkConfig::dead_after
-  left,       // it said goodbye
+  left,       // it said goodbye, and all that it knew to have arrived has been delivered
   restarted,  // a new incarnation of it has connected
   refused,    // nobody answered the handshake, or another job did
   path_mtu,   // frames of the size both ports claim do not get through

@@ -21,6 +21,7 @@ enum class PeerState : std::uint8_t {
   greeting,   // hello sent
   answering,  // hello received, welcome sent: not up until the peer proves that it heard us
   up,
+  leaving,  // said goodbye; sinks have still to take what it was told has arrived
 };
 
 // Membership in one of the link's lists of peers with something to do.
@@ -99,6 +100,7 @@ struct Peer {
 
   std::size_t payload_capacity() const { return mtu - kLinkHeader; }
   bool up() const { return state == PeerState::up; }
+  bool leaving() const { return state == PeerState::leaving; }
 };
 
 // For tools and tests.

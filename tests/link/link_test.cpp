@@ -229,6 +229,44 @@ TEST_F(LinkTest, AGoodbyeIsHeardAtOnce) {
   EXPECT_EQ(reasons, std::vector{DownReason::left});
 }
 
+// What was acknowledged is delivered, however long a sink is busy, before the peer is gone.
+TEST_F(LinkTest, WhatABusySinkHasYetToTakeOutlivesAGoodbye) {
+  const PeerId peer = connected();
+  const PeerId back = b.link->peers()[0];
+  bool busy = true;
+  std::vector<std::string> told;
+  b.sink.message = [&](const Incoming& m) {
+    if (busy) return Verdict::busy;
+    told.emplace_back(reinterpret_cast<const char*>(m.bytes.data()), m.bytes.size());
+    return Verdict::taken;
+  };
+  b.sink.down = [&](PeerId p, const Address&, DownReason r) {
+    EXPECT_EQ(p, back);
+    EXPECT_EQ(r, DownReason::left);
+    told.emplace_back("left");
+  };
+  send_text(b, back, "still unacknowledged", world.net.now());
+  for (const char* text : {"1", "2"}) send_text(a, peer, text, world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return a.link->idle(peer); }, seconds{1}));
+  a.link->disconnect(peer, world.net.now());
+  world.run(milliseconds{1});
+  EXPECT_TRUE(told.empty());
+  EXPECT_FALSE(b.link->connected(back));
+  EXPECT_TRUE(b.link->idle(back));
+  EXPECT_EQ(send_text(b, back, "too late", world.net.now()), SendStatus::peer_down);
+  EXPECT_TRUE(b.link->secure(back, Lane::high));
+  // It may connect again meanwhile.
+  send_text(a, a.link->peer(b.address()), "3", world.net.now());
+  world.run(seconds{20}, milliseconds{1});
+  EXPECT_TRUE(told.empty());
+  busy = false;
+  ASSERT_TRUE(settle());
+  world.run(milliseconds{1});
+  EXPECT_EQ(told, (std::vector<std::string>{"1", "2", "left", "3"}));
+  EXPECT_EQ(b.port->frames_in_use(), 0u);
+  EXPECT_EQ(b.link->peers().size(), 1u);
+}
+
 // The upkeep of a delivered frame waits for the next poll: by then its peer may have ended.
 TEST_F(LinkTest, AGoodbyeRightBehindAMessageLosesNothing) {
   const PeerId peer = connected();

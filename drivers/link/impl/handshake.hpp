@@ -157,7 +157,8 @@ void Link<D>::learn(Peer* p, const Handshake& theirs) {
 template <PacketDevice D>
 void Link<D>::receive_welcome(Peer* p, const Handshake& welcome, Time now) {
   switch (p->state) {
-    case PeerState::fresh: return drop(Counter::drop_state);
+    case PeerState::fresh:
+    case PeerState::leaving: return drop(Counter::drop_state);
     case PeerState::up:
       if (p->incarnation != welcome.incarnation) return drop(Counter::drop_incarnation);
       break;  // our confirm was lost

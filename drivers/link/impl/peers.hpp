@@ -115,26 +115,51 @@ auto Link<D>::create(const Address& address) -> Peer* {
   return p;
 }
 
-// Frees everything the peer holds; tells nobody.
+// Nothing is sent to the peer any more.
 template <PacketDevice D>
-void Link<D>::destroy(Peer* p) {
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    p->send[lane].clear([this](Frame* f) { release_sent(f); });
-    p->receive[lane].clear([](Frame* f) { D::release(f); });
-    credit_[lane].lent -= p->receive[lane].window();
-    if (p->receive[lane].window() > p->receive[lane].base_window()) --credit_[lane].borrowers;
-  }
+void Link<D>::silence(Peer* p) {
+  for (Send& flow : p->send) flow.clear([this](Frame* f) { release_sent(f); });
   pumping_.remove(p);
   acking_.remove(p);
-  stalled_.remove(p);
   wanting_.remove(p);
   for (std::uint16_t i = 0; i < delivered_count_; ++i)
     if (delivered_[i].peer == p) delivered_[i].peer = nullptr;
   timers_.remove(p);
+}
+
+// Frees everything the peer holds; tells nobody.
+template <PacketDevice D>
+void Link<D>::destroy(Peer* p) {
+  silence(p);
+  stalled_.remove(p);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    p->receive[lane].clear([](Frame* f) { D::release(f); });
+    credit_[lane].lent -= p->receive[lane].window();
+    if (p->receive[lane].window() > p->receive[lane].base_window()) --credit_[lane].borrowers;
+  }
   if (p->never_owned) --half_open_;
   const std::uint32_t slot = p->id.value & 0xffff;
   free_slots_.push_back(slot);
   peers_[slot].reset();
+}
+
+// Its address may be somebody else's from now on.
+template <PacketDevice D>
+void Link<D>::unname(Peer* p) {
+  if (Peer* next = find(p->successor)) destroy(next);
+  const auto known = by_address_.find(address_key(p->address));
+  if (known != by_address_.end() && known->second == (p->id.value & 0xffff))
+    by_address_.erase(known);
+}
+
+// The peer has said goodbye. It was told that the messages which busy sinks made wait have arrived:
+// they are still delivered (offer_stalled), and only then is it gone.
+template <PacketDevice D>
+void Link<D>::leave(Peer* p) {
+  if (!p->stalled_hook.linked) return forget(p, DownReason::left);
+  p->state = PeerState::leaving;
+  silence(p);
+  unname(p);
 }
 
 template <PacketDevice D>
@@ -142,9 +167,7 @@ void Link<D>::forget(Peer* p, DownReason reason) {
   const PeerId id = p->id;
   const Address address = p->address;
   const bool tell = p->announced || !p->never_owned;
-  if (Peer* next = find(p->successor)) destroy(next);
-  const auto known = by_address_.find(address_key(address));
-  if (known != by_address_.end() && known->second == (id.value & 0xffff)) by_address_.erase(known);
+  unname(p);
   destroy(p);
   if (!tell) return;
   counters_.add(Counter::peers_down);

@@ -82,7 +82,7 @@ void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header
       ack_later(p, p->receive[0], now);
     }
   } else if (type == FrameType::goodbye) {
-    forget(p, DownReason::left);
+    leave(p);
   } else {
     drop(Counter::drop_type);
   }
@@ -267,11 +267,12 @@ void Link<D>::offer_stalled(Time now) {
       Receive& flow = p->receive[static_cast<std::size_t>(lane)];
       if (!flow.stalled) continue;
       deliver_held(p, lane, now);
-      if (flow.credit_due()) {
+      if (flow.credit_due() && !p->leaving()) {
         flow.ack_at_once = true;
         ack_later(p, flow, now);
       }
     }
+    if (p->leaving() && !p->stalled_hook.linked) forget(p, DownReason::left);
   }
 }
 

@@ -13,7 +13,8 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
                              std::span<const std::byte> head, std::span<const std::byte> body,
                              Urgency urgency, Time now) {
   Peer* p = find(to);
-  if (!p) return SendStatus::peer_down;
+  if (!p || p->leaving()) [[unlikely]]
+    return SendStatus::peer_down;
   const std::size_t size = kMessageHeader + head.size() + body.size();
   const std::size_t capacity = p->up() ? p->payload_capacity() : kMinMtu - kLinkHeader;
   if (size > capacity) [[unlikely]] {
@@ -52,7 +53,7 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
 template <PacketDevice D>
 bool Link<D>::secure(PeerId to, Lane lane) {
   const Peer* p = find(to);
-  if (!p) return true;  // the message will be told so
+  if (!p || p->leaving()) return true;  // the message will be told so
   if (p->send[static_cast<std::size_t>(lane)].backlog() >= config_.max_backlog ||
       frames_sending_ >= sending_limit_[static_cast<std::size_t>(lane)])
     return false;
