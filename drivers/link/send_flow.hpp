@@ -136,9 +136,12 @@ class SendFlow {
     ++timeouts_;
     asked_at_ = now;
   }
-  void block(Time now) {
+  // The lane has used up its credit. True: only now. Being told again
+  // does not put its next question off.
+  bool block(Time now) {
+    if (short_of_credit_) return false;
     asked_at_ = now;
-    short_of_credit_ = true;
+    return short_of_credit_ = true;
   }
   // Whether the frame about to go should ask for a larger window: more is waiting behind it than
   // the credit allows, or was since the last one went.

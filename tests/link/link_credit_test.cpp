@@ -115,6 +115,37 @@ TEST(LinkCredit, MemoryFollowsTrafficNotPeers) {
   EXPECT_EQ(hub.port->frames_in_use(), 0u);
 }
 
+// A lane without credit that messages join at every poll asks for it all the same, and again when
+// its questions are lost.
+TEST(LinkCredit, ABusyLaneGoesOnAsking) {
+  World world;
+  Node& a = world.add();
+  LinkConfig nothing_unasked;
+  nothing_unasked.idle_window = 0;
+  Node& b = world.add(nothing_unasked);
+  int got = 0;
+  b.sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+  const PeerId peer = a.link->peer(b.address());
+  a.link->connect(peer, world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return a.link->connected(peer); }, seconds{1}));
+  int questions = 0;
+  world.net.hook = [&](std::uint32_t port, std::vector<std::byte>& bytes) {
+    const auto& header = *reinterpret_cast<const FrameHeader*>(bytes.data());
+    return port != 0 || (header.version_type & 15) != static_cast<int>(FrameType::ack) ||
+           ++questions > 3;
+  };
+  const Time start = world.net.now();
+  const auto feed = [&] {
+    EXPECT_EQ(send_text(a, peer, "x", world.net.now(), Lane::low, Order::ordered, Urgency::batch),
+              SendStatus::sent);
+    return questions == 1;
+  };
+  EXPECT_TRUE(world.run_until(feed, milliseconds{10}));
+  EXPECT_LT(world.net.now() - start, microseconds{5}) << "the first question waited for a timer";
+  EXPECT_TRUE(world.run_until([&] { return feed(), got != 0; }, milliseconds{10}));
+  EXPECT_GT(questions, 3);
+}
+
 // Most of these peers find no unasked credit left, and still get through.
 TEST(LinkCredit, LatecomersAskAndGet) {
   World world;

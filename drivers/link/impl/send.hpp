@@ -149,7 +149,7 @@ void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
   }
   if (flow.blocked()) {
     counters_.add(Counter::credit_waits);
-    flow.block(now);
+    if (flow.block(now) && flow.in_flight().empty()) question(p, now);  // no frame can ask
   } else if (flow.ready()) {
     pumping_.add(p);  // the device is full
   }
