@@ -180,13 +180,9 @@ void Link<D>::bring_up(Peer* p, Time now) {
     --half_open_;
   }
   const std::uint32_t slot = p->id.value & 0xffff;
-  const auto known = by_address_.find(address_key(p->address));
-  if (known != by_address_.end() && known->second != slot) {
-    Peer* earlier = peers_[known->second].get();
-    earlier->successor = PeerId{};
-    forget(earlier, DownReason::restarted);
-  }
-  by_address_[address_key(p->address)] = slot;
+  const auto known = by_address_.try_emplace(address_key(p->address), slot).first;
+  Peer* const earlier = known->second == slot ? nullptr : peers_[known->second].get();
+  known->second = slot;
   p->state = PeerState::up;
   p->last_heard = p->asked_at = now;
   // What has been waiting was summed before the route was known.
@@ -197,6 +193,10 @@ void Link<D>::bring_up(Peer* p, Time now) {
     });
   timers_.set_no_later(p, next_deadline(p));
   pumping_.add(p);
+  if (earlier) {  // whoever connects anew because of this finds the new life
+    earlier->successor = PeerId{};
+    forget(earlier, DownReason::restarted);
+  }
   announce(p);
 }
 

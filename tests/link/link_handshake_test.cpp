@@ -1,0 +1,57 @@
+// Making connections when lives end and begin in the middle of it.
+#include <gtest/gtest.h>
+
+#include "tests/link/sim_world.hpp"
+
+namespace viaduct::link::test {
+namespace {
+
+struct LinkHandshake : ::testing::Test {
+  World world;
+  Node& a = world.add();
+  Node& b = world.add();
+  std::vector<std::string> got_a, got_b;
+  std::vector<DownReason> down_a, down_b;
+
+  LinkHandshake() {
+    watch(a, got_a, down_a);
+    watch(b, got_b, down_b);
+  }
+  static void watch(Node& node, std::vector<std::string>& got, std::vector<DownReason>& down) {
+    node.sink.message = [&got](const Incoming& m) {
+      got.emplace_back(reinterpret_cast<const char*>(m.bytes.data()), m.bytes.size());
+      return Verdict::taken;
+    };
+    node.sink.down = [&down](PeerId, const Address&, DownReason r) { down.push_back(r); };
+  }
+  void start_again(Node& node, std::uint64_t seed) {
+    LinkConfig config;
+    config.seed = seed;
+    node.start(config);
+  }
+  bool settle(Duration span) {
+    return world.run_until([this] { return a.link->idle() && b.link->idle(); }, span);
+  }
+};
+
+// A user who connects anew as soon as it hears of the restart finds the new life.
+TEST_F(LinkHandshake, WhoeverConnectsAtOnceToARestartedPeerEndsNothing) {
+  send_text(a, a.link->peer(b.address()), "before", world.net.now());
+  ASSERT_TRUE(settle(milliseconds{10}));
+  b.sink.down = [&](PeerId, const Address& address, DownReason r) {
+    down_b.push_back(r);
+    send_text(b, b.link->peer(address), "welcome back", world.net.now());
+  };
+  world.kill(a);
+  start_again(a, 77);
+  send_text(a, a.link->peer(b.address()), "after", world.net.now());
+  world.run(milliseconds{100});
+  EXPECT_EQ(down_b, std::vector{DownReason::restarted});
+  EXPECT_TRUE(down_a.empty());
+  EXPECT_EQ(got_b, (std::vector<std::string>{"before", "after"}));
+  EXPECT_EQ(got_a, std::vector<std::string>{"welcome back"});
+  EXPECT_EQ(b.link->peers().size(), 1u);
+}
+
+}  // namespace
+}  // namespace viaduct::link::test
