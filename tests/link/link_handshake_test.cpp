@@ -34,6 +34,17 @@ struct LinkHandshake : ::testing::Test {
   }
 };
 
+TEST_F(LinkHandshake, CrossingHellosMeasureNoRoundTrip) {
+  const PeerId peer = a.link->peer(b.address());
+  a.link->connect(peer, world.net.now());
+  world.net.step(world.net.now() + microseconds{5});  // just before a's hello arrives
+  ASSERT_TRUE(b.link->peers().empty());
+  b.link->connect(b.link->peer(a.address()), world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return a.link->connected(peer); }, milliseconds{1}));
+  const Duration measured = a.link->view(peer).round_trip;
+  EXPECT_TRUE(measured == Duration{0} || measured >= microseconds{10}) << measured.count();
+}
+
 // A user who connects anew as soon as it hears of the restart finds the new life.
 TEST_F(LinkHandshake, WhoeverConnectsAtOnceToARestartedPeerEndsNothing) {
   send_text(a, a.link->peer(b.address()), "before", world.net.now());

@@ -165,7 +165,8 @@ void Link<D>::receive_welcome(Peer* p, const Handshake& welcome, Time now) {
     case PeerState::greeting:
     case PeerState::answering:
       if ((welcome.flags & kHandshakePathMtu) != 0) return forget(p, DownReason::path_mtu);
-      if (p->greetings == 1) p->rtt.sample(now - p->greeted_at);
+      // When hellos have crossed there is no telling which of our frames it answers.
+      if (p->state == PeerState::greeting && p->greetings == 1) p->rtt.sample(now - p->greeted_at);
       learn(p, welcome);
       break;
   }
