@@ -99,8 +99,10 @@ class Link {
 
   // impl/handshake.hpp
   void greet(Peer* peer, Time now);
-  void send_handshake(Peer* peer, FrameType type, bool full_size, std::uint8_t flags, Time now);
-  void send_goodbye(Peer* peer, Time now);
+  void repeat_later(Peer* peer, Time now);
+  void send_welcome(Peer* peer, Time now);
+  void send_handshake(Peer* peer, FrameType type, bool full_size, std::uint8_t flags);
+  void send_goodbye(Peer* peer);
   [[gnu::noinline]] void receive_handshake(Peer* peer, FrameType type, const FrameHeader& header,
                                            std::span<const std::byte> payload, Time now);
   void receive_hello(const Address& from, const Handshake& hello, Time now);

@@ -74,6 +74,7 @@ struct Peer {
   bool checksum = true;
   bool announced = false;       // the sinks know of it
   bool never_owned = false;     // made by an incoming hello and not yet confirmed
+  bool wanted = false;          // our side has asked for the connection
   std::uint16_t mtu = kMinMtu;  // Ethernet payload both sides can take
 
   FrameHeader outgoing{};          // the route of each frame to this peer
@@ -83,8 +84,8 @@ struct Peer {
   std::uint64_t incarnation = 0;  // the peer's; 0: not known
   PeerId successor;               // a new incarnation of it that is still answering
   std::uint32_t greetings = 0;    // hellos or welcomes sent in this handshake
-  Time handshake_at{};            // when to send the next one
-  Time greeted_at{};              // when the last one was sent
+  Time handshake_at{};            // when to send the next ones
+  Time greeted_at{};              // when the last ones were sent
 
   std::array<SendFlow<Device>, kLanes> send;
   std::array<ReceiveFlow<Device>, kLanes> receive;

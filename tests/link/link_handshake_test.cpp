@@ -6,6 +6,13 @@
 namespace viaduct::link::test {
 namespace {
 
+using Bytes = std::vector<std::byte>;
+
+FrameType type_of(const Bytes& frame) {
+  const auto& header = *reinterpret_cast<const FrameHeader*>(frame.data());
+  return static_cast<FrameType>(header.version_type & 15);
+}
+
 struct LinkHandshake : ::testing::Test {
   World world;
   Node& a = world.add();
@@ -29,10 +36,58 @@ struct LinkHandshake : ::testing::Test {
     config.seed = seed;
     node.start(config);
   }
+  // b's hello reaches a, and b is dead before the welcome reaches it; another life of it begins.
+  void leave_a_half_open() {
+    b.link->connect(b.link->peer(a.address()), world.net.now());
+    world.run_until([&] { return !a.link->peers().empty(); }, milliseconds{1});
+    ASSERT_EQ(a.link->peers().size(), 1u);
+    world.kill(b);
+    start_again(b, 78);
+    world.run(milliseconds{1});
+  }
   bool settle(Duration span) {
     return world.run_until([this] { return a.link->idle() && b.link->idle(); }, span);
   }
 };
+
+TEST_F(LinkHandshake, AHalfOpenConnectionOfADeadLifeDoesNotStandInTheWay) {
+  leave_a_half_open();
+  world.run(milliseconds{4500}, milliseconds{1});  // however near its end that one is
+  const PeerId peer = a.link->peer(b.address());
+  EXPECT_EQ(send_text(a, peer, "hello", world.net.now()), SendStatus::sent);
+  EXPECT_TRUE(settle(milliseconds{200}));
+  EXPECT_EQ(got_b, std::vector<std::string>{"hello"});
+  EXPECT_TRUE(down_a.empty());
+}
+
+TEST_F(LinkHandshake, AHelloOfADeadLifeDoesNotEndOurOwnKnocking) {
+  Bytes old_hello;
+  world.net.hook = [&](std::uint32_t port, Bytes& bytes) {
+    if (port == 1 && type_of(bytes) == FrameType::hello) old_hello = bytes;
+    return false;
+  };
+  b.link->connect(b.link->peer(a.address()), world.net.now());
+  world.kill(b);
+  start_again(b, 78);
+  send_text(a, a.link->peer(b.address()), "hello", world.net.now());  // is lost
+  world.net.hook = nullptr;
+  world.net.inject(*b.port, old_hello);
+  EXPECT_TRUE(settle(milliseconds{200}));
+  EXPECT_EQ(got_b, std::vector<std::string>{"hello"});
+  EXPECT_TRUE(down_a.empty());
+}
+
+// Somebody who has only been named is not given up because its hello led to nothing.
+TEST_F(LinkHandshake, AStrayHelloDoesNotEndAPeerThatNobodyAskedFor) {
+  const PeerId peer = a.link->peer(b.address());
+  leave_a_half_open();
+  world.run(seconds{12}, milliseconds{1});
+  EXPECT_TRUE(down_a.empty());
+  EXPECT_EQ(a.link->peer(b.address()), peer);
+  EXPECT_EQ(send_text(a, peer, "hello", world.net.now()), SendStatus::sent);
+  EXPECT_TRUE(settle(milliseconds{200}));
+  EXPECT_EQ(got_b, std::vector<std::string>{"hello"});
+}
 
 TEST_F(LinkHandshake, CrossingHellosMeasureNoRoundTrip) {
   const PeerId peer = a.link->peer(b.address());

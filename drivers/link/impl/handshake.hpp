@@ -12,23 +12,36 @@ inline constexpr std::size_t kMaxHalfOpen = 64;
 inline constexpr std::uint32_t kFullSizeWelcomes = 16;  // lost in a row: it is their size
 inline constexpr Duration kFirstGreetingInterval = std::chrono::milliseconds{1};
 
+// Our side wants the connection. A hello that came before ours is no reason to send none: whoever
+// sent it may be dead, and another life of it, which has not, may hear ours.
 template <PacketDevice D>
 void Link<D>::greet(Peer* p, Time now) {
-  p->state = PeerState::greeting;
+  p->wanted = true;
+  if (p->state == PeerState::fresh) p->state = PeerState::greeting;
   p->last_heard = now;  // the start: a handshake that takes longer than dead_after has failed
   p->greetings = 0;
-  send_handshake(p, FrameType::hello, false, 0, now);
+  repeat_later(p, now);
+  send_handshake(p, FrameType::hello, false, 0);
+}
+
+// A hello or a welcome goes, and again if nothing comes of it.
+template <PacketDevice D>
+void Link<D>::repeat_later(Peer* p, Time now) {
+  const auto doublings = std::min(p->greetings++, 5u);
+  p->greeted_at = now;
+  p->handshake_at = now + kFirstGreetingInterval * (1u << doublings);
+  timers_.set_no_later(p, p->handshake_at);
 }
 
 template <PacketDevice D>
-void Link<D>::send_handshake(Peer* p, FrameType type, bool full_size, std::uint8_t flags,
-                             Time now) {
-  if (type != FrameType::confirm) {
-    const auto doublings = std::min(p->greetings++, 5u);
-    p->greeted_at = now;
-    p->handshake_at = now + kFirstGreetingInterval * (1u << doublings);
-    timers_.set_no_later(p, p->handshake_at);
-  }
+void Link<D>::send_welcome(Peer* p, Time now) {
+  const bool full_size = p->greetings < kFullSizeWelcomes || p->up();
+  if (!p->up()) repeat_later(p, now);
+  send_handshake(p, FrameType::welcome, full_size, full_size ? 0 : kHandshakePathMtu);
+}
+
+template <PacketDevice D>
+void Link<D>::send_handshake(Peer* p, FrameType type, bool full_size, std::uint8_t flags) {
   Frame* f = new_control_frame();
   if (!f) return;
   const std::size_t length =
@@ -37,7 +50,11 @@ void Link<D>::send_handshake(Peer* p, FrameType type, bool full_size, std::uint8
   Handshake body{};
   body.job_key = config_.job_key;
   body.incarnation = config_.incarnation;
-  body.echo = p->incarnation;
+  FrameHeader route = p->outgoing;
+  if (type == FrameType::hello)  // to whatever life there is
+    route.connection = route.token = 0;
+  else
+    body.echo = p->incarnation;
   body.connection = p->id.value;
   body.token = p->incoming.token;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
@@ -49,15 +66,15 @@ void Link<D>::send_handshake(Peer* p, FrameType type, bool full_size, std::uint8
   std::byte* payload = D::bytes(f) + kFrameHeader;
   std::memset(payload, 0, length);
   std::memcpy(payload, &body, sizeof(body));
-  write_header(D::bytes(f), p->outgoing, {type, 0, static_cast<std::uint16_t>(length)},
-               crc32c(payload, length, p->outgoing_sum));
+  write_header(D::bytes(f), route, {type, 0, static_cast<std::uint16_t>(length)},
+               crc32c(payload, length, route_checksum(route)));
   stage(f);
   D::release(f);
   flush();
 }
 
 template <PacketDevice D>
-void Link<D>::send_goodbye(Peer* p, Time) {
+void Link<D>::send_goodbye(Peer* p) {
   Frame* f = new_control_frame();
   if (!f) return;
   write_header(D::bytes(f), p->outgoing, {FrameType::goodbye, 0, 0}, p->outgoing_sum);
@@ -123,8 +140,7 @@ void Link<D>::receive_hello(const Address& from, const Handshake& hello, Time no
       p->state = PeerState::answering;
     }
   }
-  const bool full_size = p->greetings < kFullSizeWelcomes || p->up();
-  send_handshake(p, FrameType::welcome, full_size, full_size ? 0 : kHandshakePathMtu, now);
+  send_welcome(p, now);
 }
 
 // A peer made by somebody else's hello.
@@ -170,7 +186,7 @@ void Link<D>::receive_welcome(Peer* p, const Handshake& welcome, Time now) {
       learn(p, welcome);
       break;
   }
-  send_handshake(p, FrameType::confirm, true, 0, now);
+  send_handshake(p, FrameType::confirm, true, 0);
   if (!p->up()) bring_up(p, now);
 }
 
@@ -204,13 +220,17 @@ void Link<D>::bring_up(Peer* p, Time now) {
 template <PacketDevice D>
 void Link<D>::handshake_timer(Peer* p, Time now) {
   if (p->handshake_at > now) return;
-  if (now - p->last_heard >= config_.dead_after) return forget(p, DownReason::refused);
-  if (p->state == PeerState::greeting) {
-    send_handshake(p, FrameType::hello, false, 0, now);
-  } else {  // answering
-    const bool full_size = p->greetings < kFullSizeWelcomes;
-    send_handshake(p, FrameType::welcome, full_size, full_size ? 0 : kHandshakePathMtu, now);
+  if (now - p->last_heard >= config_.dead_after) {
+    if (p->wanted || p->never_owned) return forget(p, DownReason::refused);
+    p->state = PeerState::fresh;  // only named so far: who greeted it has not failed its user
+    p->handshake_at = Time::max();
+    return;
   }
+  if (p->wanted) send_handshake(p, FrameType::hello, false, 0);
+  if (p->state == PeerState::answering)
+    send_welcome(p, now);
+  else
+    repeat_later(p, now);
 }
 
 }  // namespace viaduct::link

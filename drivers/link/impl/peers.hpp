@@ -39,7 +39,7 @@ Link<D>::Link(D& device, const LinkConfig& config)
 template <PacketDevice D>
 Link<D>::~Link() {
   for (auto& p : peers_)
-    if (p && p->up()) send_goodbye(p.get(), p->last_heard);
+    if (p && p->up()) send_goodbye(p.get());
   flush();
   while (staged_count_ != 0) D::release(staged_[--staged_count_]);
   while (delivered_count_ != 0) D::release(delivered_[--delivered_count_].frame);
@@ -185,15 +185,17 @@ void Link<D>::announce(Peer* p) {
 
 template <PacketDevice D>
 void Link<D>::connect(PeerId id, Time now) {
-  if (Peer* p = find(id); p && p->state == PeerState::fresh) greet(p, now);
+  Peer* p = find(id);
+  if (!p || p->wanted) return;
+  if (p->state == PeerState::fresh || p->state == PeerState::answering) greet(p, now);
 }
 
 template <PacketDevice D>
-void Link<D>::disconnect(PeerId id, Time now) {
+void Link<D>::disconnect(PeerId id, Time) {
   Peer* p = find(id);
   if (!p) return;
   if (p->up()) {
-    send_goodbye(p, now);
+    send_goodbye(p);
     flush();
   }
   forget(p, DownReason::closed);
