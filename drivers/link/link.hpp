@@ -94,6 +94,7 @@ class Link {
   void destroy(Peer* peer);
   void announce(Peer* peer);
   void unname(Peer* peer);
+  void draw_token(Peer* peer);
   void leave(Peer* peer);
   [[gnu::noinline]] void forget(Peer* peer, DownReason reason);
 

@@ -119,5 +119,34 @@ TEST_F(LinkHandshake, WhoeverConnectsAtOnceToARestartedPeerEndsNothing) {
   EXPECT_EQ(b.link->peers().size(), 1u);
 }
 
+// What a life sent that heard our welcome says nothing of the life that we have welcomed since.
+TEST_F(LinkHandshake, AnEarlierLifeDoesNotSpeakForALaterOne) {
+  Bytes goodbye;
+  world.net.hook = [&](std::uint32_t port, Bytes& bytes) {
+    if (port == 0) return true;
+    if (type_of(bytes) == FrameType::goodbye) goodbye = bytes;
+    return type_of(bytes) == FrameType::hello;
+  };
+  const PeerId peer = b.link->peer(a.address());
+  b.link->connect(peer, world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return b.link->connected(peer); }, milliseconds{1}));
+  b.link->disconnect(peer, world.net.now());
+  ASSERT_FALSE(goodbye.empty());
+  world.kill(b);
+  world.net.hook = [&](std::uint32_t port, Bytes&) { return port != 0; };  // no welcome
+  start_again(b, 78);
+  send_text(b, b.link->peer(a.address()), "hello", world.net.now());
+  world.run(microseconds{100});
+  world.net.hook = nullptr;
+  const auto wrong = a.link->counters()[Counter::drop_token];
+  world.net.inject(*b.port, goodbye);
+  world.run(microseconds{100});
+  EXPECT_EQ(a.link->counters()[Counter::drop_token], wrong + 1);
+  EXPECT_EQ(a.link->counters()[Counter::peers_up], 0u);
+  EXPECT_TRUE(settle(milliseconds{200}));
+  EXPECT_EQ(got_a, std::vector<std::string>{"hello"});
+  EXPECT_TRUE(down_a.empty());
+}
+
 }  // namespace
 }  // namespace viaduct::link::test

@@ -134,6 +134,7 @@ void Link<D>::receive_hello(const Address& from, const Handshake& hello, Time no
       by_address_[address_key(from)] = p->id.value & 0xffff;
   } else if (!p->up()) {
     if (p->state != PeerState::answering || !same_life(p)) {
+      if (p->state == PeerState::answering) draw_token(p);  // the earlier life may have heard ours
       p->last_heard = now;
       p->greetings = 0;
       learn(p, hello);
@@ -224,6 +225,7 @@ void Link<D>::handshake_timer(Peer* p, Time now) {
     if (p->wanted || p->never_owned) return forget(p, DownReason::refused);
     p->state = PeerState::fresh;  // only named so far: who greeted it has not failed its user
     p->handshake_at = Time::max();
+    draw_token(p);
     return;
   }
   if (p->wanted) send_handshake(p, FrameType::hello, false, 0);

@@ -101,8 +101,7 @@ auto Link<D>::create(const Address& address) -> Peer* {
   std::memcpy(p->incoming.from, address.bytes.data(), 6);
   p->outgoing.ether_type = p->incoming.ether_type = kEtherType;
   p->incoming.connection = p->id.value;
-  p->incoming.token = static_cast<std::uint32_t>(random());
-  p->incoming_sum = route_checksum(p->incoming);
+  draw_token(p);
   p->outgoing_sum = route_checksum(p->outgoing);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     p->send[lane].start(config_.first_sequence.value_or(static_cast<std::uint32_t>(random())));
@@ -113,6 +112,13 @@ auto Link<D>::create(const Address& address) -> Peer* {
     pool.lent += p->receive[lane].window();
   }
   return p;
+}
+
+// What was sent with an earlier token is no longer from this peer.
+template <PacketDevice D>
+void Link<D>::draw_token(Peer* p) {
+  p->incoming.token = static_cast<std::uint32_t>(random());
+  p->incoming_sum = route_checksum(p->incoming);
 }
 
 // Nothing is sent to the peer any more.
