@@ -102,19 +102,18 @@ class SendFlow {
   Result acknowledge(const Acknowledgement& a, Time now, const RttEstimator& rtt) {
     Result result;
     if (sequence_before(limit_, a.limit)) {
+      if (in_flight_.empty() && blocked()) timeouts_ = 0;  // they were questions
       limit_ = a.limit;
       result.more_credit = true;
-      timeouts_ = 0;
       last_active_ = now;
     }
     while (!in_flight_.empty() &&
            sequence_before(Device::meta(in_flight_.front()).tx.sequence, a.ack))
       settle(in_flight_.pop_front(), now, rtt, result);
     if (!a.bitmap.empty()) settle_selected(a, now, rtt, result);
-    if (result.freed != 0) {
-      timeouts_ = 0;
-      last_active_ = now;
-    }
+    if (result.freed != 0) last_active_ = now;
+    // Karn's other half: until a frame that was sent once is answered, the estimate may be too low.
+    if (result.rtt != Duration{0}) timeouts_ = 0;
     return result;
   }
 
@@ -189,7 +188,7 @@ class SendFlow {
   List backlog_, in_flight_;
   std::uint32_t first_ = 0, next_ = 0, limit_ = 0, base_window_ = 0;
   std::uint32_t highest_settled_ = 0;  // one past the highest number acknowledged
-  std::uint32_t timeouts_ = 0;         // since the last progress
+  std::uint32_t timeouts_ = 0;         // since the last sample of the round trip or new credit
   bool any_settled_ = false, short_of_credit_ = false;
   Time newest_settled_sent_{}, last_active_{}, asked_at_{};
 };

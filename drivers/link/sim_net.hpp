@@ -98,6 +98,7 @@ class SimNet {
   // Frames between the two ports vanish, both ways, until healed.
   void partition(const SimPort& a, const SimPort& b) { cut_.insert(pair(a, b)); }
   void heal(const SimPort& a, const SimPort& b) { cut_.erase(pair(a, b)); }
+  void set_latency(Duration one_way) { config_.latency = one_way; }
   void set_faults(const FaultSpec& faults) { injector_ = FaultInjector(faults); }
   const FaultCounts& faults() const { return injector_.counts(); }
   std::uint64_t partitioned() const { return partitioned_; }

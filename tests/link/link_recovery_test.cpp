@@ -141,6 +141,40 @@ TEST(LinkRecovery, ManyGapsInOneWindowCloseTogether) {
   EXPECT_LT((world.net.now() - start) / a.link->view(peer).round_trip, 8);
 }
 
+// A ping-pong whose every frame is sent again never measures: the timeout must stay long until a
+// frame that was sent once has been answered.
+TEST(LinkRecovery, ARoundTripThatRisesIsLearned) {
+  World world;
+  Node& a = world.add();
+  Node& b = world.add();
+  int answers = 0;
+  a.sink.message = [&](const Incoming&) { return ++answers, Verdict::taken; };
+  b.sink.message = [&](const Incoming& m) {
+    EXPECT_EQ(send_text(b, m.from, "answer", m.now), SendStatus::sent);
+    return Verdict::taken;
+  };
+  const PeerId peer = a.link->peer(b.address());
+  const auto rounds = [&](int count) {
+    for (const int goal = answers + count; answers < goal;) {
+      const int before = answers;
+      EXPECT_EQ(send_text(a, peer, "question", world.net.now()), SendStatus::sent);
+      ASSERT_TRUE(world.run_until([&] { return answers > before; }, seconds{1}));
+    }
+  };
+  const auto retransmits = [&] {
+    return a.link->counters()[Counter::retransmits] + b.link->counters()[Counter::retransmits];
+  };
+  rounds(100);
+  EXPECT_EQ(retransmits(), 0u);
+  world.net.set_latency(microseconds{500});
+  rounds(20);
+  const auto learning = retransmits();
+  rounds(100);
+  EXPECT_EQ(retransmits(), learning);
+  EXPECT_LT(learning, 40u);
+  EXPECT_GT(a.link->view(peer).round_trip, milliseconds{1});
+}
+
 // The acknowledgement is lost, not the frame: nothing is delivered twice, the sender finds out.
 TEST(LinkRecovery, LostAcknowledgementsOnlyCostADuplicate) {
   World world;
