@@ -169,7 +169,7 @@ class Link {
   [[gnu::noinline]] void run_timers(Time now);
   bool peer_timer(Peer* peer, Time now);
   void lane_timer(Peer* peer, Lane lane, Time now);
-  void question(Peer* peer, Time now);
+  bool question(Peer* peer, Time now);
 
   Device& device_;
   LinkConfig config_;

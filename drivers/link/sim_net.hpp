@@ -54,6 +54,7 @@ class SimPort {
   static void release(Frame* f);
   static FrameMeta<Frame>& meta(Frame* f) { return f->meta; }
 
+  void set_transmit_burst(std::size_t most) { config_.transmit_burst = most; }  // 0: full
   std::size_t frames_in_use() const { return frames_.size() - free_.size(); }
   std::size_t most_frames_in_use() const { return most_in_use_; }
   std::uint64_t overruns() const { return overruns_; }  // arrived at a full ring, or found no frame

@@ -175,6 +175,35 @@ TEST(LinkRecovery, ARoundTripThatRisesIsLearned) {
   EXPECT_GT(a.link->view(peer).round_trip, milliseconds{1});
 }
 
+// An acknowledgement that finds the device full is owed until there is room.
+TEST(LinkRecovery, AFullDeviceOnlyDelaysAnAcknowledgement) {
+  SimConfig net;
+  net.latency = microseconds{50};
+  World world(net);
+  Node& a = world.add();
+  Node& b = world.add();
+  const PeerId peer = a.link->peer(b.address());
+  int delivered = 0;
+  b.sink.message = [&](const Incoming&) { return ++delivered, Verdict::taken; };
+  for (int i = 0; i < 50; ++i) {
+    send_text(a, peer, "measure", world.net.now());
+    ASSERT_TRUE(world.run_until([&] { return a.link->idle(); }, seconds{1}));
+  }
+  const auto before = a.link->counters()[Counter::probes];
+  send_text(a, peer, "x", world.net.now());
+  world.run(microseconds{40});
+  b.port->set_transmit_burst(0);
+  for (int i = 10; i < 42; ++i) {
+    const auto nobody = Address::parse("02:00:00:00:01:" + std::to_string(i));
+    b.link->connect(b.link->peer(*nobody), world.net.now());
+  }
+  world.run(microseconds{40});
+  EXPECT_EQ(delivered, 51);
+  b.port->set_transmit_burst(32);
+  EXPECT_TRUE(world.run_until([&] { return a.link->idle(); }, seconds{1}));
+  EXPECT_EQ(a.link->counters()[Counter::probes], before);
+}
+
 // The acknowledgement is lost, not the frame: nothing is delivered twice, the sender finds out.
 TEST(LinkRecovery, LostAcknowledgementsOnlyCostADuplicate) {
   World world;

@@ -111,7 +111,7 @@ void Link<D>::send_due_acks(Time now) {
       acking_.add(p);
       return;
     }
-    if (!send_ack(p, 0, now)) {  // no frame: next poll
+    if (!send_ack(p, 0, now)) {  // no frame, or the device is full: next poll
       p->ack_at = now;
       acking_.add_front(p);
       return;
@@ -119,8 +119,11 @@ void Link<D>::send_due_acks(Time now) {
   }
 }
 
+// False: not now, and nothing counts as told.
 template <PacketDevice D>
 bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
+  if (staged_count_ == kBurst) flush();
+  if (staged_count_ == kBurst) return false;
   Frame* f = new_control_frame();
   if (!f) return false;
   std::byte* const payload = D::bytes(f) + kFrameHeader;
@@ -146,9 +149,8 @@ bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
   write_header(D::bytes(f), p->outgoing,
                {FrameType::ack, flags, static_cast<std::uint16_t>(length)},
                crc32c(payload, length, p->outgoing_sum));
-  const bool staged = stage(f);
-  D::release(f);
-  if (staged) counters_.add(Counter::acks_sent);
+  staged_[staged_count_++] = f;
+  counters_.add(Counter::acks_sent);
   return true;
 }
 
@@ -207,10 +209,7 @@ bool Link<D>::peer_timer(Peer* p, Time now) {
     return false;
   }
   for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) lane_timer(p, lane, now);
-  if (now >= next_question(p)) {
-    counters_.add(Counter::keepalives);
-    question(p, now);
-  }
+  if (now >= next_question(p) && question(p, now)) counters_.add(Counter::keepalives);
   return true;
 }
 
@@ -227,18 +226,18 @@ void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
     if (!config_.fixed_timeout) return resend(p, lane, oldest, now);
     for (Frame* f = oldest; f; f = Send::List::next(f))
       if (D::meta(f).tx.sent_at + limit <= now) resend(p, lane, f, now);
-  } else if (flow.blocked() && flow.asked_at() + limit <= now) {
+  } else if (flow.blocked() && flow.asked_at() + limit <= now && question(p, now)) {
     flow.timed_out(now);
-    question(p, now);
   }
 }
 
-// Asks for an answer, whatever it is; says which lanes wait for credit.
+// Asks for an answer, whatever it is; says which lanes wait for credit. False: not now.
 template <PacketDevice D>
-void Link<D>::question(Peer* p, Time now) {
-  if (!send_ack(p, kFlagAnswer, now)) return;
+bool Link<D>::question(Peer* p, Time now) {
+  if (!send_ack(p, kFlagAnswer, now)) return false;
   p->asked_at = now;
   if (p->unanswered < UINT32_MAX) ++p->unanswered;
+  return true;
 }
 
 }  // namespace viaduct::link
