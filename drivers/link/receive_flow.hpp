@@ -104,7 +104,7 @@ class ReceiveFlow {
     if (window_ <= base_window_ || !held_.empty() || now - last_active_ < kReclaimAfter) return 0;
     const std::uint32_t freed = window_ - base_window_;
     window_ = base_window_;
-    limit_ = advertised_ = consumed_ + base_window_;
+    limit_ = advertised_ = reach();
     return freed;
   }
 
@@ -117,15 +117,15 @@ class ReceiveFlow {
   bool ack_pending() const { return ack_at_once || unacknowledged_ != 0; }
   // After a stall the peer may be waiting for credit that it has not heard of.
   bool credit_due() const { return limit_ - advertised_ >= std::max(window_ / 2, 1u); }
-  void acknowledged() {  // by whatever frame just carried expected() and limit()
+  void acknowledged(Time now) {  // by whatever frame just carried expected() and limit()
     unacknowledged_ = 0;
     advertised_ = limit_;
+    last_active_ = now;  // what credit it told of is good for a whole lease
     // A gap can only be described by an ack frame: see Link::send_ack.
     if (!has_gap()) ack_at_once = false;
   }
   void acknowledged_fully(Time now) {
-    acknowledged();
-    last_active_ = now;  // what credit it told of is good for a whole lease
+    acknowledged(now);
     ack_at_once = false;
   }
   // Fills words with what has arrived beyond expected(); returns how many are in use.
@@ -155,9 +155,12 @@ class ReceiveFlow {
     return low | bits_[(s + 64) % kMaxWindow / 64] << (64 - s % 64);
   }
   // Memory bounds what is not consumed; the bitmap bounds how far ahead of a gap a frame may be.
+  std::uint32_t reach() const {
+    const std::uint32_t limit = consumed_ + window_, furthest = expected_ + kMaxWindow;
+    return sequence_before(furthest, limit) ? furthest : limit;
+  }
   void extend() {
-    std::uint32_t limit = consumed_ + window_;
-    if (sequence_before(expected_ + kMaxWindow, limit)) limit = expected_ + kMaxWindow;
+    const std::uint32_t limit = reach();
     if (sequence_before(limit_, limit)) limit_ = limit;
   }
 

@@ -132,6 +132,30 @@ TEST(ReceiveFlow, CreditGrowsShrinksAndComesBack) {
   EXPECT_EQ(flow.limit(), 16u);
 }
 
+// Whatever tells the peer of credit starts its lease, and so the receiver's.
+TEST(ReceiveFlow, CreditThatAnyFrameToldOfIsGoodForAWholeLease) {
+  Receive flow;
+  flow.start(10, 2);
+  flow.grow(6, at(0));
+  flow.acknowledged(at(9000));
+  EXPECT_EQ(flow.reclaim(at(11000)), 0u);
+  EXPECT_EQ(flow.reclaim(at(19000)), 6u);
+}
+
+// A peer takes a limit further ahead than a bitmap reaches for a forgery.
+TEST(ReceiveFlow, CreditNeverReachesFurtherPastAGapThanABitmap) {
+  Receive flow;
+  flow.start(0, 2);
+  flow.grow(kMaxWindow - 2, at(0));
+  for (std::uint32_t s = 1; s < kMaxWindow; ++s) {
+    flow.arrived(s, at(0));
+    flow.consume(kMaxWindow);
+    ASSERT_LE(flow.limit(), kMaxWindow);
+  }
+  EXPECT_EQ(flow.reclaim(at(11000)), kMaxWindow - 2);
+  EXPECT_LE(flow.limit(), kMaxWindow);
+}
+
 TEST(SendFlow, CreditOnLoanRunsOut) {
   Send flow;
   flow.start(5);

@@ -133,7 +133,7 @@ inline void Link<D>::depart(Peer* p, Lane lane, Frame* f, std::uint32_t sum, Tim
                            back.expected(),
                            back.limit()};
   write_header(D::bytes(f), p->outgoing, fields, p->checksum ? std::optional(sum) : std::nullopt);
-  back.acknowledged();
+  back.acknowledged(now);
   flow.transmitted(f, now);
   D::retain(f);
   staged_[staged_count_++] = f;
