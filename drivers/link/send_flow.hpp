@@ -122,7 +122,7 @@ class SendFlow {
   bool lost(Frame* f, Duration reordering) const {
     const auto& meta = Device::meta(f).tx;
     if (!behind_settled(f)) return false;
-    if (meta.transmissions == 1 && highest_settled_ - meta.sequence >= 3) return true;
+    if (meta.transmissions == 1 && highest_settled_ - meta.sequence > 3) return true;
     return newest_settled_sent_ > meta.sent_at + reordering;
   }
   // A later frame has been acknowledged.

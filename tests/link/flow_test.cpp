@@ -156,6 +156,23 @@ TEST(ReceiveFlow, CreditNeverReachesFurtherPastAGapThanABitmap) {
   EXPECT_LE(flow.limit(), kMaxWindow);
 }
 
+// Two frames that pass one are reordering, three are its loss.
+TEST(SendFlow, ThreeLaterFramesMakeALoss) {
+  SimNet net;
+  SimPort& port = net.add_port();
+  Send flow;
+  flow.start(10);
+  flow.grant(8);
+  for (int i = 0; i < 6; ++i) flow.transmitted(port.allocate(), at(0));
+  RttEstimator rtt;
+  for (const std::uint64_t arrived : {1u, 3u, 7u}) {  // 11, then 12, then 13
+    const std::uint64_t words[1] = {arrived};
+    flow.acknowledge({10, 18, words}, at(10), rtt);
+    EXPECT_EQ(flow.lost(flow.in_flight().front(), microseconds{100}), arrived == 7);
+  }
+  flow.clear([](SimFrame* f) { SimPort::release(f); });
+}
+
 TEST(SendFlow, CreditOnLoanRunsOut) {
   Send flow;
   flow.start(5);
