@@ -101,7 +101,10 @@ void Transfer::start(ReceiveRequest& receive) {
   if (Unexpected* message = queues.find_message(receive.rank, receive.tag))
     return receive_kept(receive, *queues.take(*message));
   if (receive.peer < 0) {
-    if (lost_ != 0 && waits_for_lost(receive)) return fail(receive, MPI_ERR_PROC_ABORTED);
+    if (lost_ != 0) [[unlikely]] {
+      receive.peer = lost_sender(-1, *receive.comm);  // whose loss is the reason
+      if (receive.peer >= 0) return fail(receive, MPI_ERR_PROC_ABORTED);
+    }
     return queues.post(receive);
   }
   Peer& p = peer(receive.peer);

@@ -20,9 +20,8 @@ bool take_head(Bytes message, T& head, Bytes& rest) {
 
 // A receive from anybody may have been meant for the lost process, if that could send to it: nobody
 // can tell.
-bool may_come_from(const ReceiveRequest& receive, int process) {
-  if (receive.peer >= 0) return receive.peer == process;
-  const Comm& comm = *receive.comm;
+bool may_come_from(int peer, const Comm& comm, int process) {
+  if (peer >= 0) return peer == process;
   const Group& senders = comm.inter() ? *comm.remote_group() : *comm.group();
   return senders.rank_of(process) != MPI_UNDEFINED;
 }
@@ -222,7 +221,7 @@ void Transfer::on_peer_lost(int process, std::string_view why) {
   std::vector<Ref<ReceiveRequest>> in_vain;
   matches_.for_each([&](MatchQueues& queues) {
     queues.for_each_posted([&](ReceiveRequest& r) {
-      if (!may_come_from(r, process)) return;
+      if (!may_come_from(r.peer, *r.comm, process)) return;
       in_vain.emplace_back(&r);
       queues.unpost(r);
     });
@@ -237,10 +236,18 @@ void Transfer::on_peer_lost(int process, std::string_view why) {
   });
 }
 
-bool Transfer::waits_for_lost(const ReceiveRequest& receive) const {
-  return std::any_of(peers_.begin(), peers_.end(), [&](const std::unique_ptr<Peer>& p) {
-    return p && p->lost && may_come_from(receive, p->rank);
-  });
+int Transfer::lost_sender(int peer, const Comm& comm) const {
+  for (const std::unique_ptr<Peer>& p : peers_)
+    if (p && p->lost && may_come_from(peer, comm, p->rank)) return p->rank;
+  return -1;
+}
+
+void Transfer::check_sender(const Envelope& from) {
+  const int process = from.rank < 0 ? -1 : from.comm->peer(from.rank);
+  if (process >= 0) peer(process);  // opening it is what makes its channel watch it
+  if (lost_ == 0) return;
+  const int lost = lost_sender(process, *from.comm);
+  if (lost >= 0) throw Error(MPI_ERR_PROC_ABORTED, loss_text(lost));
 }
 
 std::string Transfer::loss_text(int process) {

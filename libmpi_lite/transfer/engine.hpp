@@ -51,6 +51,9 @@ class Transfer final : private ChannelSink {
   void receive_kept(ReceiveRequest& receive, Unexpected& message);
   MatchQueues& queues(std::uint32_t context) { return matches_[context]; }
   void forget(std::uint32_t context) { matches_.forget(context); }
+  // No message is there for a receive or a probe. Throws Error if one may never come, as a process
+  // that could have sent it is lost.
+  void check_sender(const Envelope& from);
 
   bool progress();
   // Why that process was lost, in a sentence.
@@ -145,7 +148,9 @@ class Transfer final : private ChannelSink {
   void on_long_sent(Cookie cookie, bool ok) override;
   void on_long_received(Cookie cookie, bool ok) override;
   void on_peer_lost(int peer, std::string_view why) override;
-  bool waits_for_lost(const ReceiveRequest& receive) const;
+  // A lost process from which a message of `peer` (-1: any) in that communicator could have come;
+  // -1: there is none.
+  int lost_sender(int peer, const Comm& comm) const;
 
   // eager.cpp
   bool may_be_eager(const Peer& p, MPI_Count bytes) const {

@@ -25,7 +25,9 @@ Unexpected* look(const Envelope& from) {
   MatchQueues& queues = Transfer::self().queues(from.context);
   if (Unexpected* m = queues.find_message(from.rank, from.tag)) return m;
   progress();
-  return queues.find_message(from.rank, from.tag);
+  if (Unexpected* m = queues.find_message(from.rank, from.tag)) return m;
+  Transfer::self().check_sender(from);
+  return nullptr;
 }
 
 }  // namespace

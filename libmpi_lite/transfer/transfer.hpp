@@ -62,6 +62,7 @@ Ref<Request> make_receive(const Items& into, const Envelope& from);
 void start(Request& persistent);
 
 // A message that could be received now; for the matched kind it is taken out of the matching.
+// Throws Error if there is none and its sender is lost.
 bool probe(const Envelope& from, MPI_Status* status);
 Ref<Message> matched_probe(const Envelope& from, MPI_Status* status);  // nullptr: none
 Ref<Request> start_matched_receive(const Items& into, Message& message);

@@ -1,6 +1,6 @@
 // Rank 1 dies, and rank 0 waits for it in one of several ways:
 //
-//   mpiexec -n 3 survivors announced|stranger|speaker|elsewhere|busy
+//   mpiexec -n 3 survivors announced|stranger|probed|speaker|elsewhere|busy
 //
 // Rank 0 says "noticed" or what it has seen instead. A launcher ends a job as soon as one of its
 // processes has ended; so each is started by another one, which does not end by itself.
@@ -92,6 +92,19 @@ void stranger(int rank) {
          "a send");
 }
 
+// Nothing but probes waits for it.
+void probed(int rank) {
+  if (rank == 1) die();
+  MPI_Message message;
+  int flag = 0;
+  expect(class_of(MPI_Probe(1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE)), MPI_ERR_PROC_ABORTED,
+         "a probe");
+  expect(class_of(MPI_Mprobe(1, 1, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE)),
+         MPI_ERR_PROC_ABORTED, "a matched probe");
+  expect(class_of(MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE)),
+         MPI_ERR_PROC_ABORTED, "a nonblocking probe for anybody");
+}
+
 // What it has said is heard when it is dead already. No call may fail that has nothing to do with
 // it.
 void speaker(int rank) {
@@ -156,11 +169,8 @@ void run(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(int);
-  } cases[] = {{"announced", announced},
-               {"stranger", stranger},
-               {"speaker", speaker},
-               {"elsewhere", elsewhere},
-               {"busy", busy}};
+  } cases[] = {{"announced", announced}, {"stranger", stranger},   {"probed", probed},
+               {"speaker", speaker},     {"elsewhere", elsewhere}, {"busy", busy}};
   for (const auto& c : cases) {
     if (std::strcmp(argv[1], c.name) != 0) continue;
     if (rank < 2 || c.run == elsewhere || c.run == busy) c.run(rank);

@@ -41,6 +41,7 @@ class Notebook final : public Channel {
     sending.push_back({data, cookie});
     return true;
   }
+  void watch(int rank) override { watched.push_back(rank); }
   bool poll() override { return false; }
   bool busy() const override { return false; }
   bool wakes_sleepers() const override { return wakes; }
@@ -55,6 +56,7 @@ class Notebook final : public Channel {
   std::vector<Open> open;
   std::vector<Sending> sending;
   int closed = 0;
+  std::vector<int> watched;
   bool wakes = false;
   int slept = 0;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 #include "tests/mpi/transfer/notebook.hpp"
 
@@ -383,6 +384,32 @@ TEST_F(Peers, ALossEndsReceivesFromAnybodyWhereItCouldHaveSent) {
   EXPECT_EQ(receive(bytes(8), world(MPI_ANY_SOURCE))->error, MPI_ERR_PROC_ABORTED);
   EXPECT_FALSE(receive(bytes(8), elsewhere)->complete);
   EXPECT_EQ(completions_, 2);
+}
+
+// What a receive would hear of, a probe hears of.
+TEST_F(Peers, ALossEndsProbes) {
+  const Envelope elsewhere{without_1_.get(), without_1_->context(), MPI_ANY_SOURCE, 7};
+  EXPECT_FALSE(probe(world(1), MPI_STATUS_IGNORE));
+  EXPECT_EQ(channel_->watched, std::vector{1});
+  hear(1, Head{Kind::eager, {}, kContext, 1, 7});
+  lose(1);
+  EXPECT_TRUE(probe(world(1), MPI_STATUS_IGNORE));
+  EXPECT_TRUE(matched_probe(world(MPI_ANY_SOURCE), MPI_STATUS_IGNORE));
+  const auto error_of = [&](const Envelope& from) {
+    try {
+      EXPECT_FALSE(probe(from, MPI_STATUS_IGNORE));
+      EXPECT_FALSE(matched_probe(from, MPI_STATUS_IGNORE));
+    } catch (const Error& error) {
+      EXPECT_THROW(matched_probe(from, MPI_STATUS_IGNORE), Error);
+      EXPECT_NE(std::string(error.what()).find("process 1"), std::string::npos) << error.what();
+      return error.code();
+    }
+    return MPI_SUCCESS;
+  };
+  EXPECT_EQ(error_of(world(1)), MPI_ERR_PROC_ABORTED);
+  EXPECT_EQ(error_of(world(MPI_ANY_SOURCE)), MPI_ERR_PROC_ABORTED);
+  EXPECT_EQ(error_of(world(2)), MPI_SUCCESS);
+  EXPECT_EQ(error_of(elsewhere), MPI_SUCCESS);
 }
 
 }  // namespace
