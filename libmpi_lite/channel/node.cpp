@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
-#include <sstream>
+#include <string_view>
 
 #include "drivers/link/types.hpp"
 #include "libmpi_lite/launch/launch.hpp"
@@ -53,7 +54,7 @@ std::string digits_of(const NodeCard::Cpus& cpus) {
   return digits;
 }
 
-bool read_digits(const std::string& digits, NodeCard::Cpus& cpus) {
+bool read_digits(std::string_view digits, NodeCard::Cpus& cpus) {
   if (digits.empty() || digits.size() > cpus.size() / 4) return false;
   for (const char c : digits) {
     const std::size_t digit = kDigits.find(c);
@@ -63,23 +64,36 @@ bool read_digits(const std::string& digits, NodeCard::Cpus& cpus) {
   return true;
 }
 
+// A number and a dot. Not by streams, whose numbers look as the program's locale says.
+template <class T>
+std::string field(T number, int base) {
+  char text[24];
+  char* const end = std::to_chars(text, text + sizeof text, number, base).ptr;
+  return std::string(text, end) + '.';
+}
+
+template <class T>
+bool take_field(std::string_view& text, T& number, int base) {
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number, base);
+  if (error != std::errc() || end == last || *end != '.') return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+  return true;
+}
+
 }  // namespace
 
 std::string NodeCard::text() const {
-  std::ostringstream out;
-  out << std::hex << node << '.' << std::dec << pid << '.' << segment << '.' << std::hex << address
-      << '.' << digits_of(cpus);
-  return out.str();
+  return field(node, 16) + field(pid, 10) + field(segment, 10) + field(address, 16) +
+         digits_of(cpus);
 }
 
 NodeCard NodeCard::parse(const std::string& text) {
   NodeCard card;
-  std::istringstream in(text);
-  char dot[4];
-  std::string cpus;
-  in >> std::hex >> card.node >> dot[0] >> std::dec >> card.pid >> dot[1] >> card.segment >>
-      dot[2] >> std::hex >> card.address >> dot[3] >> cpus;
-  if (!in || !read_digits(cpus, card.cpus))
+  std::string_view rest = text;
+  if (!take_field(rest, card.node, 16) || !take_field(rest, card.pid, 10) ||
+      !take_field(rest, card.segment, 10) || !take_field(rest, card.address, 16) ||
+      !read_digits(rest, card.cpus))
     throw link::SetupError("a process of the job published '" + text +
                            "' about its node, which cannot be read; run all ranks with the same "
                            "version of the library");

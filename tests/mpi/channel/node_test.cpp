@@ -1,4 +1,6 @@
 // Who is on which node, and what its processes say about that.
+#include <locale>
+
 #include "libmpi_lite/channel/node.hpp"
 #include "tests/mpi/channel/bed.hpp"
 
@@ -22,11 +24,26 @@ TEST(NodeCard, IsReadAsItIsWritten) {
   EXPECT_LE(all.text().size(), 900u) << "what a process manager takes";
 }
 
+// Programs may choose how numbers look, and each rank for itself.
+TEST(NodeCard, LooksTheSameInEveryLocale) {
+  struct Thousands : std::numpunct<char> {
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+  const NodeCard card{.node = ~0ull, .pid = 3021123, .segment = 1234, .address = 1, .cpus = {}};
+  const std::string text = card.text();
+  const std::locale before = std::locale::global(std::locale(std::locale(), new Thousands));
+  EXPECT_EQ(card.text(), text);
+  EXPECT_EQ(NodeCard::parse(text).pid, card.pid);
+  std::locale::global(before);
+}
+
 TEST(NodeCard, WhatCannotBeReadIsASetupError) {
   const std::string too_many(129, 'f');
   for (const std::string& bad :
        {std::string(), std::string("1.2.3.4"), std::string("1.2.3.4."), std::string("1.2.3.4.g"),
-        std::string("1.2.3.4.F"), std::string("1.x.3.4.f"), "1.2.3.4." + too_many})
+        std::string("1.2.3.4.F"), std::string("1.2.3.-4.f"), std::string("1.2,3.4.f"),
+        std::string("1.x.3.4.f"), "1.2.3.4." + too_many})
     EXPECT_THROW(NodeCard::parse(bad), link::SetupError) << bad;
 }
 
