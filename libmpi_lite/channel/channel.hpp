@@ -95,6 +95,8 @@ class Channel {
   // Sleeps until a message may have come, at most so long. false: this channel has nothing to sleep
   // on.
   virtual bool sleep(std::chrono::microseconds) { return false; }
+  // This process leaves MPI as it should, so that its end is no loss to anybody.
+  virtual void finished() {}
   // For VIADUCT_STATS=1: one line about this peer ("shm, ring of 64 KiB, ...").
   virtual std::string describe(int peer) const = 0;
 };

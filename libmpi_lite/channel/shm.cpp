@@ -60,7 +60,6 @@ std::string ended_text(int pid) {
 class ShmChannel final : public Channel {
  public:
   ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap segment);
-  ~ShmChannel() override { segment_->finished.store(1, std::memory_order_release); }
 
   const char* name() const override { return "shm"; }
   Limits limits() const override { return {.control = kLargestInRing, .eager = eager_}; }
@@ -86,6 +85,7 @@ class ShmChannel final : public Channel {
 
   bool poll() override;
   void crowded() override { crowded_ = true; }
+  void finished() override { segment_->finished.store(1, std::memory_order_release); }
   bool wakes_sleepers() const override { return true; }
   bool sleep(std::chrono::microseconds most) override;
   bool busy() const override { return !copies_.empty() || !streams_.empty(); }

@@ -273,6 +273,10 @@ void Transfer::set_spin(bool spin) {
     for (const std::unique_ptr<Channel>& channel : channels_) channel->crowded();
 }
 
+void Transfer::finished() {
+  for (const std::unique_ptr<Channel>& channel : channels_) channel->finished();
+}
+
 bool Transfer::sleep() {
   // Nobody wakes a process when there is room to send.
   if (config_.spin || busy()) return false;

@@ -68,6 +68,8 @@ class Transfer final : private ChannelSink {
   const TransferConfig& config() const { return config_; }
   // Whether waiting processes have a CPU each.
   void set_spin(bool spin);
+  // As Channel::finished().
+  void finished();
   // Until a message may have come from a process of this node, but not for long. false: it did not,
   // because something else has to be looked after.
   bool sleep();

@@ -121,6 +121,7 @@ void Process::leave() {
   phase_ = Phase::before_init;
   world_ = nullptr;
   forget_handles();
+  transfer->finished();  // not so when exit() takes it down
   transfer.reset();
 }
 
