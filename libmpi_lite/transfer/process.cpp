@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 #include "drivers/link/knobs.hpp"
@@ -43,6 +44,16 @@ template <class Done>
 void wait_for_at_most(std::chrono::milliseconds patience, Done done) {
   const auto until = std::chrono::steady_clock::now() + patience;
   wait_until([&] { return done() || std::chrono::steady_clock::now() > until; });
+}
+
+// A thread that waits in a stream for its reader or writer holds its lock, perhaps for ever.
+bool lock_within(std::chrono::milliseconds patience, std::FILE* stream) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (::ftrylockfile(stream) != 0) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 // What programs may no longer use. Info objects and error handlers they may (section 11.4).
@@ -136,9 +147,14 @@ int Process::node_of(int world_rank) {
 }
 
 void Process::abort(int exit_code, std::string_view message) {
-  if (!message.empty())
-    std::fprintf(stderr, "%.*s\n", static_cast<int>(message.size()), message.data());
-  std::fflush(nullptr);
+  // The job ends even if nobody hears why.
+  for (std::FILE* stream : {stderr, stdout}) {
+    if (!lock_within(std::chrono::milliseconds(50), stream)) continue;
+    if (stream == stderr && !message.empty())
+      std::fprintf(stream, "%.*s\n", static_cast<int>(message.size()), message.data());
+    std::fflush(stream);
+    ::funlockfile(stream);
+  }
   // What was printed is on its way through the process manager, which forgets it when it ends the
   // job.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -1,8 +1,30 @@
 // Makes the error of its first argument with the default error handler. Never comes to its end.
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
+
+namespace {
+
+// A thread that reads from somebody who says nothing, and holds its stream meanwhile.
+void start_reader() {
+  static int ends[2];
+  if (pipe(ends) != 0) std::abort();
+  std::FILE* stream = fdopen(ends[0], "r");
+  std::thread([stream] {
+    char line[8];
+    while (std::fgets(line, sizeof line, stream)) continue;
+  }).detach();
+  while (ftrylockfile(stream) == 0) {
+    funlockfile(stream);
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
@@ -28,6 +50,10 @@ int main(int argc, char** argv) {
     if (!std::strcmp(what, "unnamed")) MPI_Send(nullptr, -1, MPI_INT, 0, 0, comm);
     if (!std::strcmp(what, "no-comm")) MPI_Comm_size(MPI_COMM_NULL, &rank);
     if (!std::strcmp(what, "abort")) MPI_Abort(MPI_COMM_WORLD, 3);
+    if (!std::strcmp(what, "abort-while-reading")) {
+      start_reader();
+      MPI_Abort(MPI_COMM_WORLD, 3);
+    }
     if (!std::strcmp(what, "errors-abort")) {
       MPI_Comm_set_errhandler(comm, MPI_ERRORS_ABORT);
       MPI_Send(nullptr, 0, MPI_INT, 99, 0, comm);

@@ -25,6 +25,7 @@ expect unnamed 2 'MPI_Send on a communicator of 3, rank 1 (1 in MPI_COMM_WORLD):
 expect no-comm 5 'MPI_Comm_size, rank 1: argument comm (0x100) is not a communicator (MPI_ERR_COMM)'
 expect errors-abort 6 'MPI_Send on a communicator of 3, rank 1 (1 in MPI_COMM_WORLD): argument dest is 99; ranks go from 0 to 2 (MPI_ERR_RANK)'
 expect abort 3 'MPI_Abort on MPI_COMM_WORLD, rank 1: error code 3'
+expect abort-while-reading 3 'MPI_Abort on MPI_COMM_WORLD, rank 1: error code 3'
 expect before-init not0 'MPI_Comm_rank: MPI_Comm_rank was called before MPI_Init (MPI_ERR_OTHER)'
 expect after-finalize not0 'MPI_Comm_rank: MPI_Comm_rank was called after MPI_Finalize (MPI_ERR_OTHER)'
 # Read only by MPI_Finalize, but refused at once.
