@@ -176,6 +176,10 @@ ShmChannel::ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap seg
       peers_(static_cast<std::size_t>(size)),
       lost_(static_cast<std::size_t>(size)) {
   incoming_.reserve(segment_->rings);
+  // What has file capabilities (as setcap gives them for ports) starts closed to all others:
+  // neither its descriptors nor its memory can be had. Open as any program, to the same user with
+  // the same capabilities; which allows core dumps and debuggers, too.
+  ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   // Others may copy from and into this process; where only descendants may (Yama), this allows it.
   if (cma_) ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 }

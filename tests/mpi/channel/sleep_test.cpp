@@ -1,5 +1,7 @@
-// Processes of a node that sleep until a message comes.
+// Processes of a node: who may reach whom, and how they sleep until a message comes.
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "libmpi_lite/channel/node.hpp"
 #include "libmpi_lite/channel/shm.hpp"
@@ -47,6 +49,43 @@ TEST(ShmSleep, AMessageWakesTheSleeper) {
   Pair pair;
   link::Child first([&] { EXPECT_LE(exchange(pair, 0), 2); });
   link::Child second([&] { EXPECT_LE(exchange(pair, 1), 2); });
+  EXPECT_TRUE(first.succeeded());
+  EXPECT_TRUE(second.succeeded());
+}
+
+// As a program with file capabilities starts: closed to others, who are not root.
+void start_closed() {
+  constexpr unsigned kNobody = 65534;
+  if (::getuid() == 0) {
+    ASSERT_EQ(::setresgid(kNobody, kNobody, kNobody), 0);
+    ASSERT_EQ(::setresuid(kNobody, kNobody, kNobody), 0);
+  }
+  ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);
+}
+
+TEST(Shm, ProgramsWithCapabilitiesReachEachOther) {
+  Pair pair;
+  const auto talk = [&](int rank) {
+    start_closed();
+    Pair::Process launch(pair, rank);
+    Nodes nodes(launch);
+    Sink sink;
+    const auto channel = open_shm_channel(sink, nodes, 2);
+    launch.fence();
+    bool heard = false;
+    sink.control = [&](int, Bytes) { heard = true; };
+    const std::byte word{1};
+    EXPECT_TRUE(channel->send_control(1 - rank, {&word, 1}, {}));
+    const auto until = Clock::now() + std::chrono::seconds{10};
+    while (!heard && sink.lost.empty() && Clock::now() < until) channel->poll();
+    EXPECT_TRUE(sink.lost.empty()) << sink.lost.begin()->second;
+    EXPECT_TRUE(heard);
+    EXPECT_NE(channel->describe(1 - rank).find("copied by both ends"), std::string::npos)
+        << channel->describe(1 - rank);
+    launch.fence();
+  };
+  link::Child first([&] { talk(0); });
+  link::Child second([&] { talk(1); });
   EXPECT_TRUE(first.succeeded());
   EXPECT_TRUE(second.succeeded());
 }
