@@ -75,6 +75,8 @@ Ref<Request> start_buffered(const Items& items, const Envelope& to) {
     const Items packed{copy, static_cast<MPI_Count>(bytes), &datatype(MPI_BYTE)};
     try {
       segment->send = start_send(packed, to, SendMode::standard);
+      const Request& sent = *segment->send;
+      if (sent.error != MPI_SUCCESS) throw Error(sent.error, error_text(sent));
     } catch (...) {
       attached.segments.erase(segment);
       throw;

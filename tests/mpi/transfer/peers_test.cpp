@@ -7,6 +7,7 @@
 
 #include "libmpi_lite/core/datatype_builder.hpp"
 #include "libmpi_lite/core/error.hpp"
+#include "libmpi_lite/transfer/buffered.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 #include "tests/mpi/transfer/notebook.hpp"
 
@@ -384,6 +385,22 @@ TEST_F(Peers, ALossEndsReceivesFromAnybodyWhereItCouldHaveSent) {
   EXPECT_EQ(receive(bytes(8), world(MPI_ANY_SOURCE))->error, MPI_ERR_PROC_ABORTED);
   EXPECT_FALSE(receive(bytes(8), elsewhere)->complete);
   EXPECT_EQ(completions_, 2);
+}
+
+TEST_F(Peers, ALossEndsBufferedSends) {
+  std::byte buffer[2 * kLong];
+  attach_buffer(buffer, sizeof buffer);
+  start_buffered(bytes(kLong), world(1));
+  lose(1);
+  EXPECT_THROW(start_buffered(bytes(kLong), world(1)), Error);
+  const Ref<Request> persistent = make_send(bytes(kLong), world(1), SendMode::buffered);
+  EXPECT_THROW(start(*persistent), Error);
+  EXPECT_FALSE(persistent->active);
+  EXPECT_NO_THROW(start_buffered(bytes(192), world(2))) << "they take no room";
+  lose(2);
+  void* memory;
+  std::size_t size;
+  detach_buffer(memory, size);
 }
 
 // What a receive would hear of, a probe hears of.
