@@ -1,5 +1,6 @@
 #include "libmpi_lite/transfer/buffered.hpp"
 
+#include <algorithm>
 #include <list>
 
 #include "libmpi_lite/core/error.hpp"
@@ -13,24 +14,41 @@ struct Segment {  // in the order of their places
   Ref<Request> send;
 };
 
-struct AttachedBuffer {
+class AttachedBuffer {
+ public:
+  using Place = std::list<Segment>::iterator;
+
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
   std::list<Segment> segments;
+  std::size_t newest_end = 0;  // where the segment that was taken last ends, or ended
 
   void reclaim() {
     std::erase_if(segments, [](const Segment& s) { return s.send->complete; });
   }
-  // The first gap that is large enough, as a new segment; segments.end(): none.
-  std::list<Segment>::iterator reserve(std::size_t wanted) {
+  // A gap that is large enough, as a new segment; segments.end(): none. Programs may count on a
+  // buffer in which each message goes behind the one before, or else to the start (section 3.6), so
+  // that comes first.
+  Place reserve(std::size_t wanted) {
+    if (segments.empty()) newest_end = 0;
+    const auto behind_newest =
+        std::find_if(segments.begin(), segments.end(),
+                     [&](const Segment& s) { return s.at + s.bytes > newest_end; });
+    if (fits(newest_end, behind_newest, wanted)) return take(newest_end, behind_newest, wanted);
     std::size_t at = 0;
-    auto before = segments.begin();
-    while (before != segments.end() && before->at - at < wanted) {
-      at = before->at + before->bytes;
-      ++before;
+    for (auto next = segments.begin();; at = next->at + next->bytes, ++next) {
+      if (fits(at, next, wanted)) return take(at, next, wanted);
+      if (next == segments.end()) return next;
     }
-    if (before == segments.end() && bytes - at < wanted) return segments.end();
-    return segments.insert(before, {at, wanted, nullptr});
+  }
+
+ private:
+  bool fits(std::size_t at, Place next, std::size_t wanted) {
+    return wanted <= (next == segments.end() ? bytes : next->at) - at;
+  }
+  Place take(std::size_t at, Place next, std::size_t wanted) {
+    newest_end = at + wanted;
+    return segments.insert(next, {at, wanted, nullptr});
   }
 };
 AttachedBuffer attached;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -385,6 +386,44 @@ TEST_F(Peers, ALossEndsReceivesFromAnybodyWhereItCouldHaveSent) {
   EXPECT_EQ(receive(bytes(8), world(MPI_ANY_SOURCE))->error, MPI_ERR_PROC_ABORTED);
   EXPECT_FALSE(receive(bytes(8), elsewhere)->complete);
   EXPECT_EQ(completions_, 2);
+}
+
+// ---- buffered mode ---------------------------------------------------------------------------
+
+// As the standard has it: each message behind the one before, or else at the start of the buffer.
+TEST_F(Peers, ABufferIsCircular) {
+  constexpr std::size_t kUnit = 48;
+  std::vector<std::byte> buffer(10 * kUnit);
+  attach_buffer(buffer.data(), buffer.size());
+  std::vector<std::uint64_t> names;  // of the messages, all long, in their order
+  const auto put = [&](std::size_t units) {
+    start_buffered(bytes(units * kUnit), world(1));
+    AnnounceHead head;
+    std::memcpy(&head, channel_->said.back().data(), sizeof head);
+    ASSERT_EQ(head.head.kind, Kind::announce);
+    names.push_back(head.send);
+  };
+  const auto end = [&](std::size_t message, std::size_t units) {
+    GrantHead head{};
+    head.kind = Kind::grant;
+    head.send = names.at(message);
+    head.total = head.length = units * kUnit;
+    hear(1, head);
+    sent();
+  };
+  put(4);
+  put(1);
+  put(3);
+  end(0, 4);
+  put(1);  // behind the third, not where the first was
+  end(1, 1);
+  EXPECT_NO_THROW(put(5)) << "there is room up to the third";
+  EXPECT_NO_THROW(put(1)) << "at the end, though not behind the newest";
+  EXPECT_THROW(put(1), Error);
+  lose(1);
+  void* memory;
+  std::size_t size;
+  detach_buffer(memory, size);
 }
 
 TEST_F(Peers, ALossEndsBufferedSends) {
