@@ -144,8 +144,8 @@ class ShmChannel final : public Channel {
   static void wake(Segment& segment);
 
   // The clock is not read more often than that. Every poll counts: this process may be busy with
-  // others for ever.
-  static constexpr unsigned kPollsBetweenLooks = 4096;
+  // others for ever. Not many, as a program may poll only now and then.
+  static constexpr unsigned kPollsBetweenLooks = 128;
 
   ChannelSink& sink_;
   Nodes& nodes_;

@@ -64,6 +64,7 @@ notices() {  # which way of waiting
 check "a receive of what a dead process had announced fails" notices announced
 check "the death of a process that has never said anything is noticed" notices stranger
 check "a process that calls exit() without MPI_Finalize counts as dead" notices leaver
+check "who looks only every 10 ms notices a death in time" notices napper
 check "who only probes for a dead process hears of its death" notices probed
 check "what a dead process has said is received, and its death disturbs no other call" notices speaker
 check "receives from anybody fail where the dead process could have sent, and nowhere else" notices elsewhere

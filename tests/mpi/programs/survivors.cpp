@@ -1,6 +1,6 @@
 // Rank 1 dies or leaves, and rank 0 waits for it in one of several ways:
 //
-//   mpiexec -n 3 survivors announced|stranger|leaver|probed|speaker|elsewhere|busy
+//   mpiexec -n 3 survivors announced|stranger|leaver|napper|probed|speaker|elsewhere|busy
 //
 // Rank 0 says "noticed" or what it has seen instead. A launcher ends a job as soon as one of its
 // processes has ended; so each is started by another one, which does not end by itself.
@@ -103,6 +103,19 @@ void leaver(int rank) {
   expect(end_of_receive(1, 99), MPI_ERR_PROC_ABORTED, "a receive");
 }
 
+// Rank 0 looks only now and then.
+void napper(int rank) {
+  if (rank == 1) {
+    tell(0, 2);
+    die();
+  }
+  hear(1, 2);
+  MPI_Request request;
+  MPI_Irecv(&word, 1, MPI_INT, 1, 99, MPI_COMM_WORLD, &request);
+  expect(end_of(request, [] { std::this_thread::sleep_for(10ms); }), MPI_ERR_PROC_ABORTED,
+         "a receive");
+}
+
 // Nothing but probes waits for it.
 void probed(int rank) {
   if (rank == 1) die();
@@ -180,9 +193,9 @@ void run(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(int);
-  } cases[] = {
-      {"announced", announced}, {"stranger", stranger},   {"leaver", leaver}, {"probed", probed},
-      {"speaker", speaker},     {"elsewhere", elsewhere}, {"busy", busy}};
+  } cases[] = {{"announced", announced}, {"stranger", stranger}, {"leaver", leaver},
+               {"napper", napper},       {"probed", probed},     {"speaker", speaker},
+               {"elsewhere", elsewhere}, {"busy", busy}};
   for (const auto& c : cases) {
     if (std::strcmp(argv[1], c.name) != 0) continue;
     if (rank < 2 || c.run == elsewhere || c.run == busy) c.run(rank);
