@@ -183,6 +183,7 @@ typedef int MPI_Grequest_cancel_function(void* extra_state, int complete);
 
 #define MPI_BOTTOM ((void*)0)
 #define MPI_IN_PLACE ((void*)1)
+#define MPI_BUFFER_AUTOMATIC ((void*)2)
 #define MPI_STATUS_IGNORE ((MPI_Status*)0)
 #define MPI_STATUSES_IGNORE ((MPI_Status*)0)
 

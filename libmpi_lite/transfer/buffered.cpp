@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <list>
+#include <memory>
 
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
@@ -10,7 +11,8 @@ namespace viaduct::mpi {
 namespace {
 
 struct Segment {  // in the order of their places
-  std::size_t at, bytes;
+  std::size_t at = 0, bytes = 0;
+  std::unique_ptr<std::byte[]> own;  // with automatic buffering
   Ref<Request> send;
 };
 
@@ -23,6 +25,8 @@ class AttachedBuffer {
   std::list<Segment> segments;
   std::size_t newest_end = 0;  // where the segment that was taken last ends, or ended
 
+  bool automatic() const { return memory == MPI_BUFFER_AUTOMATIC; }
+  std::byte* place_of(const Segment& s) const { return s.own ? s.own.get() : memory + s.at; }
   void reclaim() {
     std::erase_if(segments, [](const Segment& s) { return s.send->complete; });
   }
@@ -30,6 +34,10 @@ class AttachedBuffer {
   // buffer in which each message goes behind the one before, or else to the start (section 3.6), so
   // that comes first.
   Place reserve(std::size_t wanted) {
+    if (automatic()) {
+      segments.emplace_back().own = std::make_unique_for_overwrite<std::byte[]>(wanted);
+      return std::prev(segments.end());
+    }
     if (segments.empty()) newest_end = 0;
     const auto behind_newest =
         std::find_if(segments.begin(), segments.end(),
@@ -48,7 +56,7 @@ class AttachedBuffer {
   }
   Place take(std::size_t at, Place next, std::size_t wanted) {
     newest_end = at + wanted;
-    return segments.insert(next, {at, wanted, nullptr});
+    return segments.insert(next, Segment{.at = at, .bytes = wanted, .own = {}, .send = {}});
   }
 };
 AttachedBuffer attached;
@@ -79,8 +87,8 @@ Ref<Request> start_buffered(const Items& items, const Envelope& to) {
     const std::size_t wanted = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     attached.reclaim();
     auto segment = attached.reserve(wanted);
-    if (segment == attached.segments.end()) {
-      progress();
+    // That a message is through may lie behind others that have come.
+    while (segment == attached.segments.end() && progress()) {
       attached.reclaim();
       segment = attached.reserve(wanted);
     }
@@ -88,7 +96,7 @@ Ref<Request> start_buffered(const Items& items, const Envelope& to) {
       throw Error(MPI_ERR_BUFFER, "the attached buffer of " + std::to_string(attached.bytes) +
                                       " bytes has no room for a message of " +
                                       std::to_string(bytes) + " bytes");
-    std::byte* copy = attached.memory + segment->at;
+    std::byte* const copy = attached.place_of(*segment);
     items.type->pack(items.data, 0, {copy, bytes});
     const Items packed{copy, static_cast<MPI_Count>(bytes), &datatype(MPI_BYTE)};
     try {

@@ -90,6 +90,7 @@ inline void wait(const Request& request) {
 
 // ---- buffered mode (section 3.6) ---------------------------------------------------------------
 
+// MPI_BUFFER_AUTOMATIC: messages wait in memory of the library's, as much as they need.
 void attach_buffer(void* buffer, std::size_t bytes);
 // Waits until all that is in it has been sent.
 void detach_buffer(void*& buffer, std::size_t& bytes);

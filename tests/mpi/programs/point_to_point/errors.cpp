@@ -1,4 +1,7 @@
 // Errors come back with the right class, and the job goes on.
+#include <chrono>
+#include <thread>
+
 #include "sections.hpp"
 
 namespace p2p {
@@ -183,6 +186,56 @@ void buffered_mode() {
   CHECK(std::vector<char>(in.begin(), in.begin() + 2000) == std::vector<char>(2000, 'c'));
 }
 
+// The library learns that a message is through from one that lies behind hundreds of others.
+void buffer_is_free_again() {
+  constexpr int kLong = 1 << 20, kShort = 500, kFar = 48, kNear = 49, kWord = 50;
+  if (job::size() < 3 || job::rank() > 2) return;
+  std::vector<char> data(kLong, 'd'), buffer(kLong + MPI_BSEND_OVERHEAD);
+  char small = 0;
+  if (job::rank() == 0) {
+    MPI_Buffer_attach(buffer.data(), static_cast<int>(buffer.size()));
+    MPI_Bsend(data.data(), kLong, MPI_CHAR, 1, kFar, MPI_COMM_WORLD);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // meanwhile all the rest happens
+    MPI_Recv(&small, 1, MPI_CHAR, 2, kWord, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK_CLASS(MPI_Bsend(data.data(), kLong, MPI_CHAR, 1, kFar, MPI_COMM_WORLD), MPI_SUCCESS);
+    for (int i = 0; i < kShort; ++i)
+      MPI_Recv(&small, 1, MPI_CHAR, 1, kNear, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    void* address = nullptr;
+    int size = 0;
+    MPI_Buffer_detach(&address, &size);
+  } else if (job::rank() == 1) {
+    for (int i = 0; i < kShort; ++i) MPI_Send(&small, 1, MPI_CHAR, 0, kNear, MPI_COMM_WORLD);
+    MPI_Recv(data.data(), kLong, MPI_CHAR, 0, kFar, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(&small, 1, MPI_CHAR, 2, kWord, MPI_COMM_WORLD);
+    MPI_Recv(data.data(), kLong, MPI_CHAR, 0, kFar, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Recv(&small, 1, MPI_CHAR, 1, kWord, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(&small, 1, MPI_CHAR, 0, kWord, MPI_COMM_WORLD);
+  }
+}
+
+#ifdef MPI_BUFFER_AUTOMATIC
+void automatic_buffer() {
+  constexpr int kCount = 300000;
+  MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0);
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<char> data(kCount, static_cast<char>('e' + i));
+    CHECK_CLASS(MPI_Bsend(data.data(), kCount, MPI_CHAR, next(), 51, MPI_COMM_WORLD), MPI_SUCCESS);
+  }
+  CHECK_CLASS(MPI_Bsend(nullptr, 0, MPI_CHAR, next(), 51, MPI_COMM_WORLD), MPI_SUCCESS);
+  std::vector<char> in(kCount);
+  for (int i = 0; i < 3; ++i) {
+    MPI_Recv(in.data(), kCount, MPI_CHAR, before(), 51, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK(in == std::vector<char>(kCount, static_cast<char>('e' + i)));
+  }
+  MPI_Recv(nullptr, 0, MPI_CHAR, before(), 51, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  void* address = nullptr;
+  int size = 0;
+  MPI_Buffer_detach(&address, &size);
+  CHECK(address == MPI_BUFFER_AUTOMATIC);
+}
+#endif
+
 int handler_calls = 0;
 void count_call(MPI_Comm*, int*, ...) {
   ++handler_calls;
@@ -223,6 +276,10 @@ void errors() {
   refused_probe();
   job::section("buffered mode without room: MPI_ERR_BUFFER; room is used again");
   buffered_mode();
+  buffer_is_free_again();
+#ifdef MPI_BUFFER_AUTOMATIC
+  automatic_buffer();
+#endif
   started_without_room();
 }
 
