@@ -3,11 +3,27 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
 #include "libvipl/core/library_thread.hpp"
 
 namespace viaduct::vipl {
+namespace {
 
-EventThread::EventThread(std::vector<Source> sources) : watches_(sources.size()) {
+// For poll(): not less than is left.
+int milliseconds_until(Deadline deadline) {
+  if (!deadline) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
+  return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+}
+
+}  // namespace
+
+EventThread::EventThread(std::vector<Source> sources, Turn turn)
+    : turn_(std::move(turn)), watches_(sources.size()) {
   for (std::size_t i = 0; i < sources.size(); ++i)
     watches_[i] =
         Loop::Watch(loop_, sources[i].fd, EPOLLIN,
@@ -26,10 +42,12 @@ void EventThread::stop() {
 }
 
 void EventThread::run() {
+  Deadline next;
   while (!stopping_) {
     pollfd ready{loop_.fd(), POLLIN, 0};
-    ::poll(&ready, 1, -1);
+    ::poll(&ready, 1, milliseconds_until(next));
     loop_.run();
+    if (turn_) next = turn_();
   }
 }
 

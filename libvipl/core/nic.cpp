@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <vector>
 
 #include "libvipl/core/cq.hpp"
@@ -20,6 +21,9 @@ Table& table() {
   static Table& it = *new Table;
   return it;
 }
+
+// How long a send that has failed may go unnoticed when the program does not look.
+constexpr auto kLookAfterSends = std::chrono::milliseconds(100);
 
 // Registered memory is locked memory.
 VIP_ULONG lockable_bytes() {
@@ -89,10 +93,12 @@ std::shared_ptr<Nic> Nic::open(const std::string& name, std::unique_ptr<vi::Devi
 
 void Nic::start(VIP_NIC_HANDLE handle) {
   handle_ = handle;
-  events_.emplace(std::vector<EventThread::Source>{
-      {device_->completion_fd(), [this] { take_completion_events(); }},
-      {device_->async_fd(), [this] { take_async_events(); }},
-      {manager_.fd(), [this] { manager_.progress(); }}});
+  events_.emplace(
+      std::vector<EventThread::Source>{
+          {device_->completion_fd(), [this] { take_completion_events(); }},
+          {device_->async_fd(), [this] { take_async_events(); }},
+          {manager_.fd(), [this] { manager_.progress(); }}},
+      [this] { return take_unseen_completions(); });
 }
 
 std::shared_ptr<Nic> Nic::find(VIP_NIC_HANDLE handle) {
@@ -166,6 +172,44 @@ void Nic::take_async_events() {
       case vi::AsyncEvent::Kind::other: break;
     }
   }
+}
+
+void Nic::look_after_sends() {
+  if (!some_connected_.exchange(true)) events_->wake();
+}
+
+void Nic::look_after_sends_now() {
+  look_now_ = true;
+  events_->wake();
+}
+
+// Only the completion of a send says why a connection is broken, which the other side is to hear
+// and the state of the VI to show, even if the program waits for something else.
+Deadline Nic::take_unseen_completions() {
+  if (!some_connected_) return std::nullopt;
+  const Clock::time_point now = Clock::now();
+  if (!look_now_.exchange(false) && now < next_look_) return next_look_;
+  next_look_ = now + kLookAfterSends;
+  some_connected_ = false;  // before looking: a VI that is connected meanwhile sets it again
+  bool any = false;
+  try {
+    for (Vi* const vi : vis_with_sends(any)) vi->take_unseen_completions(*this);
+  } catch (const std::bad_alloc&) {  // next time
+  }
+  if (!any) return std::nullopt;
+  some_connected_ = true;
+  return next_look_;
+}
+
+std::vector<Vi*> Nic::vis_with_sends(bool& any_connected) {
+  std::vector<Vi*> found;
+  const std::lock_guard lock(mutex_);
+  for (Vi* const vi : vis_) {
+    if (!vi->may_fail_unseen()) continue;
+    any_connected = true;
+    if (!vi->send_queue().is_empty()) found.push_back(vi);
+  }
+  return found;
 }
 
 // Of the VIs that complete in `broken`; nullptr: of all.

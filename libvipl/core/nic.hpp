@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,11 @@ class Nic : public std::enable_shared_from_this<Nic> {
   // Whether a device has work that needs this region. Without locks.
   bool uses(VIP_MEM_HANDLE memory);
 
+  // A VI is connected: from now on its sends are looked after.
+  void look_after_sends();
+  // ... at once: one has failed, and perhaps nobody has looked at it.
+  void look_after_sends_now();
+
   // What belongs to it. False: it is being closed. Any lock may be held.
   bool add(Vi& vi);
   void remove(Vi& vi);
@@ -65,6 +71,8 @@ class Nic : public std::enable_shared_from_this<Nic> {
   void end();
   void take_completion_events();
   void take_async_events();
+  Deadline take_unseen_completions();
+  std::vector<Vi*> vis_with_sends(bool& any_connected);
   std::vector<Vi*> vis();
   void end_connections(const Completions* broken);
   void report_device_error(VIP_RESOURCE_CODE resource);
@@ -81,6 +89,9 @@ class Nic : public std::enable_shared_from_this<Nic> {
   bool ended_ = false;
   std::unordered_set<Vi*> vis_;
   std::unordered_set<Cq*> cqs_;
+  // For the event thread: there may be connected VIs; their sends are looked at next then, or now.
+  std::atomic<bool> some_connected_{false}, look_now_{false};
+  Clock::time_point next_look_;
   const std::chrono::nanoseconds spin_time_;
   const std::uint8_t traffic_class_;
   std::optional<EventThread> events_;  // last: it uses all the others

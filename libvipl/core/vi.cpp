@@ -283,13 +283,17 @@ void Vi::to_idle(bool keep_receives) {
   if (keep_receives) receive_.post_again();
 }
 
-void Vi::connected_to_error() {
+// False: it was not connected.
+bool Vi::connected_to_error() {
   VIP_VI_STATE connected = VIP_STATE_CONNECTED;
-  if (state_.compare_exchange_strong(connected, VIP_STATE_ERROR)) queue_pair_->fail();
+  if (!state_.compare_exchange_strong(connected, VIP_STATE_ERROR)) return false;
+  queue_pair_->fail();
+  return true;
 }
 
+// Perhaps because of a send, in a queue that nobody looks at.
 void Vi::flushed() {
-  connected_to_error();
+  if (connected_to_error()) nic_->look_after_sends_now();
 }
 
 void Vi::told() {
@@ -367,6 +371,7 @@ bool Vi::establish(const Card& remote) {
   if (!queue_pair_->connect(plan)) return false;
   cause_known_ = false;
   state_ = VIP_STATE_CONNECTED;
+  nic_->look_after_sends();
   return true;
 }
 
@@ -393,6 +398,14 @@ void Vi::lost(Loss loss) {
 }
 
 // ---- the device ----
+
+void Vi::take_unseen_completions(const Nic& nic) {
+  const std::lock_guard lock(state_mutex_);
+  if (nic_ != &nic) return;
+  Completions& completions = send_.completions();
+  const std::lock_guard completing(completions.mutex());
+  if (send_.has_outstanding()) completions.drain();
+}
 
 // The event may be of an earlier connection, or of another VI that was in this place: then the
 // queue pair has not failed.

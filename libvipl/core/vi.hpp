@@ -64,6 +64,14 @@ class Vi final : public Slot, public Party {
 
   // ---- for the event thread ----
 
+  // Whether a send may fail, or have failed, in a way that concerns others. Without locks.
+  bool may_fail_unseen() const {
+    const VIP_VI_STATE state = state_;
+    return state == VIP_STATE_CONNECTED ||
+           (state == VIP_STATE_ERROR && !cause_known_ && !send_.is_empty());
+  }
+  // If sends are with the device: whether it is done with them.
+  void take_unseen_completions(const Nic& nic);
   void on_device_event(vi::AsyncEvent::Kind kind);
   // The device no longer does what it should, with all VIs of `nic` or those that complete in
   // `broken`: connections end without its help.
@@ -109,7 +117,7 @@ class Vi final : public Slot, public Party {
   void drain();
   void take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag);
   VIP_RETURN end(VIP_VI_HANDLE handle);
-  void connected_to_error();
+  bool connected_to_error();
   bool first_to_know() { return !cause_known_.exchange(true); }
   bool make_error();
   void report(VIP_ERROR_CODE code);

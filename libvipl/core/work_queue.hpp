@@ -70,6 +70,7 @@ class WorkQueue {
 
   // ---- with the mutex of completions() held ----
 
+  bool has_outstanding() const { return completed_ != posted_; }
   // The device has finished with the oldest descriptor.
   void complete(const vi::Completion& completion);
 

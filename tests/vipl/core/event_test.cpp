@@ -196,5 +196,22 @@ TEST(EventThread, ARemovedDeviceDoesNotKeepItBusy) {
   ::close(ends[0]);
 }
 
+// It sleeps when nothing is due.
+TEST(EventThread, TakesTurnsAsLongAsThereAreAny) {
+  std::atomic<int> turns{0};
+  EventThread thread({}, [&]() -> Deadline {
+    if (++turns >= 3) return std::nullopt;
+    return Clock::now() + 10ms;
+  });
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(turns, 0);
+  thread.wake();
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(turns, 3);
+  thread.wake();
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(turns, 4);
+}
+
 }  // namespace
 }  // namespace viaduct::vipl::test

@@ -65,6 +65,13 @@ class Lifetime : public Core {
     return connection;
   }
 
+  // Of a VI of `nic`, which accepts, and one of make_client().
+  void connect_by_request(VIP_VI_HANDLE server, VIP_VI_HANDLE client) {
+    auto requested = std::async(std::launch::async, [&] { return request(other, client, nic); });
+    ASSERT_EQ(VipConnectAccept(wait_for_request(), server), VIP_SUCCESS);
+    ASSERT_EQ(requested.get(), VIP_SUCCESS);
+  }
+
   // Threads ask for connections of VIs that another makes and destroys.
   template <class Ask>
   void ask_while_vis_come_and_go(Ask ask) {
@@ -183,9 +190,7 @@ TEST_F(Lifetime, RequestsOfANicThatCloses) {
 // late. The connection that is made next has nothing to do with that.
 TEST_F(Lifetime, AFailureOfTheOldConnection) {
   const VIP_VI_HANDLE a = make_vi(), b = make_client(), b2 = make_client();
-  auto first = std::async(std::launch::async, [&] { return request(other, b, nic); });
-  ASSERT_EQ(VipConnectAccept(wait_for_request(), a), VIP_SUCCESS);
-  ASSERT_EQ(first.get(), VIP_SUCCESS);
+  connect_by_request(a, b);
   auto second = std::async(std::launch::async, [&] { return request(other, b2, nic); });
   const VIP_CONN_HANDLE connection = wait_for_request();
   // The event thread waits for a lock.
@@ -245,6 +250,72 @@ TEST_F(Lifetime, AnotherAttemptWithoutAQueuePair) {
   vi.abandoned(false);
   EXPECT_EQ(vi.begin_pending(a), VIP_SUCCESS) << "there is one again";
   vi.abandoned(false);
+}
+
+// ---- what the other side is told ----
+
+class Told : public Lifetime {
+ protected:
+  Told() {
+    connect_anew();
+    VipErrorCallback(other, &theirs, &Reports::handle);
+    VipErrorCallback(nic, &ours, &Reports::handle);
+  }
+  ~Told() override {
+    VipCloseNic(nic);
+    VipCloseNic(other);
+  }
+  void connect_anew(VIP_CQ_HANDLE cq = nullptr) {
+    a = make_vi(cq, cq);
+    b = make_client();
+    connect_by_request(a, b);
+  }
+  void expect_told(VIP_ERROR_CODE code) {
+    const auto errors = theirs.get(1);
+    EXPECT_EQ(errors[0].ErrorCode, code);
+    EXPECT_EQ(errors[0].ViHandle, b);
+    EXPECT_EQ(state(b), VIP_STATE_ERROR);
+    theirs.expect_only(1);
+    theirs.all.clear();
+  }
+
+  Reports theirs, ours;
+  VIP_VI_HANDLE a = nullptr, b = nullptr;
+};
+
+// Nobody looks at the queue in which the send has failed.
+TEST_F(Told, AMessageMetNoReceive) {
+  VIP_DESCRIPTOR* const send = memory->send(1, 0, "x");
+  post_send(a, send);
+  for (const auto end = Clock::now() + 10s; Clock::now() < end && state(a) == VIP_STATE_CONNECTED;)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(state(a), VIP_STATE_ERROR);
+  expect_told(VIP_ERROR_RECVQ_EMPTY);
+  expect_send_error(a, send, VIP_STATUS_TRANSPORT_ERROR);
+  ours.expect_none();
+}
+
+TEST_F(Told, AWriteWasNotAllowed) {
+  const VIP_CQ_HANDLE cq = make_cq(8);
+  connect_anew(cq);
+  VIP_DESCRIPTOR* const write =
+      memory->rdma(1, VIP_CONTROL_OP_RDMAWRITE, 0, 8, memory->data(), memory->handle());
+  VIP_DESCRIPTOR* const nothing = memory->rdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, 0, nullptr, 0);
+  post_send(a, nothing);
+  post_send(a, write);  // that memory is of another NIC handle
+  post_receive(a, memory->message(2, 0, 10));
+  expect_told(VIP_ERROR_RDMAW_PROT);
+  // What the library has taken from the device is there for the program in the same order.
+  for (const VIP_BOOLEAN receive : {VIP_FALSE, VIP_FALSE, VIP_TRUE}) {
+    VIP_VI_HANDLE vi = nullptr;
+    VIP_BOOLEAN of_receives = VIP_FALSE;
+    ASSERT_EQ(VipCQDone(cq, &vi, &of_receives), VIP_SUCCESS);
+    EXPECT_EQ(vi, a);
+    EXPECT_EQ(of_receives, receive);
+  }
+  expect_sent(a, nothing);
+  expect_send_error(a, write, VIP_STATUS_RDMA_PROT_ERROR);
+  expect_receive_error(a, memory->descriptor(2), VIP_STATUS_DESC_FLUSHED_ERROR);
 }
 
 // ---- handlers ----
