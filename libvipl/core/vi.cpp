@@ -262,7 +262,7 @@ VIP_RETURN Vi::back_to_idle(VIP_VI_HANDLE handle) {
   return VIP_SUCCESS;
 }
 
-// What completed before the queue pair was reset is in the completion queues still.
+// What has completed is in the completion queues still.
 void Vi::drain() {
   Completions& sends = send_.completions();
   Completions& receives = receive_.completions();
@@ -270,7 +270,13 @@ void Vi::drain() {
   if (&receives != &sends) receives.drain();
 }
 
+// Of a connection that ends here, what the device has completed is the program's, and the other
+// side is told what went wrong: resetting a queue pair makes most devices forget that.
 void Vi::to_idle(bool keep_receives) {
+  if (!keep_receives) {
+    connected_to_error();
+    drain();
+  }
   state_ = VIP_STATE_IDLE;
   cause_known_ = true;  // whoever learns now that the connection is gone is late
   const bool is_reset = queue_pair_ != nullptr && queue_pair_->reset();

@@ -148,6 +148,10 @@ void FakeCompletionQueue::push(const Completion& completion) {
   if (std::exchange(armed_, false)) device_.completion_event(owner_);
 }
 
+void FakeCompletionQueue::forget(std::uint32_t queue_pair) {
+  std::erase_if(done_, [=](const Completion& it) { return it.queue_pair == queue_pair; });
+}
+
 // ---- memory ----
 
 FakeRegion::FakeRegion(FakeDomain& domain, std::uint64_t begin, std::size_t bytes, Rights rights)
@@ -221,28 +225,34 @@ bool FakeQueuePair::has_failed() {
   return state_ == State::error;
 }
 
+// As the drivers of most devices do it; Soft-RoCE's leaves what has completed.
 bool FakeQueuePair::reset() {
   const Lock lock = lock_fabric();
   sends_.clear();
   receives_.clear();
+  for (CompletionQueue* const it : {plan_.send_completions, plan_.receive_completions})
+    static_cast<FakeCompletionQueue*>(it)->forget(number_);
   state_ = State::reset;
   return true;
 }
 
 void FakeQueuePair::flush() {
   while (!sends_.empty()) complete_send(Outcome::flushed);
-  for (; !receives_.empty(); receives_.pop_front()) {
-    Completion completion{};
-    completion.id = receives_.front().id;
-    completion.outcome = Outcome::flushed;
-    static_cast<FakeCompletionQueue*>(plan_.receive_completions)->push(completion);
-  }
+  for (; !receives_.empty(); receives_.pop_front())
+    static_cast<FakeCompletionQueue*>(plan_.receive_completions)
+        ->push(completion_of(receives_.front().id, Outcome::flushed));
+}
+
+Completion FakeQueuePair::completion_of(std::uint64_t id, Outcome outcome) const {
+  Completion completion{};
+  completion.id = id;
+  completion.outcome = outcome;
+  completion.queue_pair = number_;
+  return completion;
 }
 
 void FakeQueuePair::complete_send(Outcome outcome) {
-  Completion completion{};
-  completion.id = sends_.front().work.id;
-  completion.outcome = outcome;
+  const Completion completion = completion_of(sends_.front().work.id, outcome);
   sends_.pop_front();
   static_cast<FakeCompletionQueue*>(plan_.send_completions)->push(completion);
 }
@@ -310,8 +320,7 @@ Outcome FakeQueuePair::take_message(const SendWork& work, const std::vector<std:
   if (receives_.empty()) return Outcome::receiver_not_ready;
   const Receive receive = receives_.front();
   receives_.pop_front();
-  Completion completion{};
-  completion.id = receive.id;
+  Completion completion = completion_of(receive.id, Outcome::success);
   completion.flags = work.has_immediate() ? Completion::kWithImmediate : 0;
   completion.network_immediate = work.network_immediate;
   const bool by_rdma_write = work.is_write();

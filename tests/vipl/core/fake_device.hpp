@@ -89,6 +89,8 @@ class FakeCompletionQueue final : public CompletionQueue {
   bool resize(std::size_t capacity) override;
 
   void push(const Completion& completion);
+  // Those of this queue pair are gone.
+  void forget(std::uint32_t queue_pair);
 
  private:
   FakeDevice& device_;
@@ -164,6 +166,7 @@ class FakeQueuePair final : public QueuePair {
   Outcome access(const SendWork& work, std::vector<std::byte>& bytes);
   bool gather(const std::vector<Segment>& segments, std::vector<std::byte>& bytes) const;
   bool scatter(const std::vector<Segment>& segments, const std::vector<std::byte>& bytes) const;
+  Completion completion_of(std::uint64_t id, Outcome outcome) const;
   void complete_send(Outcome outcome);
   void flush();
 

@@ -318,6 +318,35 @@ TEST_F(Told, AWriteWasNotAllowed) {
   expect_receive_error(a, memory->descriptor(2), VIP_STATUS_DESC_FLUSHED_ERROR);
 }
 
+// The program looks at the other queue, and then it may even disconnect.
+TEST_F(Told, TheAnswerIsFlushed) {
+  for (const bool disconnects : {false, true}) {
+    post_receive(a, memory->message(0, 0, 10));
+    post_send(a, memory->send(1, 0, "x"));
+    VIP_DESCRIPTOR* d = nullptr;
+    EXPECT_EQ(VipRecvWait(a, 10000, &d), VIP_DESCRIPTOR_ERROR);
+    expect_error(d, memory->descriptor(0), VIP_STATUS_DESC_FLUSHED_ERROR);
+    if (disconnects) {
+      EXPECT_EQ(VipDisconnect(a), VIP_SUCCESS);
+    }
+    expect_told(VIP_ERROR_RECVQ_EMPTY);
+    expect_send_error(a, memory->descriptor(1), VIP_STATUS_TRANSPORT_ERROR);
+    if (!disconnects) connect_anew();
+  }
+}
+
+TEST_F(Told, WhoSendsDisconnectsAtOnce) {
+  for (int round = 0; round < 3; ++round) {
+    VIP_DESCRIPTOR* const send = memory->send(1, 0, "x");
+    post_send(a, send);
+    EXPECT_EQ(VipDisconnect(a), VIP_SUCCESS);
+    expect_told(VIP_ERROR_RECVQ_EMPTY);
+    expect_send_error(a, send, VIP_STATUS_TRANSPORT_ERROR);
+    ours.expect_none();
+    connect_anew();
+  }
+}
+
 // ---- handlers ----
 
 struct Calls {

@@ -78,6 +78,22 @@ TEST_F(States, DisconnectFlushesInOrder) {
   EXPECT_EQ(VipDestroyVi(a), VIP_SUCCESS);
 }
 
+// What the device has completed is the program's, whoever of the two ends the connection.
+TEST_F(States, DisconnectKeepsWhatHasCompleted) {
+  const VIP_CQ_HANDLE cq = make_cq(8);
+  for (const VIP_CQ_HANDLE used : {VIP_CQ_HANDLE{nullptr}, cq}) {
+    const VIP_VI_HANDLE a = make_vi(), b = make_vi(used, used);
+    connect(a, b);
+    for (std::size_t i = 0; i < 3; ++i) post_receive(b, memory->message(i, 0, 10));
+    for (std::size_t i = 3; i < 5; ++i) post_send(a, memory->send(i, 100, "x"));
+    disconnect(a);
+    disconnect(b);
+    for (std::size_t i = 3; i < 5; ++i) expect_sent(a, memory->descriptor(i));
+    for (std::size_t i = 0; i < 2; ++i) expect_received(b, memory->descriptor(i));
+    expect_receive_error(b, memory->descriptor(2), VIP_STATUS_DESC_FLUSHED_ERROR);
+  }
+}
+
 TEST_F(States, TheSameViConnectsAgain) {
   const VIP_VI_HANDLE a = make_vi(), b = make_vi(), c = make_vi();
   for (const VIP_VI_HANDLE other : {b, c, b}) {
