@@ -36,8 +36,10 @@ vi::Rights rights_of(const VIP_VI_ATTRIBUTES& attributes) {
 class Attachment {
  public:
   Attachment(VIP_CQ_HANDLE handle, const Nic& nic, const WorkQueue& queue)
-      : cq_(handle != nullptr ? Cq::find(handle) : nullptr), queue_(queue) {
-    ok_ = handle == nullptr || (cq_ != nullptr && cq_->attach(handle_of(handle), nic));
+      : handle_(handle_of(handle)),
+        cq_(handle != nullptr ? Cq::find(handle) : nullptr),
+        queue_(queue) {
+    ok_ = handle == nullptr || (cq_ != nullptr && cq_->attach(handle_, nic));
     if (!ok_) cq_ = nullptr;
   }
   Attachment(const Attachment&) = delete;
@@ -45,13 +47,14 @@ class Attachment {
   ~Attachment() {
     if (cq_ == nullptr) return;
     const std::lock_guard lock(cq_->completions().mutex());
-    cq_->detach(queue_, 0);
+    if (cq_->is(handle_)) cq_->detach(queue_, 0);  // else the NIC was closed
   }
   bool ok() const { return ok_; }
   Cq* get() const { return cq_; }
   Cq* take_over() { return std::exchange(cq_, nullptr); }
 
  private:
+  const Handle handle_;
   Cq* cq_;
   const WorkQueue& queue_;
   bool ok_ = false;
@@ -88,19 +91,20 @@ VIP_RETURN Vi::create(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& 
   Attachment receive(receive_cq, *nic, vi->receive_);
   const VIP_RETURN result = !send.ok() || !receive.ok()
                                 ? VIP_INVALID_PARAMETER
-                                : vi->open(nic, attributes, tag, send.get(), receive.get());
+                                : vi->open(nic, attributes, tag, send.get(), receive.get(), made);
   if (result != VIP_SUCCESS) {
     table().give_back(*vi);
     return result;
   }
   send.take_over();
   receive.take_over();
-  made = vi->program_handle();
   return VIP_SUCCESS;
 }
 
+// A NIC that closes reclaims its VIs before its CQs, and the VIs that belong to it only: so first
+// this one does.
 VIP_RETURN Vi::open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& attributes,
-                    TagUse tag, Cq* send_cq, Cq* receive_cq) {
+                    TagUse tag, Cq* send_cq, Cq* receive_cq, VIP_VI_HANDLE& made) {
   {
     const std::lock_guard lock(state_mutex_);
     send_.choose(send_cq);
@@ -112,12 +116,12 @@ VIP_RETURN Vi::open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& at
   const std::uint32_t depth = static_cast<std::uint32_t>(nic->attributes().MaxDescriptorsPerQueue);
   bool opened = false;
   try {
-    opened = send_.open(nic->device(), depth, nic->spin_time()) &&
-             receive_.open(nic->device(), depth, nic->spin_time()) && make_queue_pair() &&
-             nic->add(*this);
+    opened = nic->add(*this) && send_.open(nic->device(), depth, nic->spin_time()) &&
+             receive_.open(nic->device(), depth, nic->spin_time()) && make_queue_pair();
   } catch (const std::bad_alloc&) {
   }
   if (!opened) {
+    nic->remove(*this);
     close();
     return VIP_ERROR_RESOURCE;
   }
@@ -126,6 +130,7 @@ VIP_RETURN Vi::open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& at
   state_ = VIP_STATE_IDLE;
   user_data = nullptr;
   Table::show(*this);
+  made = program_handle();
   return VIP_SUCCESS;
 }
 

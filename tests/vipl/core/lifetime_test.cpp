@@ -347,6 +347,33 @@ TEST_F(Told, WhoSendsDisconnectsAtOnce) {
   }
 }
 
+// ---- making against closing ----
+
+// A VI is being made, with a CQ that goes meanwhile, because the NIC is closed.
+TEST_F(Lifetime, AViOfANicThatCloses) {
+  // The next VI will be in the same place, whose locks are there for ever.
+  VIP_VI_ATTRIBUTES attributes = vi_attributes();
+  const VIP_VI_HANDLE before = make_vi();
+  WorkQueue& queue = Vi::find(before)->receive_queue();
+  ASSERT_EQ(VipDestroyVi(before), VIP_SUCCESS);
+  const VIP_NIC_HANDLE closed = open();
+  VIP_CQ_HANDLE cq = nullptr;
+  ASSERT_EQ(VipCreateCQ(closed, 8, &cq), VIP_SUCCESS);
+  std::unique_lock late(queue.post_mutex());
+  auto made = std::async(std::launch::async, [&] {
+    VIP_VI_HANDLE vi = nullptr;
+    return VipCreateVi(closed, &attributes, cq, cq, &vi);
+  });
+  std::this_thread::sleep_for(50ms);
+  auto ended = std::async(std::launch::async, [&] { return VipCloseNic(closed); });
+  ASSERT_EQ(ended.wait_for(10s), std::future_status::ready);
+  EXPECT_EQ(ended.get(), VIP_SUCCESS);
+  late.unlock();
+  EXPECT_EQ(made.get(), VIP_ERROR_RESOURCE);
+  const VIP_CQ_HANDLE next = make_cq(8);
+  EXPECT_EQ(VipDestroyCQ(next), VIP_SUCCESS) << "nothing is attached to it";
+}
+
 // ---- handlers ----
 
 struct Calls {
