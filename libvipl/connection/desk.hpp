@@ -10,6 +10,7 @@
 
 #include "libvipl/connection/door.hpp"
 #include "libvipl/connection/farewells.hpp"
+#include "libvipl/connection/fork.hpp"
 #include "libvipl/connection/incoming.hpp"
 #include "libvipl/connection/reception.hpp"
 #include "libvipl/connection/session.hpp"
@@ -32,6 +33,9 @@ class Desk : public std::enable_shared_from_this<Desk> {
   void take_failures();
   // ... of an attempt that is over: another one of the party begins.
   void forget_failures(Party& party);
+
+  // Not that of a process that this one is a child of.
+  bool is_ours() const { return forks_ == forks(); }
 
   const NicAddress self;
   std::mutex mutex;
@@ -57,6 +61,9 @@ class Desk : public std::enable_shared_from_this<Desk> {
   };
   std::mutex failures_mutex;
   std::vector<Failure> failures;
+
+ private:
+  const unsigned forks_ = forks();
 };
 
 }  // namespace viaduct::vipl

@@ -185,7 +185,7 @@ VIP_RETURN Manager::accept(const std::shared_ptr<Incoming>& request, Party& part
 
 VIP_RETURN Manager::reject(const std::shared_ptr<Incoming>& request) {
   const std::shared_ptr<Desk> desk = request->desk();
-  if (desk == nullptr) return VIP_INVALID_PARAMETER;
+  if (desk == nullptr || !desk->is_ours()) return VIP_INVALID_PARAMETER;
   const Lock lock(desk->mutex);
   if (desk->given.erase(request) == 0) return VIP_INVALID_PARAMETER;
   if (request->waiting()) desk->farewells.refuse(request->take_stream(), Refusal::rejected);

@@ -39,7 +39,7 @@ VIP_RETURN Cq::destroy(VIP_CQ_HANDLE handle) {
   Cq* const cq = find(handle);
   if (cq == nullptr) return VIP_INVALID_PARAMETER;
   std::unique_lock lock(cq->completions_.mutex());
-  if (!cq->is(handle_of(handle))) return VIP_INVALID_PARAMETER;
+  if (!cq->is_of_this_process(handle_of(handle))) return VIP_INVALID_PARAMETER;
   if (cq->attached_ != 0) return VIP_ERROR_RESOURCE;
   cq->nic_->remove(*cq);
   cq->end(lock);
@@ -57,6 +57,10 @@ void Cq::end(std::unique_lock<Mutex>& lock) {
   close();
   lock.unlock();
   table().give_back(*this);
+}
+
+bool Cq::is_of_this_process(Handle cq) const {
+  return is(cq) && nic_->is_ours();
 }
 
 // Catches std::bad_alloc: the slot has to go back.
@@ -139,7 +143,7 @@ bool Cq::grow() {
 
 VIP_RETURN Cq::resize(Handle cq, std::size_t entries) {
   const std::lock_guard lock(completions_.mutex());
-  if (!is(cq) || entries == 0) return VIP_INVALID_PARAMETER;
+  if (!is_of_this_process(cq) || entries == 0) return VIP_INVALID_PARAMETER;
   if (entries > nic_->attributes().MaxCQEntries) return VIP_ERROR_RESOURCE;
   room_ = 0;  // from here on who posts waits in grow()
   // Not every device can change the size of one, and programs ask for what they have.
@@ -182,7 +186,7 @@ VIP_RETURN Cq::wait(Handle cq, Deadline deadline, VIP_VI_HANDLE& vi, VIP_BOOLEAN
 VIP_RETURN Cq::notify(Handle cq, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
   Calls added{CqCall{context, handler, nullptr, nullptr, nullptr, VIP_FALSE}};
   const std::lock_guard lock(completions_.mutex());
-  if (!is(cq)) return VIP_INVALID_PARAMETER;
+  if (!is_of_this_process(cq)) return VIP_INVALID_PARAMETER;
   CqCall& call = std::get<CqCall>(added.front());
   call.nic = nic_->handle();
   call.cq = program_handle();

@@ -59,6 +59,8 @@ class Cq final : public Slot {
   bool open(Nic& nic, std::size_t entries);
   void close();
   void end(std::unique_lock<Mutex>& lock);
+  // Whether it is the CQ of the handle, and not of a process that this one is a child of.
+  bool is_of_this_process(Handle cq) const;
   bool is_empty() const { return first_ == end_; }
   [[gnu::cold]] bool grow();
   bool make_room();

@@ -214,9 +214,13 @@ void Vi::reclaim(const Nic& nic) {
 
 // ---- attributes ----
 
+bool Vi::is_of_this_process(Handle handle) const {
+  return is(handle) && nic_->is_ours();
+}
+
 std::shared_ptr<Nic> Vi::nic(VIP_VI_HANDLE handle) {
   const std::lock_guard lock(state_mutex_);
-  if (!is(handle_of(handle)) || !nic_->is_ours()) return nullptr;
+  if (!is_of_this_process(handle_of(handle))) return nullptr;
   return nic_->weak_from_this().lock();
 }
 
@@ -230,14 +234,14 @@ VIP_NIC_HANDLE Vi::nic_handle() const {
 
 VIP_RETURN Vi::query(VIP_VI_HANDLE handle, Answer& answer) {
   const std::lock_guard lock(state_mutex_);
-  if (!is(handle_of(handle))) return VIP_INVALID_PARAMETER;
+  if (!is_of_this_process(handle_of(handle))) return VIP_INVALID_PARAMETER;
   answer = {state_, attributes_, send_.is_empty(), receive_.is_empty()};
   return VIP_SUCCESS;
 }
 
 VIP_RETURN Vi::set_attributes(VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& attributes) {
   const AllLocks locks(*this);
-  if (!is(handle_of(handle))) return VIP_INVALID_PARAMETER;
+  if (!is_of_this_process(handle_of(handle))) return VIP_INVALID_PARAMETER;
   if (state_ != VIP_STATE_IDLE) return VIP_INVALID_STATE;
   if (const VIP_RETURN wrong = check(*nic_, attributes); wrong != VIP_SUCCESS) return wrong;
   TagUse tag = nic_->memory().use_tag(attributes.Ptag);

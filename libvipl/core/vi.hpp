@@ -90,6 +90,9 @@ class Vi final : public Slot, public Party {
   VIP_RELIABILITY_LEVEL reliability() const { return attributes_.ReliabilityLevel; }
   // nullptr: the device has none left; then it is not connected.
   vi::QueuePair* queue_pair() { return queue_pair_.get(); }
+  // Whether it is the VI of the handle, and not of a process that this one is a child of. With a
+  // lock of the VI held.
+  bool is_of_this_process(Handle handle) const;
   Handlers& handlers();
   VIP_NIC_HANDLE nic_handle() const;
   // A completion says that the queue pair has failed, and why; if this is the first to say so, the

@@ -289,7 +289,7 @@ VIP_RETURN WorkQueue::notify(Handle vi, VIP_PVOID context, VIP_VI_CALLBACK handl
   Calls added{QueueCall{context, handler, nullptr, nullptr, nullptr}};
   Completions& completions = this->completions();
   const std::lock_guard lock(completions.mutex());
-  if (!vi_.is(vi)) return VIP_INVALID_PARAMETER;
+  if (!vi_.is_of_this_process(vi)) return VIP_INVALID_PARAMETER;
   QueueCall& call = std::get<QueueCall>(added.front());
   call.vi = vi_.program_handle();
   call.nic = vi_.nic_handle();

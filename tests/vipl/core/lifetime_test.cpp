@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -484,20 +485,36 @@ TEST_F(Lifetime, AKilledProcessThatHasForked) {
 
 // A child that cleans up what is its parent's does no harm.
 TEST_F(Lifetime, HandlesOfTheParent) {
-  const VIP_VI_HANDLE a = make_vi(), b = make_client();
-  auto requested = std::async(std::launch::async, [&] { return request(other, b, nic); });
-  ASSERT_EQ(VipConnectAccept(wait_for_request(), a), VIP_SUCCESS);
-  ASSERT_EQ(requested.get(), VIP_SUCCESS);
+  const VIP_VI_HANDLE a = make_vi(), b = make_client(), idle = make_vi(), c = make_client();
+  const VIP_CQ_HANDLE cq = make_cq(4);
+  connect_by_request(a, b);
+  auto waiting = std::async(std::launch::async, [&] { return request(other, c, nic); });
+  const VIP_CONN_HANDLE connection = wait_for_request();
+  VIP_VI_ATTRIBUTES attributes = vi_attributes();
+  Calls calls;
   const auto child = [&] {
-    const bool none = VipDisconnect(a) == VIP_INVALID_PARAMETER &&
-                      VipDestroyVi(a) == VIP_INVALID_PARAMETER &&
-                      VipCloseNic(nic) == VIP_INVALID_PARAMETER;
-    ::_exit(none ? 0 : 1);
+    const std::array results{VipDisconnect(a),
+                             VipDestroyVi(a),
+                             VipQueryVi(a, nullptr, nullptr, nullptr, nullptr),
+                             VipSetViAttributes(idle, &attributes),
+                             VipSendNotify(a, &calls, &Calls::of_queue),
+                             VipRecvNotify(a, &calls, &Calls::of_queue),
+                             VipCQNotify(cq, &calls, &Calls::of_cq),
+                             VipResizeCQ(cq, 8),
+                             VipDestroyCQ(cq),
+                             VipConnectReject(connection),
+                             VipConnectAccept(connection, idle),
+                             VipCloseNic(nic)};
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (results[i] != VIP_INVALID_PARAMETER) ::_exit(static_cast<int>(i) + 1);
+    ::_exit(0);
   };
   EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
   std::this_thread::sleep_for(50ms);
   EXPECT_EQ(state(a), VIP_STATE_CONNECTED);
   EXPECT_EQ(state(b), VIP_STATE_CONNECTED);
+  EXPECT_EQ(VipConnectAccept(connection, idle), VIP_SUCCESS);
+  EXPECT_EQ(waiting.get(), VIP_SUCCESS);
 }
 
 }  // namespace
