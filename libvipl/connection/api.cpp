@@ -20,12 +20,17 @@ Requests& requests() {
   return it;
 }
 
+// What a VI has that wants quality of service, whatever that may be: not NULL, so that a program
+// that takes it over has a VI that matches.
+char some_quality;
+
 // What is of no interest to a program it need not have room for.
 void tell(const Card& card, VIP_VI_ATTRIBUTES* attributes) {
   if (attributes == nullptr) return;
   *attributes = {};
   attributes->ReliabilityLevel = card.reliability;
   attributes->MaxTransferSize = static_cast<VIP_ULONG>(card.max_transfer_size);
+  attributes->QoS = card.has_qos ? &some_quality : nullptr;
   attributes->EnableRdmaWrite = card.rdma_write ? VIP_TRUE : VIP_FALSE;
   attributes->EnableRdmaRead = card.rdma_read ? VIP_TRUE : VIP_FALSE;
 }

@@ -348,6 +348,27 @@ TEST_F(Told, WhoSendsDisconnectsAtOnce) {
   }
 }
 
+// A server that takes over what the caller has can accept.
+TEST_F(Told, TheCallersQualityOfService) {
+  VIP_VI_ATTRIBUTES attributes = vi_attributes();
+  for (const VIP_QOS quality : {VIP_QOS{nullptr}, VIP_QOS{&attributes}}) {
+    attributes.QoS = quality;
+    VIP_VI_HANDLE client = nullptr;
+    ASSERT_EQ(VipCreateVi(other, &attributes, nullptr, nullptr, &client), VIP_SUCCESS);
+    Address here(nic, "server");
+    auto requested = std::async(std::launch::async, [&] { return request(other, client, nic); });
+    VIP_CONN_HANDLE connection = nullptr;
+    VIP_VI_ATTRIBUTES told{};
+    ASSERT_EQ(VipConnectWait(nic, here.get(), 10000, nullptr, &told, &connection), VIP_SUCCESS);
+    EXPECT_EQ(told.QoS != nullptr, quality != nullptr);
+    const VIP_VI_HANDLE server = make_vi(nullptr, nullptr, told);
+    const VIP_RETURN accepted = VipConnectAccept(connection, server);
+    EXPECT_EQ(accepted, VIP_SUCCESS);
+    if (accepted != VIP_SUCCESS) VipConnectReject(connection);
+    EXPECT_EQ(requested.get(), accepted == VIP_SUCCESS ? VIP_SUCCESS : VIP_REJECT);
+  }
+}
+
 // ---- making against closing ----
 
 // A VI is being made, with a CQ that goes meanwhile, because the NIC is closed.
