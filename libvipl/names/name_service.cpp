@@ -3,6 +3,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -54,7 +55,10 @@ std::string NameService::name_of(const NicAddress& address) const {
   std::array<char, NI_MAXHOST> name{};
   const int result = ::getnameinfo(reinterpret_cast<const sockaddr*>(&socket), sizeof socket,
                                    name.data(), name.size(), nullptr, 0, NI_NAMEREQD);
-  return result == 0 ? name.data() : "";
+  if (result == 0) return name.data();
+  // Its own address is in no database, as a rule, but what it calls itself leads there.
+  if (address.ip != self_.ip || ::gethostname(name.data(), name.size() - 1) != 0) return "";
+  return name.data();
 }
 
 std::vector<NicAddress> NameService::ask_database(const std::string& name) const {

@@ -1,6 +1,8 @@
 // Names of hosts: the file, the host database, and what is neither.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -88,6 +90,15 @@ TEST(NameService, AddressesMeanThemselves) {
   EXPECT_EQ(names.address_of("10.9.0.9", 0), at(9));
   EXPECT_EQ(names.address_of("10.9.0.9:80", 0), at(9, 80));
   EXPECT_EQ(names.address_of("10.9.0.9", 1), std::nullopt);
+}
+
+// Programs ask what their own host is called.
+TEST(NameService, TheHostItselfHasAName) {
+  std::array<char, 256> host{};
+  ASSERT_EQ(::gethostname(host.data(), host.size() - 1), 0);
+  EXPECT_EQ(NameService(kSelf, "").name_of(kSelf), host.data());
+  const TemporaryFile file("10.9.0.1 first\n");
+  EXPECT_EQ(NameService(kSelf, file.path()).name_of(kSelf), "first");
 }
 
 // Where no NIC is, the host's own is meant.
