@@ -66,7 +66,9 @@ void Session::on_connected(Stream&, int error) {
   const auto self = shared_from_this();
   if (error != 0) {
     drop_stream();
-    return on_connect_error(error);
+    // Of a host on its own network the kernel says that when nobody answers to the address, after
+    // three seconds: it is as dead as one further away, of which the kernel knows nothing.
+    return on_connect_error(error == EHOSTUNREACH ? ETIMEDOUT : error);
   }
   unreachable_ = false;
   send_request();

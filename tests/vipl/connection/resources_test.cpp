@@ -25,6 +25,10 @@ thread_local bool no_room_to_watch = false;
 std::atomic<bool> no_descriptors{false};
 std::atomic<unsigned> accepts{0};
 
+// Of the process: what the network says of every connection that is asked for, in the place of
+// what it would have said. 0: nothing.
+std::atomic<int> network_error{0};
+
 }  // namespace
 
 // The C library's, for the library under test too.
@@ -43,6 +47,15 @@ extern "C" int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) n
     return -1;
   }
   return static_cast<int>(::syscall(SYS_epoll_ctl, epoll, operation, fd, event));
+}
+
+extern "C" int getsockopt(int fd, int level, int option, void* value, socklen_t* size) noexcept {
+  if (option == SO_ERROR && level == SOL_SOCKET && network_error != 0) {
+    const int error = network_error;
+    std::memcpy(value, &error, sizeof error);
+    return 0;
+  }
+  return static_cast<int>(::syscall(SYS_getsockopt, fd, level, option, value, size));
 }
 
 namespace viaduct::vipl::test {
@@ -144,6 +157,28 @@ TEST_F(Resources, WithoutRoomToWatchRequestsFailAndTheNextOnesWork) {
   Card card;
   EXPECT_EQ(a.manager.peer_wait(client, card), VIP_SUCCESS);
   EXPECT_EQ(b.manager.peer_wait(server, card), VIP_SUCCESS);
+}
+
+// A host of this network that is down (nobody says that he has its address) may come up, like one
+// that is further away and only does not answer.
+TEST_F(Resources, ADeadHostIsAskedUntilTheTimeIsOver) {
+  network_error = EHOSTUNREACH;
+  const auto began = Clock::now();
+  EXPECT_EQ(a.request(client, b.at("server"), 300ms), VIP_TIMEOUT);
+  EXPECT_GE(Clock::now() - began, 300ms);
+  ASSERT_EQ(a.manager.peer_request(client, disc("p"), b.at("p"), in(100ms)), VIP_SUCCESS);
+  Card card;
+  EXPECT_EQ(a.manager.peer_wait(client, card), VIP_TIMEOUT);
+  auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
+  auto requested = std::async(std::launch::async,
+                              [&] { return request_until_matched(a, client, b.at("server")); });
+  std::this_thread::sleep_for(50ms);
+  network_error = 0;
+  EXPECT_EQ(requested.get(), VIP_SUCCESS);
+  EXPECT_EQ(served.get(), VIP_SUCCESS);
+  network_error = ENETUNREACH;
+  EXPECT_EQ(b.request(vis.add(), a.at("server")), VIP_NOT_REACHABLE);
+  network_error = 0;
 }
 
 // Another program listens at the control port: it is said once, and when the port is free it is
