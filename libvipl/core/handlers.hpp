@@ -45,7 +45,7 @@ class Handlers {
   // The first of `from` is due. Any lock may be held, like for what follows; allocates nothing.
   void run_first(Calls& from);
   // The queues of this VI, or this CQ, are gone: their handlers are not called any more. One that
-  // is running goes on.
+  // the thread has taken is not waited for: the program may hold a lock that it needs.
   void forget_queue(VIP_VI_HANDLE vi);
   void forget_cq(VIP_CQ_HANDLE cq);
   // No handler is called any more, now and later. Waits for one that is running, unless it is the
