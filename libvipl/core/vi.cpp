@@ -163,6 +163,13 @@ bool Vi::make_queue_pair() {
   return queue_pair_ != nullptr;
 }
 
+// As it was made. One that cannot be reset is replaced.
+bool Vi::renew_queue_pair() {
+  return (queue_pair_ != nullptr && queue_pair_->reset() &&
+          queue_pair_->prepare(rights_of(attributes_))) ||
+         make_queue_pair();
+}
+
 // With all locks; then nothing of this VI is known to the device any more.
 void Vi::close() {
   const VIP_VI_HANDLE name = program_handle();
@@ -246,11 +253,17 @@ VIP_RETURN Vi::set_attributes(VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& att
   if (const VIP_RETURN wrong = check(*nic_, attributes); wrong != VIP_SUCCESS) return wrong;
   TagUse tag = nic_->memory().use_tag(attributes.Ptag);
   if (tag == nullptr) return VIP_INVALID_PTAG;
+  const VIP_VI_ATTRIBUTES old = attributes_;
   const TagUse old_tag = tag_;  // until the queue pair is no longer in its domain
+  const bool same_domain = tag->domain == old_tag->domain;
   take_attributes(attributes, std::move(tag));
-  if (!make_queue_pair()) return VIP_ERROR_RESOURCE;
+  const bool taken = same_domain ? renew_queue_pair() : make_queue_pair();
+  if (!taken) {
+    take_attributes(old, old_tag);
+    make_queue_pair();
+  }
   receive_.post_again();  // what is posted has to be right under the new tag
-  return VIP_SUCCESS;
+  return taken ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
 }
 
 // ---- states ----
@@ -288,13 +301,11 @@ void Vi::to_idle(bool keep_receives) {
   }
   state_ = VIP_STATE_IDLE;
   cause_known_ = true;  // whoever learns now that the connection is gone is late
-  const bool is_reset = queue_pair_ != nullptr && queue_pair_->reset();
+  renew_queue_pair();
   drain();
   send_.flush();
   if (!keep_receives) receive_.flush();
   remote_keys_.clear();
-  // A queue pair that cannot be reset is replaced.
-  if (!is_reset || !queue_pair_->prepare(rights_of(attributes_))) make_queue_pair();
   if (keep_receives) receive_.post_again();
 }
 

@@ -115,6 +115,7 @@ class Vi final : public Slot, public Party {
   VIP_RETURN open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& attributes, TagUse tag,
                   Cq* send_cq, Cq* receive_cq, VIP_VI_HANDLE& made);
   bool make_queue_pair();
+  bool renew_queue_pair();
   void close();
   void to_idle(bool keep_receives);
   void drain();

@@ -285,6 +285,40 @@ TEST_F(States, ChangedAttributesGoForWhatIsPosted) {
   EXPECT_EQ(VipSetViAttributes(b, nullptr), VIP_INVALID_PARAMETER);
 }
 
+// They are what they were when the device has no room for what they ask for.
+TEST_F(States, AttributesThatTheDeviceRefuses) {
+  VIP_PROTECTION_HANDLE first = nullptr, second = nullptr;
+  ASSERT_EQ(VipCreatePtag(nic, &first), VIP_SUCCESS);
+  ASSERT_EQ(VipCreatePtag(nic, &second), VIP_SUCCESS);
+  const VIP_VI_HANDLE a = make_vi(), b = make_vi();
+  post_receive(b, memory->message(0, 0, 10));
+  VIP_VI_ATTRIBUTES wanted = vi_attributes();
+  wanted.MaxTransferSize = 1000;
+  wanted.Ptag = second;
+  wanted.EnableRdmaWrite = VIP_FALSE;
+  Fabric::get().refusals = 1;
+  EXPECT_EQ(VipSetViAttributes(b, &wanted), VIP_ERROR_RESOURCE);
+  VIP_VI_ATTRIBUTES answer{};
+  ASSERT_EQ(VipQueryVi(b, nullptr, &answer, nullptr, nullptr), VIP_SUCCESS);
+  EXPECT_EQ(answer.MaxTransferSize, vi_attributes().MaxTransferSize);
+  EXPECT_EQ(answer.Ptag, nullptr);
+  EXPECT_EQ(answer.EnableRdmaWrite, VIP_TRUE);
+  EXPECT_EQ(VipDestroyPtag(nic, second), VIP_SUCCESS) << "nobody uses it";
+  // Under the same tag nothing is asked of the device that it could refuse.
+  wanted.Ptag = nullptr;
+  Fabric::get().refusals = 1;
+  EXPECT_EQ(VipSetViAttributes(b, &wanted), VIP_SUCCESS);
+  Fabric::get().refusals = 0;
+  connect(a, b);
+  post_send(a, memory->send(1, 100, "x"));
+  expect_received(b, memory->descriptor(0));
+  VIP_DESCRIPTOR* const write =
+      memory->rdma(2, VIP_CONTROL_OP_RDMAWRITE, 0, 8, memory->data(100), memory->handle());
+  post_send(a, write);
+  expect_sent(a, memory->descriptor(1));
+  expect_send_error(a, write, VIP_STATUS_RDMA_PROT_ERROR);
+}
+
 TEST_F(States, ClosingANicReclaimsEverything) {
   const VIP_NIC_HANDLE other = open();
   VIP_VI_ATTRIBUTES attributes = vi_attributes();
