@@ -62,7 +62,8 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
   }
   if (!p->up()) [[unlikely]] {
     if (p->state != PeerState::answering) return reject(Counter::drop_state);
-    bring_up(p, now);  // proves as much as a confirm
+    p->unproven = true;  // it heard our welcome, and that is all we know
+    bring_up(p, now);
   }
   p->last_heard = now;
   p->unanswered = 0;
