@@ -105,10 +105,15 @@ template <link::PacketDevice D>
 bool Engine<D>::withdraw(Key key) {
   std::unique_ptr<Fifo> fifo;
   std::unique_ptr<Signal> signal;
+  Fifo* named = nullptr;
+  if (keys_.fifo(key, named) == Status::ok) bereft_.reserve(bereft_.size() + named->most_waiting());
   if (!keys_.remove(key, fifo, signal)) return false;
   if (fifo) {
     std::erase(fifos_, fifo.get());
     std::erase(news_, fifo.get());
+    fifo->each_waiting([&](link::PeerId peer, std::uint32_t name) {
+      bereft_.push_back({peer, name});
+    });
   }
   if (signal && !raised_.empty()) {  // we may be inside its handler
     signal->withdrawn = true;

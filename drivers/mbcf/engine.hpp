@@ -59,8 +59,9 @@ class Engine final : private link::MessageSink {
   // An eventfd that becomes readable; reading gives the number of signals. Owned by the engine:
   // closed when the key is withdrawn. Throws SetupError if there is none to be had.
   Key create_signal_fd(int& fd);
-  // Takes back a segment, FIFO or signal: from now on requests find it withdrawn. Nothing touches
-  // its memory after this returns. False: no such key.
+  // Takes back a segment, FIFO or signal: from now on requests find it withdrawn, and writers that
+  // wait for a FIFO's credit hear of it. Nothing touches its memory after this returns. False: no
+  // such key.
   bool withdraw(Key key);
 
   // ---- requests --------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ class Engine final : private link::MessageSink {
   void poll(Time now) {
     if (!active_.empty() || talking_ != 0) [[unlikely]]
       pump(now);
-    if (!news_.empty()) tell_writers(now);
+    if (!news_.empty() || !bereft_.empty()) tell_writers(now);
     link_.poll(now);
     if (!raised_.empty()) [[unlikely]]
       tell_signals();
@@ -179,6 +180,12 @@ class Engine final : private link::MessageSink {
     bool sending = false;         // a long entry: those behind it wait
     std::uint32_t carried = 0;    // entries that wait for the data of their long writes
     Time keep_until{};            // recalled credit that the user has waited for
+  };
+
+  // A writer of a FIFO that was withdrawn while it waited for an answer.
+  struct Bereft {
+    link::PeerId peer;
+    std::uint32_t name;
   };
 
   // impl/issue.hpp: requests of ours
@@ -297,7 +304,8 @@ class Engine final : private link::MessageSink {
   std::size_t talking_ = 0;  // writers that have to ask or to give back
 
   std::vector<Fifo*> fifos_;
-  std::vector<Fifo*> news_;  // those that have something to tell their writers
+  std::vector<Fifo*> news_;     // those that have something to tell their writers
+  std::vector<Bereft> bereft_;  // to be told that theirs is gone
   std::vector<Signal*> raised_;
   std::vector<std::unique_ptr<Signal>> retired_;  // withdrawn, perhaps by their own handlers
   link::EventQueue events_;

@@ -73,6 +73,14 @@ class Fifo {
   bool give_back(link::PeerId from, std::uint32_t blocks, bool closing);
   // The writer has ended; what it was lent is free again.
   void forget(link::PeerId peer);
+  // Calls tell(peer, name) for each writer that waits to hear something: credit or a farewell. At
+  // most most_waiting() times.
+  std::size_t most_waiting() const { return wanting_.size() + leaving_.size(); }
+  template <class Tell>
+  void each_waiting(Tell tell) const {
+    for (std::size_t slot = 0; slot < known_; ++slot)
+      if (const Writer& w = writers_[slot]; w.wanting || w.farewells != 0) tell(w.peer, w.name);
+  }
 
   // What writers are to be told. Calls send_grant(peer, name, blocks), send_recall(peer, name) and
   // send_farewell(peer, name), which say whether the message could be sent.

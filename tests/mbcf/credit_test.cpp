@@ -164,5 +164,46 @@ TEST(FifoCredit, AnEndThatIsClosedBeforeItsOwnerHeardOfItEnds) {
       [&] { return bool(bed[0].engine.open_writer(bed.peer(0, 1), other->key(), bed.now())); }));
 }
 
+TEST(FifoCredit, AWriterThatWaitsHearsThatItsFifoIsWithdrawn) {
+  BedConfig config = nodes(3);
+  config.link.dead_after = milliseconds{100};
+  Bed bed(config);
+  Fifo* fifo = bed[2].engine.create_fifo(4096);
+  const WriterId writers[] = {bed.writer(0, 2, *fifo), bed.writer(1, 2, *fifo)};
+  for (const std::size_t i : {0, 1})
+    bed.run([&] { return append(bed, i, writers[i], 60), false; }, milliseconds{20});
+  ASSERT_EQ(fifo->free_blocks() + fifo->lent_blocks(), 0u) << "it is full";
+  for (const std::size_t i : {0, 1}) ASSERT_EQ(append(bed, i, writers[i], 8), Status::no_room);
+  bed.vanish(0);  // one of them ends before it is told
+  ASSERT_TRUE(bed[2].engine.withdraw(fifo->key()));
+  Status status = Status::ok;
+  EXPECT_TRUE(bed.run([&] {
+    status = append(bed, 1, writers[1], 8);
+    return status != Status::no_room;
+  }));
+  EXPECT_EQ(status, Status::withdrawn);
+  EXPECT_TRUE(
+      bed.run([&] { return append(bed, 0, writers[0], 8) == Status::peer_down; }, seconds{20}));
+}
+
+// As its answer could not be sent at once: the farewell was still due.
+TEST(FifoCredit, AnEndWhoseFifoIsWithdrawnBeforeTheFarewellEnds) {
+  for (int close_at = 0; close_at < 12; ++close_at) {
+    BedConfig config = nodes(2);
+    config.driver.engine.max_writers = 1;
+    Bed bed(config);
+    Fifo* fifo = bed[1].engine.create_fifo(4096);
+    const WriterId writer = bed.writer(0, 1, *fifo);
+    bed[0].engine.close_writer(writer);
+    steps(bed, close_at);
+    bed[1].engine.withdraw(fifo->key());
+    Fifo* other = bed[1].engine.create_fifo(4096);
+    EXPECT_TRUE(bed.run(
+        [&] { return bool(bed[0].engine.open_writer(bed.peer(0, 1), other->key(), bed.now())); },
+        milliseconds{100}))
+        << close_at;
+  }
+}
+
 }  // namespace
 }  // namespace viaduct::mbcf

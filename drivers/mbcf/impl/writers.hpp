@@ -269,6 +269,12 @@ link::Verdict Engine<D>::on_give_back(const link::Incoming& m) {
 
 template <link::PacketDevice D>
 void Engine<D>::tell_writers(Time now) {
+  std::erase_if(bereft_, [&](const Bereft& w) {
+    const Answer gone{w.name, static_cast<std::uint32_t>(Status::withdrawn)};
+    return link_.try_send(w.peer, link::Lane::high, link::Order::ordered, message_type(Kind::gone),
+                          bytes_of(gone), {}, link::Urgency::batch,
+                          now) != link::SendStatus::try_again;
+  });
   for (std::size_t i = 0; i < news_.size();) {
     if (tell_writers(*news_[i], now)) {
       ++i;
