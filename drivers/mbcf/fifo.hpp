@@ -139,6 +139,7 @@ class Fifo {
   void lend(Writer& w, std::uint32_t blocks) {
     w.lent += blocks;
     lent_ += blocks;
+    w.recalled = false;  // an answer that is on its way does not give this back
   }
   void unlend(Writer& w, std::uint32_t blocks) {
     w.lent -= blocks;

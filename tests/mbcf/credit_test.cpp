@@ -205,5 +205,36 @@ TEST(FifoCredit, AnEndWhoseFifoIsWithdrawnBeforeTheFarewellEnds) {
   }
 }
 
+// Credit that is lent while the answer to a recall is on its way can be recalled, too.
+TEST(FifoCredit, ARecallIsNotTakenForAnEarlierOne) {
+  Bed bed(nodes(4));
+  Fifo* fifo = bed[2].engine.create_fifo(4096);
+  const auto fill = [&](std::size_t at, WriterId writer, int entries) {
+    for (int i = 0; i < entries; ++i)
+      ASSERT_TRUE(appended(bed, at, writer, 60, milliseconds{5})) << at << ' ' << i;
+    bed.run_for(milliseconds{1});
+  };
+  const WriterId idle = bed.writer(0, 2, *fifo);
+  const WriterId first = bed.writer(1, 2, *fifo), second = bed.writer(3, 2, *fifo);
+  fill(0, idle, 40);
+  fill(1, first, 10);
+  // What the idle one answers is lost for a while.
+  bed.net.hook = [](std::uint32_t port, std::vector<std::byte>&) { return port != 0; };
+  ASSERT_EQ(append(bed, 1, first, 15 * kBlock), Status::no_room);
+  bed.run_for(milliseconds{1});
+  ASSERT_EQ(bed[2].count(Counter::fifo_recalls), 2u);
+  for (int i = 0; i < 5; ++i) fifo->pop();
+  ASSERT_TRUE(appended(bed, 1, first, 15 * kBlock, milliseconds{1}));
+  ASSERT_EQ(append(bed, 3, second, 4096), Status::no_room);
+  bed.run_for(microseconds{200});
+  bed.net.hook = nullptr;
+  EXPECT_TRUE(bed.run(
+      [&] {
+        while (fifo->front()) fifo->pop();
+        return append(bed, 3, second, 4096) == Status::ok;
+      },
+      seconds{1}));
+}
+
 }  // namespace
 }  // namespace viaduct::mbcf
