@@ -236,5 +236,26 @@ TEST(FifoCredit, ARecallIsNotTakenForAnEarlierOne) {
       seconds{1}));
 }
 
+TEST(FifoCredit, WhatARefusedWriteDidNotSpendIsGivenBack) {
+  Bed bed(nodes(3));
+  Fifo* fifo = bed[2].engine.create_fifo(4096);
+  const WriterId idle = bed.writer(0, 2, *fifo);
+  const WriterId large = bed.writer(1, 2, *fifo);
+  const Key key = bed[2].engine.export_segment(bed[2].bytes(0, 1'000'000), Rights::all);
+  ASSERT_EQ(bed[0]
+                .engine
+                .write({bed.peer(0, 2), key, 0}, bed[0].bytes(0, 1'000'000),
+                       Then::append(idle, bytes_of_text("e")), {}, bed.now())
+                .status,
+            Status::ok);
+  ASSERT_EQ(append(bed, 1, large, 4096), Status::no_room);
+  ASSERT_TRUE(bed.run([&] { return fifo->lent_blocks() <= 2; })) << "the others gave theirs back";
+  bed[2].engine.withdraw(key);
+  Completion c;
+  ASSERT_TRUE(bed.run([&] { return bed[0].engine.next_completion(c); }));
+  ASSERT_EQ(c.status, Status::withdrawn);
+  EXPECT_TRUE(appended(bed, 1, large, 4096, seconds{1}));
+}
+
 }  // namespace
 }  // namespace viaduct::mbcf

@@ -118,13 +118,15 @@ void Engine<D>::spend(Writer& w, std::uint64_t blocks) {
   w.keep_until = {};
 }
 
-// A long write was refused before its entry was sent.
+// A long write was refused before its entry was sent. The owner may have asked for its credit.
 template <link::PacketDevice D>
 void Engine<D>::refund(const Request& r) {
   Writer* w = r.carries ? find_waiting(r.writer, r.peer) : nullptr;
   if (w == nullptr) return;
   --w->carried;
   w->credit += static_cast<std::uint32_t>(blocks_of(r.then.length));
+  w->recalled = true;
+  talk(*w);
 }
 
 template <link::PacketDevice D>
