@@ -257,5 +257,31 @@ TEST(FifoCredit, WhatARefusedWriteDidNotSpendIsGivenBack) {
   EXPECT_TRUE(appended(bed, 1, large, 4096, seconds{1}));
 }
 
+// The reader keeps the oldest entry; there is room beside it.
+TEST(FifoCredit, NobodyAsksForCreditThatItsUserHasHad) {
+  Bed bed(nodes(3));
+  Fifo* fifo = bed[2].engine.create_fifo(4096);
+  const WriterId idle = bed.writer(0, 2, *fifo);
+  const WriterId busy = bed.writer(1, 2, *fifo);
+  ASSERT_TRUE(appended(bed, 0, idle, 4096, seconds{1}));
+  ASSERT_TRUE(bed.run([&] { return fifo->front().has_value(); }));
+  fifo->pop();
+  bed.run_for(milliseconds{5});
+  EXPECT_TRUE(appended(bed, 1, busy, 8, seconds{1}));
+  EXPECT_TRUE(appended(bed, 1, busy, 56 * kBlock, seconds{1}));
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(appended(bed, 1, busy, 8, milliseconds{100})) << i;
+}
+
+TEST(FifoCredit, ASmallEntryNeedNotWaitForRoomForALargeOne) {
+  Bed bed;
+  Fifo* fifo = bed[1].engine.create_fifo(4096);
+  const WriterId writer = bed.writer(0, 1, *fifo);
+  for (int i = 0; i < 32; ++i) ASSERT_EQ(append(bed, 0, writer, 8), Status::ok) << i;
+  EXPECT_EQ(append(bed, 0, writer, 4096), Status::no_room);
+  bed.run_for(milliseconds{1});
+  EXPECT_EQ(append(bed, 0, writer, 4096), Status::no_room);
+  EXPECT_TRUE(appended(bed, 0, writer, 8, milliseconds{100}));
+}
+
 }  // namespace
 }  // namespace viaduct::mbcf

@@ -102,7 +102,7 @@ Status Engine<D>::afford(Writer& w, std::uint64_t blocks, Time now) {
     return Status::too_long;
   counters_.add(Counter::fifo_waits);
   w.blocked = true;
-  if (!w.asked || blocks > w.need) {
+  if (!w.asked || blocks != w.need) {
     w.need = static_cast<std::uint32_t>(blocks);
     w.asked = false;
     talk(w);
@@ -115,6 +115,7 @@ template <link::PacketDevice D>
 void Engine<D>::spend(Writer& w, std::uint64_t blocks) {
   w.credit -= static_cast<std::uint32_t>(blocks);
   w.blocked = false;
+  w.need = 0;
   w.keep_until = {};
 }
 
