@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -11,12 +12,31 @@
 
 namespace viaduct::mbcf {
 
+namespace {
+
+// 0 or an errno. In pieces: a signal undoes the one that is under way, and those that come often
+// would never let all of it be done.
+int reserve(int file, std::size_t size) {
+  constexpr std::size_t kPiece = std::size_t{1} << 22;
+  for (std::size_t at = 0; at < size;) {
+    const std::size_t piece = std::min(kPiece, size - at);
+    const int error = ::posix_fallocate(file, static_cast<off_t>(at), static_cast<off_t>(piece));
+    if (error == 0)
+      at += piece;
+    else if (error != EINTR)
+      return error;
+  }
+  return 0;
+}
+
+}  // namespace
+
 MirroredMemory::MirroredMemory(std::size_t size) : size_(size) {
   const int file = ::memfd_create("viaduct-fifo", MFD_CLOEXEC);
   void* base = MAP_FAILED;
   bool mapped = file >= 0;
   if (mapped) {  // reserves it, so that there is an error here rather than a signal later
-    errno = ::posix_fallocate(file, 0, static_cast<off_t>(size));
+    errno = reserve(file, size);
     mapped = errno == 0;
   }
   if (mapped) {
