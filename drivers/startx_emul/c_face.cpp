@@ -36,6 +36,7 @@ int error_of(RdmaStatus status) {
   switch (status) {
     case RdmaStatus::ok: return 0;
     case RdmaStatus::peer_down: return -EHOSTDOWN;
+    case RdmaStatus::no_right: return -ESTALE;
     case RdmaStatus::too_long: return -EMSGSIZE;
     case RdmaStatus::bad_region: return -EFAULT;
     case RdmaStatus::no_room: return -EAGAIN;
@@ -186,6 +187,11 @@ int rte_pmd_startx_grant(rte_pmd_startx* startx, std::uint32_t to, const rte_pmd
   const Started s = startx->node->rdma().grant({to}, range(into), granted);
   *right = {granted.slot, granted.key, granted.length};
   return started(s, transfer);
+}
+
+int rte_pmd_startx_revoke(rte_pmd_startx* startx, std::uint32_t transfer) {
+  if (startx == nullptr) return -EINVAL;
+  return startx->node->rdma().revoke({transfer}) ? 0 : -ENOENT;
 }
 
 int rte_pmd_startx_write(rte_pmd_startx* startx, std::uint32_t to,

@@ -28,7 +28,7 @@ namespace viaduct::startx {
   X(rdma_requests_received, "RDMA requests received")                                         \
   X(rdma_requests_busy,   "times a request was pushed back: no room to remember it")          \
   X(rdma_grants_sent,     "grants sent")                                                      \
-  X(rdma_refusals_sent,   "requests refused because they were longer than the post")          \
+  X(rdma_refusals_sent,   "transfers refused: longer than the post, or the right was gone")   \
   X(rdma_data_sent,       "data messages sent")                                               \
   X(rdma_data_received,   "data messages placed in memory")                                   \
   X(rdma_bytes_sent,      "bytes sent from registered memory")                                \

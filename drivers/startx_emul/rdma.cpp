@@ -237,7 +237,7 @@ Verdict Rdma<D>::on_message(const Incoming& message) {
     case Kind::rdma_grant: on_grant(message); break;
     case Kind::rdma_refuse: on_refuse(message); break;
     case Kind::rdma_done: on_done(message); break;
-    default: on_data(message); break;
+    default: return on_data(message);
   }
   return Verdict::taken;
 }
@@ -263,26 +263,43 @@ Verdict Rdma<D>::on_request(const Incoming& message) {
   return Verdict::taken;
 }
 
+// With its last piece all of a transfer has been sent, so the sender waits for what is said now.
 template <link::PacketDevice D>
-void Rdma<D>::on_data(const Incoming& message) {
-  if (message.bytes.size() < sizeof(DataHead)) return counters_.add(Counter::drop_length);
+Verdict Rdma<D>::ignore_data(const Incoming& message, const DataHead& head, Counter why) {
+  if (message.kind == static_cast<std::uint8_t>(Kind::rdma_last)) {
+    if (!link_.secure(message.from, Lane::high)) return Verdict::busy;
+    link_.try_send(message.from, Lane::high, Order::ordered, message_type(Kind::rdma_refuse),
+                   bytes_of(RefuseMessage{head.transfer}), {}, Urgency::now, message.now);
+    counters_.add(Counter::rdma_refusals_sent);
+  }
+  counters_.add(why);
+  return Verdict::taken;
+}
+
+template <link::PacketDevice D>
+Verdict Rdma<D>::on_data(const Incoming& message) {
+  if (message.bytes.size() < sizeof(DataHead)) {
+    counters_.add(Counter::drop_length);
+    return Verdict::taken;
+  }
   DataHead head;
   std::memcpy(&head, message.bytes.data(), sizeof head);
   const std::span<const std::byte> bytes = message.bytes.subspan(sizeof head);
 
-  if (head.slot >= table_.size()) return counters_.add(Counter::rdma_drop_right);
+  if (head.slot >= table_.size()) return ignore_data(message, head, Counter::rdma_drop_right);
   Transfer& t = table_[head.slot];
-  if (t.state != TransferState::open || t.peer != message.from || t.key != head.key)
-    return counters_.add(Counter::rdma_drop_right);
+  // The first piece says which transfer it is that uses a right of the user's own.
+  if (t.state != TransferState::open || t.peer != message.from || t.key != head.key ||
+      (t.moved != 0 && t.their_transfer != head.transfer))
+    return ignore_data(message, head, Counter::rdma_drop_right);
 
   const bool last = message.kind == static_cast<std::uint8_t>(Kind::rdma_last);
   if (head.offset > t.length || bytes.size() > t.length - head.offset ||
       bytes.size() > t.length - t.moved || (last && t.length_known))
-    return counters_.add(Counter::rdma_drop_range);
+    return ignore_data(message, head, Counter::rdma_drop_range);
   if (last) {
     // The end may lie before the end of the right, but not before what has been placed.
-    if (head.offset + bytes.size() < t.moved + bytes.size())
-      return counters_.add(Counter::rdma_drop_range);
+    if (head.offset < t.moved) return ignore_data(message, head, Counter::rdma_drop_range);
     t.length = head.offset + bytes.size();
     t.length_known = true;
   }
@@ -291,12 +308,13 @@ void Rdma<D>::on_data(const Incoming& message) {
   t.their_transfer = head.transfer;
   counters_.add(Counter::rdma_data_received);
   counters_.add(Counter::rdma_bytes_received, bytes.size());
-  if (!t.length_known || t.moved < t.length) return;
+  if (!t.length_known || t.moved < t.length) return Verdict::taken;
 
   complete(head.slot, RdmaStatus::ok);
   table_.owe(head.slot, Owed::done);
   open_matched();
   pay(message.now);
+  return Verdict::taken;
 }
 
 template <link::PacketDevice D>
@@ -354,10 +372,13 @@ template <link::PacketDevice D>
 void Rdma<D>::on_refuse(const Incoming& message) {
   RefuseMessage m;
   if (!read_exactly(message.bytes, m)) return counters_.add(Counter::drop_length);
-  const Slot slot = table_.find({m.transfer}, TransferState::asked);
+  const Slot asked = table_.find({m.transfer}, TransferState::asked);
+  const Slot slot = asked != kNoSlot ? asked : table_.find({m.transfer}, TransferState::sent);
   if (slot == kNoSlot || table_[slot].peer != message.from)
     return counters_.add(Counter::rdma_drop_control);
-  complete(slot, RdmaStatus::too_long);
+  complete(slot, slot == asked ? RdmaStatus::too_long : RdmaStatus::no_right);
+  open_matched();
+  pay(message.now);
 }
 
 template <link::PacketDevice D>

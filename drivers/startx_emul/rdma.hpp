@@ -6,10 +6,12 @@
 //             -> GRANT(right, key)     high lane
 //             <- DATA(right, key, offset, bytes) bulk lane, unordered, placed on arrival
 //             -> DONE                  high lane; completion on both sides
+// (REFUSAL instead of GRANT: more than was posted; instead of DONE: the right is gone.)
 // Callers that exchange rights by their own messages skip the first two: grant() and write().
 //
 // Calls refer to regions and transfers by name, never by address, and each range is checked before
-// it is used. A data message outside its right is counted and ignored.
+// it is used. A data message outside its right is counted and ignored, and the sender hears of it
+// at the end of its transfer.
 #pragma once
 
 #include <optional>
@@ -52,8 +54,8 @@ class Rdma {
   // The same in one step each, for callers who carry the right in a message of their own. A write
   // may be shorter than its right.
   Started grant(link::PeerId to, RegionBytes into, Right& right);
-  // Takes the right back: there will be no completion, and what still comes is dropped (counted).
-  // False: there is no such grant, or it is complete.
+  // Takes the right back: there will be no completion, and what still comes is dropped (counted)
+  // and ends with no_right at its sender. False: there is no such grant, or it is complete.
   bool revoke(TransferId grant);
   Started write(link::PeerId to, const Right& right, RegionBytes from, link::Time now);
 
@@ -75,7 +77,9 @@ class Rdma {
   link::Verdict on_request(const link::Incoming& message);
   void on_grant(const link::Incoming& message);
   void on_refuse(const link::Incoming& message);
-  void on_data(const link::Incoming& message);
+  link::Verdict on_data(const link::Incoming& message);
+  // Data without a right or outside it.
+  link::Verdict ignore_data(const link::Incoming& message, const DataHead& head, Counter why);
   void on_done(const link::Incoming& message);
 
   bool peer_lives(link::PeerId peer) const;

@@ -47,6 +47,7 @@ struct TransferId {
 enum class RdmaStatus : std::uint8_t {
   ok,
   peer_down,   // the peer ended before the transfer did; a receiver's bytes are undefined
+  no_right,    // the right has been revoked or used; part of the data may have been written
   too_long,    // the sender has more than the receiver posted or granted; nothing was written
   bad_region,  // not registered, or the range lies outside it
   no_room,     // a table (max_posted, for grant() max_open) or the link's queue to that peer is

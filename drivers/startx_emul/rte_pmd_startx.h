@@ -13,6 +13,7 @@
  *   -EHOSTDOWN  that peer has ended
  *   -EMSGSIZE   packet: not 2 to 22 words. RDMA: the sender has more than the receiver allows
  *   -EFAULT     RDMA: no such region, or the range lies outside it
+ *   -ESTALE     RDMA: the right has been revoked or used
  *   -ENOENT     nothing of that kind is there
  *   -EBUSY      in use
  */
@@ -145,7 +146,8 @@ struct rte_pmd_startx_right {
 struct rte_pmd_startx_completion {
   uint32_t transfer; /* as given when it was started */
   uint32_t peer;
-  int32_t status;    /* 0, -EHOSTDOWN (received bytes are undefined) or -EMSGSIZE (none written) */
+  int32_t status;    /* 0, -EHOSTDOWN (received bytes are undefined), -EMSGSIZE (none written) or
+                        -ESTALE (some may have been written) */
   uint8_t receiving; /* 1: a post or grant; 0: a request or write */
   uint64_t length;   /* bytes transferred */
 };
@@ -168,6 +170,9 @@ int rte_pmd_startx_request(struct rte_pmd_startx *startx, uint32_t to, uint32_t 
 int rte_pmd_startx_grant(struct rte_pmd_startx *startx, uint32_t to,
                          const struct rte_pmd_startx_bytes *into,
                          struct rte_pmd_startx_right *right, uint32_t *transfer);
+/* Takes back a right that has not been used up (else -ENOENT): there will be no completion here, and
+ * nothing is written any more. A write with it ends with -ESTALE. */
+int rte_pmd_startx_revoke(struct rte_pmd_startx *startx, uint32_t transfer);
 int rte_pmd_startx_write(struct rte_pmd_startx *startx, uint32_t to,
                          const struct rte_pmd_startx_right *right,
                          const struct rte_pmd_startx_bytes *from, uint32_t *transfer);

@@ -22,7 +22,7 @@ enum class Kind : std::uint8_t {
   queue = 1,         // the same for the cacheable queues
   rdma_request = 2,  // low lane:  RequestMessage
   rdma_grant = 3,    // high lane: RightMessage
-  rdma_refuse = 4,   // high lane: RefuseMessage
+  rdma_refuse = 4,   // high lane: RefuseMessage; answers a request or the last data
   rdma_data = 5,     // bulk lane: DataHead, then bytes
   rdma_last = 6,     // the same; offset + bytes is the length of the transfer
   rdma_done = 7,     // high lane: RightMessage

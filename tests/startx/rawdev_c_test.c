@@ -83,12 +83,15 @@ static void test_queues(void) {
   }
 }
 
-static void await(int side, uint32_t transfer, bool receiving, uint64_t length) {
+static void await_status(int side, uint32_t transfer, bool receiving, uint64_t length, int status) {
   struct rte_pmd_startx_completion done;
   int error;
   WAIT_FOR((error = rte_pmd_startx_completion(node[side], &done)) != -ENOENT);
-  CHECK(error == 0 && done.transfer == transfer && done.status == 0 && done.length == length);
+  CHECK(error == 0 && done.transfer == transfer && done.status == status && done.length == length);
   CHECK(done.receiving == receiving && done.peer == peer[side]);
+}
+static void await(int side, uint32_t transfer, bool receiving, uint64_t length) {
+  await_status(side, transfer, receiving, length, 0);
 }
 
 static void test_rdma(void) {
@@ -117,6 +120,13 @@ static void test_rdma(void) {
   await(0, transfer[0], false, TRANSFER);
   await(1, transfer[1], true, TRANSFER);
   CHECK(memcmp(memory[0], memory[1], TRANSFER) == 0);
+
+  CHECK(rte_pmd_startx_revoke(node[1], transfer[1]) == -ENOENT); /* it has been used up */
+  CHECK(rte_pmd_startx_grant(node[1], peer[1], &into, &right, &transfer[1]) == 0);
+  CHECK(rte_pmd_startx_revoke(NULL, transfer[1]) == -EINVAL);
+  CHECK(rte_pmd_startx_revoke(node[1], transfer[1]) == 0);
+  CHECK(rte_pmd_startx_write(node[0], peer[0], &right, &from, &transfer[0]) == 0);
+  await_status(0, transfer[0], false, TRANSFER, -ESTALE);
   for (int i = 0; i < 2; ++i) CHECK(rte_pmd_startx_deregister(node[i], region[i]) == 0);
   CHECK(rte_pmd_startx_deregister(node[0], region[0]) == -ENOENT);
 }

@@ -166,11 +166,12 @@ TEST_F(RdmaAttack, AnswersThatNobodyAskedFor) {
 
 // A grant from the right peer leads to data; only the done that names the same right ends it.
 TEST_F(RdmaAttack, ADoneForAnotherRight) {
+  bed[1].link.attach(link::Protocol::startx, nullptr);  // nor says that there is no such right
   const Started asked = bed[0].rdma().request(bed.peer(0, 1), 5, bed[0].bytes(0, 10), bed.now());
   const std::uint32_t id = asked.transfer.value;
   const RightMessage grant{id, 77, 88}, wrong_key{id, 77, 89}, wrong_slot{id, 78, 88};
   send(1, Lane::high, Kind::rdma_grant, bytes_of(grant), 0);
-  ASSERT_TRUE(bed.run([&] { return bed[1].count(Counter::rdma_drop_right) == 1; }));
+  ASSERT_TRUE(bed.run([&] { return count(Counter::rdma_data_sent) == 1; }));
   send(1, Lane::high, Kind::rdma_grant, bytes_of(grant), 0);  // a second time
   send(1, Lane::high, Kind::rdma_done, bytes_of(wrong_key), 0);
   send(1, Lane::high, Kind::rdma_done, bytes_of(wrong_slot), 0);
@@ -179,6 +180,28 @@ TEST_F(RdmaAttack, ADoneForAnotherRight) {
   EXPECT_TRUE(bed[0].completions().empty());
   send(1, Lane::high, Kind::rdma_done, bytes_of(grant), 0);
   EXPECT_EQ(bed[0].completions().size(), 1u);
+}
+
+// What is refused: a request, or a transfer that has been sent, by the one it was sent to.
+TEST_F(RdmaAttack, ARefusalInTheMiddle) {
+  bed[1].link.attach(link::Protocol::startx, nullptr);
+  const Right theirs{5, 6, 1 << 20};
+  const Started write =
+      bed[0].rdma().write(bed.peer(0, 1), theirs, bed[0].bytes(0, 1 << 20), bed.now());
+  ASSERT_EQ(write.status, RdmaStatus::ok);
+  const RefuseMessage refusal{write.transfer.value};
+  send(1, Lane::high, Kind::rdma_refuse, bytes_of(refusal), 0);  // before all of it was sent
+  EXPECT_EQ(count(Counter::rdma_drop_control), 1u);
+  ASSERT_TRUE(bed.run([&] { return bed[0].rdma().idle() && bed[0].link.idle(); }));
+  send(2, Lane::high, Kind::rdma_refuse, bytes_of(refusal), 0);
+  EXPECT_EQ(count(Counter::rdma_drop_control), 2u);
+  EXPECT_TRUE(bed[0].completions().empty());
+  send(1, Lane::high, Kind::rdma_refuse, bytes_of(refusal), 0);
+  send(1, Lane::high, Kind::rdma_refuse, bytes_of(refusal), 0);
+  const auto completions = bed[0].completions();
+  ASSERT_EQ(completions.size(), 1u);
+  EXPECT_EQ(completions[0].status, RdmaStatus::no_right);
+  EXPECT_EQ(count(Counter::rdma_drop_control), 3u);
 }
 
 // The arithmetic of transfers beyond 4 GiB, without the memory: the region claims more than it has

@@ -239,7 +239,8 @@ TEST(Rdma, RightsMayTravelInMessagesOfTheUsersOwn) {
   EXPECT_TRUE(bed[1].holds(0, 20000, 6));
   // A right is good for once.
   bed[0].rdma().write(bed.peer(0, 1), right, bed[0].bytes(0, 10), bed.now());
-  ASSERT_TRUE(bed.run([&] { return bed[1].count(Counter::rdma_drop_right) == 1; }));
+  EXPECT_EQ(wait(bed, bed[0], 1)[0].status, RdmaStatus::no_right);
+  EXPECT_EQ(bed[1].count(Counter::rdma_drop_right), 1u);
   // An empty write completes too.
   ASSERT_EQ(bed[1].rdma().grant(bed.peer(1, 0), bed[1].bytes(0, 5), right).status, RdmaStatus::ok);
   bed[0].rdma().write(bed.peer(0, 1), right, bed[0].bytes(0, 0), bed.now());
@@ -257,10 +258,92 @@ TEST(Rdma, ARevokedRightIsWorthNothing) {
   EXPECT_FALSE(bed[1].rdma().revoke(grant.transfer));
   ASSERT_EQ(bed[0].rdma().write(bed.peer(0, 1), right, bed[0].bytes(0, 100), bed.now()).status,
             RdmaStatus::ok);
-  ASSERT_TRUE(bed.run([&] { return bed[1].count(Counter::rdma_drop_right) == 1; }));
+  EXPECT_EQ(wait(bed, bed[0], 1)[0].status, RdmaStatus::no_right);
+  EXPECT_EQ(bed[1].count(Counter::rdma_drop_right), 1u);
   EXPECT_EQ(bed[1].memory[0], std::byte{0});
   EXPECT_TRUE(bed[1].completions().empty());
-  EXPECT_TRUE(bed[1].rdma().deregister(bed[1].region)) << "nothing uses it any more";
+  for (std::size_t i : {0, 1})
+    EXPECT_TRUE(bed[i].rdma().deregister(bed[i].region)) << "nothing uses it any more";
+}
+
+TEST(Rdma, ARightThatIsRevokedHalfWayEndsTheWrite) {
+  Bed bed;
+  Right right;
+  const Started grant = bed[1].rdma().grant(bed.peer(1, 0), bed[1].bytes(0, 500'000), right);
+  bed[0].fill(0, 500'000, 1);
+  bed[0].rdma().write(bed.peer(0, 1), right, bed[0].bytes(0, 500'000), bed.now());
+  ASSERT_TRUE(bed.run([&] { return bed[1].count(Counter::rdma_bytes_received) > 100'000; }));
+  ASSERT_TRUE(bed[1].rdma().revoke(grant.transfer));
+  EXPECT_EQ(wait(bed, bed[0], 1)[0].status, RdmaStatus::no_right);
+  EXPECT_TRUE(bed[1].completions().empty());
+  EXPECT_FALSE(bed[1].holds(0, 500'000, 1));
+}
+
+TEST(Rdma, OfTwoWritesWithOneRightOneIsRefused) {
+  for (const std::uint64_t length : {0, 100, 1400, 200'000}) {
+    Bed bed;
+    Right right;
+    bed[0].fill(0, length, 1);
+    bed[0].fill(length, length, 2);
+    ASSERT_EQ(bed[1].rdma().grant(bed.peer(1, 0), bed[1].bytes(0, length), right).status,
+              RdmaStatus::ok);
+    TransferId writes[2];
+    for (std::uint64_t i : {0, 1})
+      writes[i] = bed[0]
+                      .rdma()
+                      .write(bed.peer(0, 1), right, bed[0].bytes(i * length, length), bed.now())
+                      .transfer;
+    const auto ends = wait(bed, bed[0], 2);
+    ASSERT_NE(ends[0].status, ends[1].status) << length;
+    const Completion& done = ends[ends[0].status == RdmaStatus::ok ? 0 : 1];
+    const Completion& refused = ends[ends[0].status == RdmaStatus::ok ? 1 : 0];
+    EXPECT_EQ(done.status, RdmaStatus::ok);
+    EXPECT_EQ(refused.status, RdmaStatus::no_right);
+    EXPECT_TRUE(bed[1].holds(0, length, done.transfer == writes[0] ? 1 : 2)) << length;
+    EXPECT_EQ(wait(bed, bed[1], 1)[0].length, length);
+  }
+}
+
+// With max_open = 1 what the peer asks for waits for a write to it, also for one that is refused.
+TEST(Rdma, ARefusedWriteLetsThePeerHaveItsTurn) {
+  BedConfig config;
+  config.driver.niu.rdma.max_open = 1;
+  Bed bed(config);
+  const Right none{5, 6, 100};
+  ASSERT_EQ(bed[0].rdma().write(bed.peer(0, 1), none, bed[0].bytes(0, 100), bed.now()).status,
+            RdmaStatus::ok);
+  bed[0].rdma().post({}, 1, bed[0].bytes(200, 100));
+  bed[1].rdma().request(bed.peer(1, 0), 1, bed[1].bytes(0, 100), bed.now());
+  EXPECT_EQ(wait(bed, bed[1], 1)[0].status, RdmaStatus::ok);
+  EXPECT_EQ(wait(bed, bed[0], 2)[0].status, RdmaStatus::no_right);
+}
+
+// The refusal waits for room in the high lane.
+TEST(Rdma, ARefusalIsNotLost) {
+  BedConfig config;
+  config.driver.niu.queue_depth = 16;
+  Bed bed(config);
+  const auto flood = [&] {
+    return bed[1].niu.try_send(bed.peer(1, 0), Priority::high, packet(1), bed.now());
+  };
+  ASSERT_TRUE(bed.run([&] {
+    while (flood() == link::SendStatus::sent) continue;
+    return bed[0].count(Counter::receive_queue_full) > 10;
+  }));
+  bed.run_for(milliseconds{1});
+  while (flood() == link::SendStatus::sent) continue;
+  ASSERT_EQ(
+      bed[0].rdma().write(bed.peer(0, 1), Right{5, 6, 100}, bed[0].bytes(0, 100), bed.now()).status,
+      RdmaStatus::ok);
+  bed.run([&] { return flood(), false; }, milliseconds{1});
+  EXPECT_EQ(bed[1].count(Counter::rdma_drop_right), 0u);
+  Completion c{};
+  EXPECT_TRUE(bed.run([&] {
+    while (bed[0].niu.peek(Priority::high)) bed[0].niu.pop(Priority::high);
+    return bed[0].rdma().next_completion(c);
+  }));
+  EXPECT_EQ(c.status, RdmaStatus::no_right);
+  EXPECT_EQ(bed[1].count(Counter::rdma_drop_right), 1u);
 }
 
 TEST(Rdma, OnlyGrantsThatAreNotCompleteCanBeRevoked) {
