@@ -134,12 +134,14 @@ class Rawdev {
       log(RTE_LOG_ERR, std::string(dev->name) + " does not start: " + Driver::error());
       return -error;
     }
-    d.base_.fill(0);
     log(RTE_LOG_INFO, std::string(dev->name) + " is " + d.handle_->node->address().text() + " on " +
                           d.args_.port);
     return 0;
   }
-  static void stop(rte_rawdev* dev) { self(dev).handle_.reset(); }
+  static void stop(rte_rawdev* dev) {
+    self(dev).handle_.reset();
+    self(dev).base_.fill(0);  // all counts are 0 now
+  }
   static int close(rte_rawdev* dev) {
     delete slot_of(dev);
     slot_of(dev) = nullptr;

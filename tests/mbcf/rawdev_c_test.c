@@ -400,6 +400,7 @@ static void test_restart(void) {
   CHECK(rte_rawdev_start(1) == 0);
   rte_rawdev_stop(1);
   rte_rawdev_stop(0);
+  CHECK(rte_rawdev_xstats_by_name_get(0, "link_frames_sent", NULL) == 0);
   CHECK(rte_rawdev_close(0) == 0 && rte_rawdev_close(1) == 0);
 }
 
