@@ -94,9 +94,10 @@ Key Engine<D>::create_signal_fd(int& fd) {
   if (keys_.full()) return {};
   auto signal = std::make_unique<Signal>();
   signal->fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (signal->fd < 0)
-    throw link::SetupError(std::string("no file descriptor for a signal: ") + std::strerror(errno) +
-                           "; raise the limit (ulimit -n)");
+  if (const int error = errno; signal->fd < 0)
+    throw link::SetupError(std::string("no file descriptor for a signal: ") + std::strerror(error) +
+                               "; raise the limit (ulimit -n)",
+                           error);
   fd = signal->fd;
   return keys_.add(std::move(signal));
 }

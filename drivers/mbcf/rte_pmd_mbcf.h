@@ -34,6 +34,7 @@
  *                       memory it is to be copied to
  *   -ENOSPC      o      a table is full: max_keys, or the peers of the link
  *   -ENOMEM      i o    no memory. rte_pmd_mbcf_error() tells more
+ *   -EMFILE      o      no file descriptor for a FIFO or signal. rte_pmd_mbcf_error() tells more
  *   -EIO         i o    another failure of the system. rte_pmd_mbcf_error() tells more
  * After an error from a call that issues a request nothing was sent and there is no completion.
  */

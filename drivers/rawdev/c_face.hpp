@@ -36,6 +36,9 @@ int guarded(Work work) {
   } catch (const std::bad_alloc&) {
     last_error<Handle> = "out of memory";
     return -ENOMEM;
+  } catch (const link::SetupError& error) {
+    last_error<Handle> = error.what();
+    return -error.number();
   } catch (const std::exception& error) {
     last_error<Handle> = error.what();
     return -EIO;

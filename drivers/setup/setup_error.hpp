@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cerrno>
 #include <stdexcept>
+#include <string>
 
 namespace viaduct {
 
@@ -8,7 +10,13 @@ namespace viaduct {
 // constructors and open functions only, never on the data path.
 class SetupError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  // `number`: an errno, for faces that have no room for a sentence.
+  explicit SetupError(const std::string& sentence, int number = EIO)
+      : std::runtime_error(sentence), number_(number) {}
+  int number() const { return number_; }
+
+ private:
+  int number_;
 };
 
 }  // namespace viaduct

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <rte_errno.h>
+#include <sys/resource.h>
 
 #include "rte_pmd_mbcf.h"
 #include "tests/rawdev/ring_pair.h"
@@ -89,6 +90,38 @@ static void test_offering(void) {
   for (int i = 0; i < 2; ++i) CHECK(rte_pmd_mbcf_withdraw(node[0], keys[i]) == 0);
   CHECK(rte_pmd_mbcf_withdraw(node[0], keys[0]) == -ENOENT);
   CHECK(rte_pmd_mbcf_withdraw(node[0], 0) == -ENOENT);
+}
+
+/* Bytes of address space in use. */
+static rlim_t address_space(void) {
+  unsigned long pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  CHECK(file != NULL && fscanf(file, "%lu", &pages) == 1);
+  fclose(file);
+  return (rlim_t)pages * (rlim_t)getpagesize();
+}
+
+/* What the system has no more of is said by number and by name. */
+static void test_shortages(void) {
+  struct rlimit before, tight;
+  struct rte_pmd_mbcf_fifo* none;
+  uint64_t key;
+  int fd;
+  CHECK(getrlimit(RLIMIT_AS, &before) == 0);
+  tight = before;
+  tight.rlim_cur = address_space() + (32u << 20);
+  CHECK(setrlimit(RLIMIT_AS, &tight) == 0);
+  CHECK(rte_pmd_mbcf_create_fifo(node[1], 64u << 20, &none, &key) == -ENOMEM);
+  CHECK(strstr(rte_pmd_mbcf_error(), "cannot be mapped") != NULL);
+  CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  tight = before;
+  tight.rlim_cur = 0;
+  CHECK(setrlimit(RLIMIT_NOFILE, &tight) == 0);
+  CHECK(rte_pmd_mbcf_create_fifo(node[1], 4096, &none, &key) == -EMFILE);
+  CHECK(rte_pmd_mbcf_create_signal_fd(node[1], &fd, &key) == -EMFILE);
+  CHECK(strstr(rte_pmd_mbcf_error(), "no file descriptor") != NULL);
+  CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
 static void test_memory(void) {
@@ -418,6 +451,7 @@ int main(void) {
   CHECK(rte_rawdev_selftest(0) == 0);
   start();
   test_offering();
+  test_shortages();
   test_memory();
   test_atomics();
   test_rights();
