@@ -77,8 +77,10 @@ Handle* open_for_c(const char* port, const Conf* conf, Open open) {
 template <class Handle>
 int poll(Handle* handle) {
   if (handle == nullptr) return -EINVAL;
-  handle->node->poll();
-  return 0;
+  return guarded<Handle>([&] {  // a peer that comes may find no memory
+    handle->node->poll();
+    return 0;
+  });
 }
 
 template <class Handle>

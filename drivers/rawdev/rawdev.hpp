@@ -23,6 +23,7 @@
 
 #include "drivers/link/counters.hpp"
 #include "drivers/link/types.hpp"
+#include "drivers/rawdev/c_face.hpp"
 #include "drivers/rawdev/vdev_args.hpp"
 
 namespace viaduct::rawdev {
@@ -189,7 +190,7 @@ class Rawdev {
     Handle* handle = self(dev).handle_.get();
     if (handle == nullptr) return -ENETDOWN;
     if (queue >= Driver::kQueues || buffers == nullptr) return -EINVAL;
-    handle->node->poll();
+    if (const int error = poll(handle); error != 0) return error;
     return each(buffers, count,
                 [&](void* buffer) { return Driver::dequeue(handle, queue, buffer); });
   }

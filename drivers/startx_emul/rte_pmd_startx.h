@@ -16,6 +16,7 @@
  *   -ESTALE     RDMA: the right has been revoked or used
  *   -ENOENT     nothing of that kind is there
  *   -EBUSY      in use
+ *   -ENOMEM     no memory
  */
 #ifndef RTE_PMD_STARTX_H_
 #define RTE_PMD_STARTX_H_

@@ -3,10 +3,29 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace viaduct::rawdev {
 namespace {
 
-struct Handle {};
+struct Node {
+  std::function<void()> poll;
+};
+struct Handle {
+  std::unique_ptr<Node> node;
+};
+
+int poll_that(std::function<void()> work) {
+  Handle handle{std::make_unique<Node>(Node{std::move(work)})};
+  return rawdev::poll(&handle);
+}
+
+TEST(CFace, PollGivesANumberForWhatIsThrownInIt) {
+  EXPECT_EQ(poll_that([] {}), 0);
+  EXPECT_EQ(poll_that([] { throw std::bad_alloc(); }), -ENOMEM);
+  EXPECT_EQ(last_error<Handle>, "out of memory");
+  EXPECT_EQ(rawdev::poll(static_cast<Handle*>(nullptr)), -EINVAL);
+}
 
 TEST(CFace, ASetupErrorHasANumber) {
   const auto number = [](auto... why) {
