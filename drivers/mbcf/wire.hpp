@@ -57,6 +57,18 @@ struct [[gnu::packed]] LongHead {
 };
 static_assert(sizeof(LongHead) == 12);
 
+// What a read and a long write begin with.
+struct [[gnu::packed]] LongRequestHead {
+  TargetHead target;
+  LongHead size;
+};
+
+// What an entry begins with: its first bytes may come from elsewhere than the others.
+struct [[gnu::packed]] AppendHead {
+  TargetHead target;
+  std::byte head[kMostCarried];
+};
+
 struct [[gnu::packed]] StreamHead {
   std::uint32_t id;
 };

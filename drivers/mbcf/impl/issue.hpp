@@ -130,10 +130,8 @@ Issued Engine<D>::read(const Remote& from, std::span<std::byte> into, const Opti
   Request& r = requests_[slot];
   r.local = into.data();
   r.length = into.size();
-  struct [[gnu::packed]] {
-    TargetHead target;
-    LongHead size;
-  } head{{from.key.value, from.offset, requests_.id(slot).value}, {into.size(), 0}};
+  const LongRequestHead head{{from.key.value, from.offset, requests_.id(slot).value},
+                             {into.size(), 0}};
   const link::SendStatus status =
       link_.try_send(from.peer, link::Lane::low, link::Order::ordered, message_type(Kind::read),
                      bytes_of(head), {}, options.urgency, now);
@@ -233,10 +231,7 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
     return {status, {}};
   if (sizeof(TargetHead) + size > link_.max_message(writer->peer))
     return append_long(*writer, head, body, options, now);
-  struct [[gnu::packed]] {
-    TargetHead target;
-    std::byte head[kMostCarried];
-  } all;
+  AppendHead all;
   if (!head.empty()) std::memcpy(all.head, head.data(), head.size());
   const Issued issued = issue(Kind::append, writer->peer, options, [&](std::uint32_t number) {
     all.target = {writer->key.value, size, number};
@@ -258,10 +253,7 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
   if (peer->append != kNoSlot) return {Status::no_room, {}};
   const Slot slot = requests_.add(Kind::append, writer.peer, options);
   if (slot == kNoSlot) return {Status::no_room, {}};
-  struct [[gnu::packed]] {
-    TargetHead target;
-    std::byte head[kMostCarried];
-  } all;
+  AppendHead all;
   const std::size_t size = head.size() + body.size();
   all.target = {writer.key.value, size, requests_.id(slot).value};
   if (!head.empty()) std::memcpy(all.head, head.data(), head.size());

@@ -97,10 +97,7 @@ bool Engine<D>::send_write(Peer& peer, std::size_t& budget, Time now) {
   const StreamHead more{requests_.id(slot).value};
   std::optional<std::size_t> sent;
   if (r.moved == 0) {
-    struct [[gnu::packed]] {
-      TargetHead target;
-      LongHead size;
-    } first{{r.key.value, r.offset, more.id}, {r.length, r.carries}};
+    const LongRequestHead first{{r.key.value, r.offset, more.id}, {r.length, r.carries}};
     sent = send_piece(peer.id, link::Lane::bulk, Kind::long_write, bytes_of(first), r.local,
                       r.length, budget, now);
   } else if (r.moved < r.length) {
@@ -133,10 +130,7 @@ template <link::PacketDevice D>
 bool Engine<D>::send_read(Peer& peer, Time now) {
   const Slot slot = peer.reads.first();
   Request& r = requests_[slot];
-  struct [[gnu::packed]] {
-    TargetHead target;
-    LongHead size;
-  } head{{r.key.value, r.offset, requests_.id(slot).value}, {r.length, 0}};
+  const LongRequestHead head{{r.key.value, r.offset, requests_.id(slot).value}, {r.length, 0}};
   if (link_.try_send(peer.id, link::Lane::low, link::Order::ordered, message_type(Kind::read),
                      bytes_of(head), {}, link::Urgency::batch, now) != link::SendStatus::sent)
     return false;
