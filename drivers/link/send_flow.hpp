@@ -131,8 +131,10 @@ class SendFlow {
   }
   bool has_gap() const { return !in_flight_.empty() && behind_settled(in_flight_.front()); }
   std::uint32_t timeouts() const { return timeouts_; }
-  void timed_out(Time now) {
-    ++timeouts_;
+  // What was sent at `sent`, a frame or a question, has gone unanswered for a timeout. If that was
+  // before the last timeout, it is part of the same loss and no reason to wait longer.
+  void timed_out(Time sent, Time now) {
+    if (sent >= asked_at_) ++timeouts_;
     asked_at_ = now;
   }
   // The lane has used up its credit. True: only now. Being told again

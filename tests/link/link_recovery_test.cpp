@@ -175,6 +175,40 @@ TEST(LinkRecovery, ARoundTripThatRisesIsLearned) {
   EXPECT_GT(a.link->view(peer).round_trip, milliseconds{1});
 }
 
+// A whole tail is lost, then its first probe too: one timeout leads to all of it, and is no reason
+// to wait longer and longer.
+TEST(LinkRecovery, ALostTailIsOneTimeoutNotMany) {
+  World world;
+  Node& a = world.add();
+  Node& b = world.add();
+  const PeerId peer = a.link->peer(b.address());
+  int delivered = 0, lose = 0;
+  b.sink.message = [&](const Incoming&) { return ++delivered, Verdict::taken; };
+  world.net.hook = [&](std::uint32_t port, std::vector<std::byte>& bytes) {
+    const auto& header = *reinterpret_cast<const FrameHeader*>(bytes.data());
+    const bool data = (header.version_type & 15) == static_cast<int>(FrameType::data);
+    return port != 0 || !data || lose == 0 || lose-- == 0;
+  };
+  const auto round_trips = [&](int frames, int lost) {
+    lose = lost;
+    int sent = 0;
+    const int goal = delivered + frames;
+    const Time start = world.net.now();
+    const auto feed = [&] {
+      while (sent < frames && send_text(a, peer, "x", world.net.now()) == SendStatus::sent) ++sent;
+      return delivered == goal && a.link->idle();
+    };
+    EXPECT_TRUE(world.run_until(feed, seconds{1}, microseconds{1}));
+    return static_cast<double>((world.net.now() - start).count()) /
+           static_cast<double>(a.link->view(peer).round_trip.count());
+  };
+  round_trips(500, 0);
+  const double all = round_trips(16, 17);
+  const double one = round_trips(1, 1);
+  EXPECT_LT(all, 16 * 1.5 + 4);
+  EXPECT_LT(one, 10.0);  // the tail took two timeouts: this one is four times as long
+}
+
 // An acknowledgement that finds the device full is owed until there is room.
 TEST(LinkRecovery, AFullDeviceOnlyDelaysAnAcknowledgement) {
   SimConfig net;

@@ -31,7 +31,7 @@ void Link<D>::acknowledge(Peer* p, Lane lane, const Acknowledgement& ack, Time n
   if (result.freed == 0) return;
   frames_sending_ -= result.freed;
   if (result.rtt != Duration{0}) p->rtt.sample(result.rtt);
-  if (backed_off) timers_.set_no_later(p, now + timeout(p, flow));  // it may stand far off
+  if (backed_off) timers_.set_no_later(p, next_deadline(p));  // it may stand far off
   if (flow.has_gap() && !config_.fixed_timeout) resend_lost(p, lane, now);
 }
 
@@ -224,12 +224,12 @@ void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
   if (Frame* oldest = flow.in_flight().front()) {
     if (D::meta(oldest).tx.sent_at + limit > now) return;
     counters_.add(Counter::probes);
-    flow.timed_out(now);
+    flow.timed_out(D::meta(oldest).tx.sent_at, now);
     if (!config_.fixed_timeout) return resend(p, lane, oldest, now);
     for (Frame* f = oldest; f; f = Send::List::next(f))
       if (D::meta(f).tx.sent_at + limit <= now) resend(p, lane, f, now);
   } else if (flow.blocked() && flow.asked_at() + limit <= now && question(p, now)) {
-    flow.timed_out(now);
+    flow.timed_out(flow.asked_at(), now);
   }
 }
 
