@@ -172,10 +172,9 @@ PortPlan plan_port(const PortConfig& config) {
   plan.name = plan.devargs.substr(0, plan.devargs.find(','));
   plan.kind = kind_of(plan.devargs);
   plan.mtu = config.mtu != 0 ? config.mtu : knob_number("VIADUCT_MTU");
-  plan.mtu_asked = plan.mtu != 0;
   plan.frames = config.frames != 0 ? config.frames : knob_number("VIADUCT_FRAMES");
   plan.descriptors = knob_number("VIADUCT_RX_DESCRIPTORS");
-  if (plan.mtu_asked && (plan.mtu < kMinMtu || plan.mtu > kMaxMtu))
+  if (plan.mtu != 0 && (plan.mtu < kMinMtu || plan.mtu > kMaxMtu))
     refuse(plan, "MTU " + std::to_string(plan.mtu) + " is out of range; ask for " +
                      std::to_string(kMinMtu) + " to " + std::to_string(kMaxMtu));
   switch (plan.kind) {

@@ -26,7 +26,6 @@ struct PortPlan {
   std::string pci;                   // PCI address, or empty
   std::string interface;             // the kernel's network interface behind it, or empty
   std::size_t mtu = 0;               // 0: ask the device
-  bool mtu_asked = false;            // by the user, so that less is an error
   std::size_t frames = 0;            // in the pool
   std::size_t descriptors = 0;       // in the receive queue
   std::size_t data_room = 0;         // for data in a frame; 0: frame_room() of the MTU
