@@ -1,6 +1,8 @@
 #include "drivers/link/port.hpp"
 
+#include <rte_bus.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_errno.h>
 #include <unistd.h>
 
@@ -101,6 +103,27 @@ Address made_up_address(std::uint16_t port) {
   const auto octet = [](unsigned value) { return static_cast<std::uint8_t>(value); };
   return {{0x02, octet(process >> 16), octet(process >> 8), octet(process), octet(port >> 8u),
            octet(port)}};
+}
+
+// The ethdev of a device that has been probed: most are named after it, but mlx4 and MANA name
+// theirs "mlx4_0 port 1" or "0000:3b:00.0_port1".
+bool find_ethdev(const std::string& device, std::uint16_t& port) {
+  if (rte_eth_dev_get_port_by_name(device.c_str(), &port) == 0) return true;
+  rte_dev_iterator iterator;
+  std::uint16_t match = 0;
+  RTE_ETH_FOREACH_MATCHING_DEV(match, device.c_str(), &iterator) {
+    rte_eth_iterator_cleanup(&iterator);
+    port = match;
+    return true;
+  }
+  return false;
+}
+
+void remove_device(const std::string& name) {
+  rte_devargs device{};
+  if (rte_devargs_parse(&device, name.c_str()) == 0)
+    rte_eal_hotplug_remove(rte_bus_name(device.bus), device.name);
+  rte_devargs_reset(&device);
 }
 
 // Frames that arrived and nobody took go back to where they came from.
@@ -205,7 +228,8 @@ void Port::attach(bool probed) {
                        ": this process has no such ethdev; create it first (for example with "
                        "rte_eth_from_rings) or name a device instead");
   } else {
-    const bool exists = rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) == 0;
+    const bool exists = probed ? find_ethdev(plan.name, port_)
+                               : rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) == 0;
     if (exists && !probed)
       throw SetupError("cannot open port " + plan.asked + ": it is busy, this process has " +
                        plan.name + " open already; use another name, or port:" + plan.name +
@@ -222,9 +246,11 @@ void Port::attach(bool probed) {
       p.refuse("DPDK does not take it", result,
                "run `viaduct-info` to see what this machine lacks");
     p.attached = true;
-    if (rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) != 0)
+    if (!find_ethdev(plan.name, port_)) {
+      remove_device(plan.name);
       throw SetupError("cannot open port " + plan.asked +
                        ": it is a device but not a network port; name a network device");
+    }
   }
   rte_eth_dev_owner owner{};
   rte_eth_dev_owner_new(&owner.id);

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
@@ -125,6 +126,19 @@ TEST(Port, OneOwnerAtATime) {
     const auto memif = Port::open({.devargs = "net_memif7,socket=viaduct-none"});
     EXPECT_THAT(refusal({.devargs = "net_memif7,socket=viaduct-none"}),
                 AllOf(HasSubstr("busy"), HasSubstr("net_memif7")));
+  }));
+}
+
+TEST(Port, ADeviceThatIsNoPortIsGivenBack) {
+  EXPECT_TRUE(succeeds([] {
+    EXPECT_THAT(refusal({.devargs = "crypto_null0"}),
+                testing::AnyOf(HasSubstr("not a network port"),
+                               HasSubstr("no driver of that name")));  // not installed
+    rte_dev_iterator iterator;
+    rte_device* device = nullptr;
+    RTE_DEV_FOREACH(device, "bus=vdev,name=crypto_null0", &iterator) {
+      ADD_FAILURE() << rte_dev_name(device) << " is still there";
+    }
   }));
 }
 
