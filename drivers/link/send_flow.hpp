@@ -137,8 +137,8 @@ class SendFlow {
     if (sent >= asked_at_) ++timeouts_;
     asked_at_ = now;
   }
-  // The lane has used up its credit. True: only now. Being told again
-  // does not put its next question off.
+  // The lane has used up its credit. True: only now. Being told again does not put its next
+  // question off.
   bool block(Time now) {
     if (short_of_credit_) return false;
     asked_at_ = now;
