@@ -18,9 +18,10 @@ constexpr link::Duration kPatience = std::chrono::hours{1};
 }  // namespace
 
 std::string Card::text() const {
-  char hex[17];
+  char hex[17], decimal[20];
   const auto end = std::to_chars(hex, hex + sizeof hex, key, 16).ptr;
-  return address.text() + "/" + std::string(hex, end);
+  const auto last = std::to_chars(decimal, decimal + sizeof decimal, control).ptr;
+  return address.text() + "/" + std::string(hex, end) + "/" + std::string(decimal, last);
 }
 
 std::optional<Card> Card::parse(std::string_view text) {
@@ -28,10 +29,12 @@ std::optional<Card> Card::parse(std::string_view text) {
   if (slash == std::string_view::npos) return {};
   const auto address = link::Address::parse(text.substr(0, slash));
   if (!address) return {};
-  Card card{*address, 0};
+  Card card{*address};
   const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data() + slash + 1, last, card.key, 16);
-  if (error != std::errc() || end != last) return {};
+  const auto key = std::from_chars(text.data() + slash + 1, last, card.key, 16);
+  if (key.ec != std::errc() || key.ptr == last || *key.ptr != '/') return {};
+  const auto control = std::from_chars(key.ptr + 1, last, card.control);
+  if (control.ec != std::errc() || control.ptr != last) return {};
   return card;
 }
 

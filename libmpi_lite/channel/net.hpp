@@ -26,7 +26,8 @@ namespace viaduct::mpi {
 // What a process publishes about its end of the channel.
 struct Card {
   link::Address address;
-  std::uint64_t key = 0;  // what else a peer has to know: the channel's business
+  std::uint64_t key = 0;      // what else a peer has to know: the channel's business
+  std::uint64_t control = 0;  // Channel::Limits::control
 
   std::string text() const;
   static std::optional<Card> parse(std::string_view text);

@@ -28,7 +28,8 @@ NetChannel<S, D, Driver, DC, Peer>::NetChannel(ChannelSink& sink, Launch& launch
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 void NetChannel<S, D, Driver, DC, Peer>::publish(std::uint64_t key) {
-  launch_.put(std::string("viaduct-") + name(), Card{device_->address(), key}.text());
+  launch_.put(std::string("viaduct-") + name(),
+              Card{device_->address(), key, limits_.control}.text());
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
@@ -86,6 +87,12 @@ bool NetChannel<S, D, Driver, DC, Peer>::found(int rank) {
     if (card->address == device_->address())
       throw link::SetupError("it has our own address, " + card->address.text() +
                              ": give each rank a port of its own in VIADUCT_PORTS");
+    // One of both would send what the other has no room for.
+    if (card->control != limits_.control)
+      throw link::SetupError("its control messages have up to " + std::to_string(card->control) +
+                             " bytes and ours up to " + std::to_string(limits_.control) +
+                             ": set VIADUCT_EAGER_MBCF and VIADUCT_EAGER_STARTX to the same "
+                             "values for all ranks");
     const link::PeerId id = link_.peer(card->address);
     if (!id) throw link::SetupError("the link has no room for another peer");
     know(rank, id, card->key);

@@ -84,6 +84,7 @@ struct BedConfig {
   link::SimPortConfig port{};
   link::LinkConfig link{};
   std::size_t eager = 2048;
+  std::size_t eager_of_last = 0;  // of the last process; 0: as the others'
   std::size_t fifo = 64u << 10;
 };
 
@@ -100,6 +101,8 @@ class Bed {
       Process& p = *processes_.back();
       p.port = &net.add_port(config.port);
       NetConfig own{"sim" + std::to_string(rank), config.link, config.eager};
+      if (rank == config.processes - 1 && config.eager_of_last != 0)
+        own.eager = config.eager_of_last;
       own.link.seed = 100 * (config.net.faults.seed + 1) + static_cast<std::uint64_t>(rank);
       // The net owns the port.
       p.channel = make(p.sink, p.launch, {std::shared_ptr<void>(), p.port}, own, config, net);

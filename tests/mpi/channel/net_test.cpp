@@ -90,6 +90,23 @@ TEST_P(NetChannels, ARankWithOurOwnAddressIsAMistakeThatIsNamed) {
   EXPECT_THAT(bed.sink(0).lost[1], HasSubstr("VIADUCT_PORTS"));
 }
 
+// Whichever of them speaks first.
+TEST_P(NetChannels, RanksThatDoNotAgreeOnEagerMessagesAreNamed) {
+  for (const int speaker : {0, 1}) {
+    Bed bed = make({.eager_of_last = 4096});
+    std::vector<std::byte> message(bed[1].limits().control);
+    int heard = 0;
+    bed.sink(1 - speaker).control = [&](int, Bytes) { ++heard; };
+    bed.run([&] {
+      return bed[speaker].send_control(1 - speaker, Bytes(message).first(16),
+                                       Bytes(message).subspan(16));
+    });
+    EXPECT_TRUE(bed.run([&] { return !bed.sink(speaker).lost.empty(); }));
+    EXPECT_THAT(bed.sink(speaker).lost[1 - speaker], HasSubstr("VIADUCT_EAGER_"));
+    EXPECT_EQ(heard, 0);
+  }
+}
+
 // A peer may compute for long; the user is told in case it is something else.
 TEST_P(NetChannels, WhoDoesNotAnswerIsNamedOnceAndNotGivenUp) {
   BedConfig config{.processes = 3};
@@ -421,14 +438,15 @@ TEST_P(NetChannels, SurviveLossDuplicationReorderingAndDamage) {
 // ---- what is published -----------------------------------------------------------------------
 
 TEST(Card, IsReadAsItIsWritten) {
-  const Card card{*link::Address::parse("02:76:64:00:01:00"), 0xfedcba9876543210};
+  const Card card{*link::Address::parse("02:76:64:00:01:00"), 0xfedcba9876543210, ~0ull};
   const auto again = Card::parse(card.text());
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->address, card.address);
   EXPECT_EQ(again->key, card.key);
-  for (const char* bad :
-       {"", "/", "02:76:64:00:01:00", "02:76:64:00:01:00/", "02:76:64:00:01/7",
-        "02:76:64:00:01:00/x", "02:76:64:00:01:00/1 ", "02:76:64:00:01:00/10000000000000000"})
+  EXPECT_EQ(again->control, card.control);
+  for (const char* bad : {"", "/", "02:76:64:00:01:00", "02:76:64:00:01:00/", "02:76:64:00:01/7/1",
+                          "02:76:64:00:01:00/x/1", "02:76:64:00:01:00/1", "02:76:64:00:01:00/1/",
+                          "02:76:64:00:01:00/1/1 ", "02:76:64:00:01:00/10000000000000000/1"})
     EXPECT_FALSE(Card::parse(bad)) << bad;
 }
 
