@@ -203,11 +203,12 @@ std::unique_ptr<ShmChannel::Peer> ShmChannel::reach(int rank) {
   if (ProcessWatch(card.pid).ended()) throw link::SetupError(ended_text(card.pid));
   SegmentMap segment = SegmentMap::open(card.pid, card.segment, segment_->rings);
   // There is one for each process of the job, and each takes one.
-  const std::uint32_t n = segment->claimed.fetch_add(1, std::memory_order_acq_rel);
-  Ring& ring = segment->ring(n % segment_->rings);
-  ring.writer.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
+  Ring* const ring = segment->claim(rank_);
+  if (ring == nullptr)
+    throw link::SetupError("the shared memory of process " + std::to_string(card.pid) +
+                           " has no ring left for this one");
   const CopyPeer copy{card.pid, cma_ && reaches_memory(card.pid, card.address)};
-  return std::make_unique<Peer>(std::move(segment), ring, copy);
+  return std::make_unique<Peer>(std::move(segment), *ring, copy);
 }
 
 void ShmChannel::find_rings() {
@@ -216,7 +217,7 @@ void ShmChannel::find_rings() {
   while (incoming_.size() < claimed) {
     Ring& ring = segment_->ring(static_cast<std::uint32_t>(incoming_.size()));
     const std::uint32_t writer = ring.writer.load(std::memory_order_acquire);
-    if (writer == 0 || writer > peers_.size()) return;  // the next poll sees it
+    if (writer == 0 || writer > peers_.size()) return;  // nobody of ours has written that
     const int from = static_cast<int>(writer) - 1;
     incoming_.push_back({from, RingReader(ring)});
     watch(from);

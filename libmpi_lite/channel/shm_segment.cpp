@@ -30,6 +30,23 @@ Segment* map(int fd, std::size_t bytes) {
 
 }  // namespace
 
+// A ring is taken by the one word that names its writer. That `claimed` follows is up to whoever
+// takes the next one, if this process cannot do it any more: rings below it always have writers.
+Ring* Segment::claim(int rank) {
+  std::uint32_t n = claimed.load(std::memory_order_acquire);
+  for (; n < rings; ++n) {
+    std::uint32_t nobody = 0;
+    if (ring(n).writer.compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank) + 1,
+                                               std::memory_order_acq_rel))
+      break;
+  }
+  if (n >= rings) return nullptr;
+  std::uint32_t known = claimed.load(std::memory_order_relaxed);
+  while (known <= n && !claimed.compare_exchange_weak(known, n + 1, std::memory_order_release))
+    continue;
+  return &ring(n);
+}
+
 SegmentMap SegmentMap::create(std::uint32_t rings) {
   SegmentMap m;
   m.fd_ = ::memfd_create("viaduct-mpi", MFD_CLOEXEC);

@@ -19,9 +19,8 @@ inline constexpr std::size_t kCopySlots = 256;        // long transfers into one
 
 // A queue from one process to another; see shm_ring.hpp.
 struct Ring {
-  alignas(
-      kLine) std::atomic<std::uint32_t> writer;  // rank + 1 of the one who writes; 0: being claimed
-  alignas(kLine) std::atomic<std::uint64_t> read;  // bytes that may be written over
+  alignas(kLine) std::atomic<std::uint32_t> writer;  // rank + 1 of the one who writes; 0: nobody
+  alignas(kLine) std::atomic<std::uint64_t> read;    // bytes that may be written over
   alignas(kLine) std::byte data[kRingBytes];
 };
 
@@ -37,13 +36,15 @@ struct Segment {
   static constexpr std::uint64_t kMagic = 0x3174647669614dull;
   std::uint64_t magic;
   std::uint32_t rings;                  // there is room for
-  std::atomic<std::uint32_t> claimed;   // of them
+  std::atomic<std::uint32_t> claimed;   // those below have writers; others may
   std::atomic<std::uint32_t> finished;  // its process has left MPI as it should
   // Its process sleeps until it is woken: a futex. Nobody's but where processes share CPUs.
   alignas(kLine) std::atomic<std::uint32_t> asleep;
   CopySlot copies[kCopySlots];
 
   Ring& ring(std::uint32_t n) { return reinterpret_cast<Ring*>(this + 1)[n]; }
+  // A ring for that rank to write; nullptr: all have writers. May be killed at any point.
+  Ring* claim(int rank);
   static std::size_t bytes(std::uint32_t rings) { return sizeof(Segment) + rings * sizeof(Ring); }
 };
 static_assert(sizeof(Segment) % kLine == 0 && sizeof(Ring) % kLine == 0);

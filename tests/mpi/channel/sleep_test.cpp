@@ -3,8 +3,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <thread>
+#include <vector>
+
 #include "libmpi_lite/channel/node.hpp"
 #include "libmpi_lite/channel/shm.hpp"
+#include "libmpi_lite/channel/shm_segment.hpp"
 #include "tests/link/isolated.hpp"
 #include "tests/mpi/channel/bed.hpp"
 #include "tests/mpi/channel/pair.hpp"
@@ -88,6 +92,33 @@ TEST(Shm, ProgramsWithCapabilitiesReachEachOther) {
   link::Child second([&] { talk(1); });
   EXPECT_TRUE(first.succeeded());
   EXPECT_TRUE(second.succeeded());
+}
+
+// Whoever is killed between naming itself and counting the ring leaves the next one no gap.
+TEST(Shm, ARingWhoseWriterDiedEarlyIsNotInTheWay) {
+  const SegmentMap segment = SegmentMap::create(3);
+  segment->ring(0).writer = 1 + 1;
+  EXPECT_EQ(segment->claim(2), &segment->ring(1));
+  EXPECT_EQ(segment->claimed, 2u);
+  EXPECT_EQ(segment->claim(0), &segment->ring(2));
+  EXPECT_EQ(segment->claimed, 3u);
+  EXPECT_EQ(segment->claim(1), nullptr) << "there are no more";
+  for (std::uint32_t n = 0; n < segment->claimed; ++n) EXPECT_NE(segment->ring(n).writer, 0u);
+}
+
+// All at once, as in the first moment of a job.
+TEST(Shm, EachGetsARingOfItsOwn) {
+  constexpr int kRanks = 16;
+  const SegmentMap segment = SegmentMap::create(kRanks);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < kRanks; ++rank)
+    ranks.emplace_back([&, rank] {
+      const Ring* ring = segment->claim(rank);
+      ASSERT_NE(ring, nullptr);
+      EXPECT_EQ(ring->writer, static_cast<unsigned>(rank) + 1);
+    });
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_EQ(segment->claimed, static_cast<unsigned>(kRanks));
 }
 
 TEST(ShmSleep, NotForEver) {
