@@ -38,9 +38,10 @@ class ChannelSink {
  public:
   // `message` is valid during the call only.
   virtual void on_control(int from, Bytes message) = 0;
-  // The buffer given to start_send is free again; false: the transfer failed (peer lost).
+  // The buffer given to start_send is free again; false: the transfer failed (peer lost, or memory
+  // that cannot be copied).
   virtual void on_long_sent(Cookie cookie, bool ok) = 0;
-  // All bytes are in the buffer given to open_receive; false: they never will be (peer lost).
+  // All bytes are in the buffer given to open_receive; false: they never will be.
   virtual void on_long_received(Cookie cookie, bool ok) = 0;
   // That process can no longer be reached: it died or was silent for too long. Once per peer, after
   // its long transfers were ended with false.

@@ -286,7 +286,7 @@ bool ShmChannel::open_receive(int from, MutableBytes into, const Ticket* offered
   Peer* p = peer(from);
   if (!p) return false;
   std::uint32_t name;
-  CopySlot* slot = slots_.take(into.size(), name);
+  CopySlot* slot = slots_.take(name);
   if (!slot) return false;
   const bool fetches = offered && p->copy.reachable;
   put(ticket, CopyTicket{name, fetches, reinterpret_cast<std::uint64_t>(into.data()), into.size()});

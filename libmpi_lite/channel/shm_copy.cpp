@@ -36,17 +36,20 @@ CopyState work_on(Copy& c, bool& moved) {
     const std::uint64_t at = c.slot->claimed.fetch_add(piece, std::memory_order_relaxed);
     if (at < c.length) {
       const std::uint64_t bytes = std::min(piece, c.length - at);
-      if (!move(c, at, bytes)) return CopyState::failed;
+      if (!move(c, at, bytes)) {
+        c.slot->failed.store(1, std::memory_order_release);  // or the other end waits for ever
+        return CopyState::failed;
+      }
       moved = true;
       if (c.slot->done.fetch_add(bytes, std::memory_order_acq_rel) + bytes == c.length)
         return CopyState::done;
     }
   }
-  return c.slot->done.load(std::memory_order_acquire) == c.length ? CopyState::done
-                                                                  : CopyState::working;
+  if (c.slot->done.load(std::memory_order_acquire) == c.length) return CopyState::done;
+  return c.slot->failed.load(std::memory_order_acquire) ? CopyState::failed : CopyState::working;
 }
 
-CopySlot* CopySlots::take(std::uint64_t length, std::uint32_t& name) {
+CopySlot* CopySlots::take(std::uint32_t& name) {
   // Those that both ends have left. A sender that is slow to notice holds up those behind it only
   // until it polls; one that died, until the end of this process.
   for (std::size_t n = left_.size(); n > 0 && free_.empty(); --n) {
@@ -63,7 +66,7 @@ CopySlot* CopySlots::take(std::uint64_t length, std::uint32_t& name) {
   CopySlot& slot = segment_.copies[name];
   slot.claimed.store(0, std::memory_order_relaxed);
   slot.done.store(0, std::memory_order_relaxed);
-  slot.length.store(length, std::memory_order_relaxed);
+  slot.failed.store(0, std::memory_order_relaxed);
   slot.sender_left.store(0, std::memory_order_release);
   return &slot;
 }

@@ -57,11 +57,9 @@ class CopySlots {
     for (std::uint32_t s = kCopySlots; s-- > 0;) free_.push_back(s);
   }
   // nullptr: all are in use.
-  CopySlot* take(std::uint64_t length, std::uint32_t& name);
+  CopySlot* take(std::uint32_t& name);
   // The receiver is through; the slot is used again when the sender is.
   void leave(std::uint32_t name) { left_.push_back(name); }
-  // No sender has it: at once.
-  void give_back(std::uint32_t name) { free_.push_back(name); }
 
  private:
   Segment& segment_;

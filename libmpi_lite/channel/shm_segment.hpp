@@ -28,8 +28,8 @@ struct Ring {
 struct CopySlot {
   alignas(kLine) std::atomic<std::uint64_t> claimed;  // bytes that somebody moves or has moved
   std::atomic<std::uint64_t> done;                    // bytes that are there
-  std::atomic<std::uint64_t> length;
-  std::atomic<std::uint32_t> sender_left;  // the sender no longer looks at this
+  std::atomic<std::uint32_t> failed;                  // an end cannot move what it has claimed
+  std::atomic<std::uint32_t> sender_left;             // the sender no longer looks at this
 };
 
 struct Segment {

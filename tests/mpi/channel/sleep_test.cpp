@@ -1,8 +1,11 @@
 // Processes of a node: who may reach whom, and how they sleep until a message comes.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cstring>
+#include <map>
 #include <thread>
 #include <vector>
 
@@ -119,6 +122,55 @@ TEST(Shm, EachGetsARingOfItsOwn) {
     });
   for (std::thread& rank : ranks) rank.join();
   EXPECT_EQ(segment->claimed, static_cast<unsigned>(kRanks));
+}
+
+// The one piece of a short transfer fails at the end that gets to it first; the other hears of it.
+TEST(Shm, ATransferThatFailsAtOneEndFailsAtBoth) {
+  constexpr std::size_t kBytes = 8192;
+  constexpr int kReceiver = 0, kSender = 1;
+  Pair pair;
+  const auto move = [&](int rank) {
+    Pair::Process launch(pair, rank);
+    Nodes nodes(launch);
+    Sink sink;
+    const auto channel = open_shm_channel(sink, nodes, 2);
+    launch.fence();
+    channel->watch(1 - rank);
+    void* closed = ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(closed, MAP_FAILED);
+    const MutableBytes data(static_cast<std::byte*>(closed), kBytes);
+    std::vector<std::byte> room(kBytes);
+    const auto tell = [&](const Ticket& ticket) {
+      const std::byte kind{1};
+      EXPECT_TRUE(channel->send_control(1 - rank, {&kind, 1}, ticket.bytes));
+    };
+    sink.control = [&](int from, Bytes message) {
+      Ticket theirs{}, ours{};
+      std::memcpy(theirs.bytes.data(), message.data() + 1, theirs.bytes.size());
+      if (rank == kSender) {
+        EXPECT_TRUE(channel->start_send(from, data, theirs, 1));
+        return;
+      }
+      EXPECT_TRUE(channel->open_receive(from, room, &theirs, 1, ours));
+      tell(ours);
+    };
+    if (channel->describe(1 - rank).find("copied by both ends") != std::string::npos) {
+      if (rank == kSender) {
+        Ticket offered{};
+        channel->offer(kReceiver, data, offered);
+        tell(offered);
+      }
+      const auto& ends = rank == kSender ? sink.sent : sink.received;
+      const auto until = Clock::now() + std::chrono::seconds{10};
+      while (ends.empty() && Clock::now() < until) channel->poll();
+      EXPECT_EQ(ends, (std::map<Cookie, bool>{{1, false}}));
+    }
+    launch.fence();
+  };
+  link::Child receiver([&] { move(kReceiver); });
+  link::Child sender([&] { move(kSender); });
+  EXPECT_TRUE(receiver.succeeded());
+  EXPECT_TRUE(sender.succeeded());
 }
 
 TEST(ShmSleep, NotForEver) {
