@@ -53,9 +53,10 @@ constexpr std::array kTable{
     Knob{"VIADUCT_CMA", "on", "",
          "long MPI messages within a node are copied from process to process; off: through a ring",
          kOnOff},
-    Knob{"VIADUCT_WRITE_PROTOCOL", "on", "",
-         "MPI receives tell their senders where to write before the message is sent (mbcf)",
-         kOnOff},
+    Knob{
+        "VIADUCT_WRITE_PROTOCOL", "on", "",
+        "MPI receives tell their senders where to write before the message is sent (between nodes)",
+        kOnOff},
     Knob{"VIADUCT_STATS", "off", "", "MPI_Finalize prints what went which way", kOnOff},
     Knob{"VIADUCT_EAGER_SHM", "16384", "bytes",
          "MPI messages up to this go through a ring, longer ones are copied by both processes",

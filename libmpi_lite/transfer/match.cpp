@@ -54,12 +54,11 @@ void MatchQueues::post(ReceiveRequest& receive) {
       Ref(&receive).detach());
 }
 
-bool MatchQueues::unpost(ReceiveRequest& receive) {
-  if (!receive.posted) return false;
+void MatchQueues::unpost(ReceiveRequest& receive) {
+  if (!receive.posted) return;
   posted_[receive.rank == MPI_ANY_SOURCE ? kAny : bin(receive.rank)].remove(&receive);
   receive.posted = false;
   Ref<ReceiveRequest>::adopt(&receive);  // and let go
-  return true;
 }
 
 void MatchQueues::keep(Ref<Unexpected> message) {

@@ -71,8 +71,8 @@ class MatchQueues {
   // The oldest message for such a receive; stays.
   Unexpected* find_message(int rank, int tag) const;
   void post(ReceiveRequest& receive);
-  // Takes it out; false: it was not posted.
-  bool unpost(ReceiveRequest& receive);
+  // Takes it out, if it is posted.
+  void unpost(ReceiveRequest& receive);
   void keep(Ref<Unexpected> message);
   // The queue gives up its hold.
   Ref<Unexpected> take(Unexpected& message);

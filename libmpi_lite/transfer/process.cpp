@@ -139,9 +139,6 @@ void Process::leave() {
 bool Process::main_thread() const {
   return std::this_thread::get_id() == main_thread_id;
 }
-bool Process::same_node(int world_rank) {
-  return job_nodes().same_node(world_rank);
-}
 int Process::node_of(int world_rank) {
   return job_nodes().node_of(world_rank);
 }

@@ -39,8 +39,6 @@ class Process {
   bool main_thread() const;  // this is the thread that called MPI_Init
   Launch& launch() { return *launch_; }
   Comm& world() { return *world_; }
-  // Whether that process runs on this node: reaches the same memory.
-  bool same_node(int world_rank);
   // Which node that process runs on, as a number that is the same in all processes: the lowest rank
   // on it. May ask the process manager about each process, once.
   int node_of(int world_rank);
