@@ -22,7 +22,7 @@ Table& table() {
   return it;
 }
 
-// How long a send that has failed may go unnoticed when the program does not look.
+// A send that has failed goes unnoticed for at most twice that when the program does not look.
 constexpr auto kLookAfterSends = std::chrono::milliseconds(100);
 
 // Registered memory is locked memory.
@@ -207,7 +207,7 @@ std::vector<Vi*> Nic::vis_with_sends(bool& any_connected) {
   for (Vi* const vi : vis_) {
     if (!vi->may_fail_unseen()) continue;
     any_connected = true;
-    if (!vi->send_queue().is_empty()) found.push_back(vi);
+    if (vi->has_unseen_sends()) found.push_back(vi);
   }
   return found;
 }

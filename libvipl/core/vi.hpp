@@ -8,8 +8,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include <vipl.h>
 
@@ -69,6 +71,14 @@ class Vi final : public Slot, public Party {
     const VIP_VI_STATE state = state_;
     return state == VIP_STATE_CONNECTED ||
            (state == VIP_STATE_ERROR && !cause_known_ && !send_.is_empty());
+  }
+  // Whether there are sends and nobody has taken one since this was asked last. (Whoever takes them
+  // looks for himself, and is not to find the lock taken.) In the error state: whether there are
+  // any.
+  bool has_unseen_sends() {
+    const std::uint64_t taken = send_.taken();
+    const bool is_looking = std::exchange(seen_taken_, taken) != taken;
+    return !send_.is_empty() && (!is_looking || state_ == VIP_STATE_ERROR);
   }
   // If sends are with the device: whether it is done with them.
   void take_unseen_completions(const Nic& nic);
@@ -140,6 +150,7 @@ class Vi final : public Slot, public Party {
   Calls error_;
   WorkQueue send_;
   WorkQueue receive_;
+  std::uint64_t seen_taken_ = 0;  // has_unseen_sends()
 };
 
 }  // namespace viaduct::vipl

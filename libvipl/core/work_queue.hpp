@@ -61,6 +61,7 @@ class WorkQueue {
   Completions& completions() const { return *completions_.load(std::memory_order_acquire); }
   Mutex& post_mutex() { return post_mutex_; }
   bool is_empty() const { return taken_ == posted_; }
+  std::uint64_t taken() const { return taken_; }
   // Whether the device has work that needs this region.
   bool uses(VIP_MEM_HANDLE handle) const;
   // What has not completed completes as flushed. The device has forgotten it.

@@ -240,6 +240,24 @@ TEST_F(Breaks, NothingPostedReliableReception) {
   meet_empty_queue(VIP_SERVICE_RELIABLE_RECEPTION, VIP_STATUS_REMOTE_DESC_ERROR);
 }
 
+// The sender waits for something else, or ends the connection without looking.
+TEST_F(Breaks, NothingPostedAndNobodyLooks) {
+  for (const bool disconnects : {false, true}) {
+    const AsyncErrors reports(b_);
+    const Vi client(a_), server(b_);
+    connect(client, server);
+    ASSERT_VIP(VIP_SUCCESS, VipPostSend(client, out_.send(0, 8), out_.handle()));
+    if (disconnects) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});  // it has failed by then
+      EXPECT_VIP(VIP_SUCCESS, VipDisconnect(client));
+    }
+    EXPECT_TRUE(reports.wait_for(server, VIP_ERROR_RECVQ_EMPTY).has_value());
+    EXPECT_EQ(disconnects ? VIP_STATE_IDLE : VIP_STATE_ERROR, client.state());
+    EXPECT_EQ(out_.raw(0), next_sent(client));
+    EXPECT_EQ(VIP_STATUS_TRANSPORT_ERROR, errors(out_.raw(0)));
+  }
+}
+
 // Our connections cannot drop one message and go on, so an unreliable one waits for the receive.
 TEST_F(Breaks, NothingPostedUnreliable) {
   const Vi client(a_, vi_attributes(VIP_SERVICE_UNRELIABLE)),
