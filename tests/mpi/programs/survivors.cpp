@@ -107,6 +107,7 @@ void leaver(int rank) {
 void napper(int rank) {
   if (rank == 1) {
     tell(0, 2);
+    std::this_thread::sleep_for(300ms);
     die();
   }
   hear(1, 2);
