@@ -21,6 +21,12 @@ placed() {  # expected "rank local localsize host", hosts numbered as they appea
     awk '!($4 in host) {host[$4] = n++} {print $1, $2, $3, host[$4]}')
   diff <(echo "$said") <(echo "$expected")
 }
+on_a_machine_called() {  # host name, command...: viaduct-run in it is one on such a machine
+  local real=$run run=$scratch/run_named
+  printf '#!/bin/sh\nexec unshare --uts sh -c '\''hostname "$0" && exec "$@"'\'' %q %q "$@"\n' "$1" "$real" >"$run"
+  chmod 755 "$run"
+  "${@:2}"
+}
 ports_are() {  # what viaduct-run must have said to the processes; options...
   local expected=$1
   shift
@@ -115,6 +121,10 @@ check "a host without processes" placed "0 0 2 0
 1 1 2 0
 2 0 2 1
 3 1 2 1" -n 4 --hosts 3
+check "a machine that is called as a host" on_a_machine_called host1 placed "0 0 2 0
+1 1 2 0
+2 0 2 1
+3 1 2 1" -n 4 --hosts 2
 check "channel and ports" ports_are "startx net_af_xdp0,iface=p{n}
 lo
 p0
