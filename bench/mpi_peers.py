@@ -193,7 +193,9 @@ class Bed:
                               "-n", str(ranks), program])
 
     def on_host0(self, command):
-        return [self.testbed, "exec", "--name", self.name, "host0", "--", *command]
+        # Both launchers would take the host that is called as this machine is for this machine.
+        return [self.testbed, "exec", "--name", self.name, "host0", "--",
+                "unshare", "--uts", "sh", "-c", 'hostname localhost && exec "$@"', "sh", *command]
 
 
 # ---- comparing -----------------------------------------------------------------------------------------
