@@ -50,6 +50,25 @@ vipl() {
     [[ $? == 2 && $said == usage:* ]] || return 1
   done
 }
+# To the real prefix, as an administrator does it, but where nobody else sees it; not even the dynamic
+# linker's cache.
+in_its_place() {
+  local libdir
+  libdir=$(pkg-config --variable=libdir vipl)
+  libdir=${libdir#"$scratch/root"}
+  unshare --net true 2>/dev/null || { echo "no right to make namespaces here"; return 77; }
+  grep -rqsx "$libdir" /etc/ld.so.conf.d || { echo "$libdir is not a directory of the dynamic linker"; return 77; }
+  [[ $(command -v meson) != "$prefix"/* ]] || { echo "meson itself is in $prefix"; return 77; }
+  cp -a /etc "$scratch/etc" && unshare --mount bash -euc '
+    mount --bind "$1" /etc
+    mount -t tmpfs tmpfs "$2"
+    ldconfig
+    meson install -C "$3" --no-rebuild
+    export PKG_CONFIG_PATH=$4/pkgconfig
+    cc "$5" -o "$6/in_place" $(pkg-config --cflags --libs vipl)
+    "$6/in_place" || [[ $? == 2 ]]' bash "$scratch/etc" "$prefix" "$build" "$libdir" \
+    "$here/../../libvipl/examples/client_server.c" "$scratch"
+}
 documented() { "$bin/$1" --help | grep -x SYNOPSIS; }
 
 check "meson install" install_all
@@ -57,6 +76,7 @@ check "pkg-config files" relocate
 check "a program builds with pkg-config alone" compile
 check "it runs" "$scratch/user"
 check "VIPL programs build with pkg-config alone and run" vipl
+check "a program finds the library where it is installed for all" in_its_place
 check "the drivers' headers are complete" headers
 check "the drivers' plugins are installed" plugins
 for program in viaduct-info viaduct-testbed viaduct-pingpong viaduct-run viaduct-vm mpicc mpicxx; do
