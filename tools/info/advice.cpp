@@ -174,15 +174,7 @@ void about_rights(const Host& host, List& out) {
                               : "sysctl -w kernel.yama.ptrace_scope=0"});
 }
 
-void about_memory_and_time(const Host& host, List& out) {
-  const Limits& l = host.limits;
-  if (!l.shared_memory)
-    out.push_back({"/dev/shm: absent", "processes on one host share memory there",
-                   "mkdir -p /dev/shm && mount -t tmpfs -o size=1G tmpfs /dev/shm"});
-  else if (*l.shared_memory < 128 * kMegabyte)
-    out.push_back({"/dev/shm: only " + std::to_string(*l.shared_memory / kMegabyte) + " MiB",
-                   "processes on one host share memory there",
-                   "mount -o remount,size=1G /dev/shm  (containers: --shm-size=1g)"});
+void about_processors(const Host& host, List& out) {
   if (host.processors.count == 1)
     out.push_back({"processors: one",
                    "two processes that poll take turns, so round trips last a scheduler's slice",
@@ -203,7 +195,7 @@ std::vector<Advice> advise(const Host& host) {
   about_huge_pages(host, out);
   about_rights(host, out);
   about_verbs(host, out);
-  about_memory_and_time(host, out);
+  about_processors(host, out);
   return out;
 }
 

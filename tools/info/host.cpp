@@ -212,12 +212,6 @@ Limits limits(const fs::path& root) {
                                               16)
                              .value_or(0);
   out.ptrace_scope = parse<int>(line_of(root / "proc/sys/kernel/yama/ptrace_scope"));
-  std::error_code error;
-  const auto space = fs::space(root / "dev/shm", error);
-  if (!error) {
-    out.shared_memory = space.capacity;
-    out.shared_memory_free = space.available;
-  }
   return out;
 }
 

@@ -58,7 +58,6 @@ struct Limits {
   std::uint64_t locked_memory = 0, locked_memory_hard = 0, open_files = 0;
   std::uint64_t capabilities = 0;  // the effective ones
   std::optional<int> ptrace_scope;
-  std::optional<std::uint64_t> shared_memory, shared_memory_free;  // bytes of /dev/shm
 
   bool has(Capability c) const { return (capabilities >> static_cast<unsigned>(c) & 1) != 0; }
 };

@@ -80,15 +80,11 @@ std::string limits(const Host& host) {
     held += std::string(held.empty() ? "" : " ") + name + (l.has(capability) ? "" : " (no)");
   const std::string files =
       l.open_files == Limits::kUnlimited ? "unlimited" : std::to_string(l.open_files);
-  const std::string shm =
-      l.shared_memory ? size(*l.shared_memory) + ", " + size(*l.shared_memory_free) + " free"
-                      : "absent";
   return "Limits\n" +
          table(
              {{"capabilities", held},
               {"locked memory", size(l.locked_memory) + ", at most " + size(l.locked_memory_hard)},
               {"open files", files},
-              {"/dev/shm", shm},
               {"ptrace_scope", l.ptrace_scope ? std::to_string(*l.ptrace_scope) : "none"}}) +
          "\n";
 }
