@@ -227,9 +227,27 @@ TEST(Info, SharedDriversNeedNoBinding) {
 TEST(Info, VfioWithoutIommuAsAllowed) {
   Machine machine;
   machine.pci("0000:3b:00.0", "vfio-pci");
-  EXPECT_NE(mends(machine.look(), "IOMMU"), "");
+  EXPECT_NE(mends(machine.look(), "IOMMU").find("intel_iommu=on"), std::string::npos)
+      << "a kernel may lack the switch";
+  machine.file("sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
+  EXPECT_EQ(mends(machine.look(), "IOMMU"),
+            "echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
   machine.file("sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
   EXPECT_EQ(mends(machine.look(), "IOMMU"), "");
+}
+
+TEST(Info, VfioForAnOrdinaryUser) {
+  Machine machine;
+  machine.vf("0000:3b:01.0", "0000:3b:00.0", "vfio-pci");
+  machine.file("proc/self/status", kNoRights);
+  Host host = machine.look();
+  EXPECT_EQ(mends(host, "/dev/vfio"), "") << "not there";
+  EXPECT_NE(mends(host, "locked memory: 8192 KiB"), "") << "its frames count as locked";
+  machine.file("dev/vfio/7", "");
+  host = machine.look();
+  EXPECT_EQ(mends(host, "/dev/vfio"), "") << "open to us";
+  host.functions[0].group_denied = true;  // a file that root may not open cannot be made here
+  EXPECT_EQ(mends(host, "/dev/vfio/7"), "sudo chown $USER /dev/vfio/7");
 }
 
 TEST(Info, NoHugePages) {

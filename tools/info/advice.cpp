@@ -90,10 +90,21 @@ void about_binding(const Host& host, List& out) {
   if (!host.iommu && !host.unsafe_noiommu)
     out.push_back(
         {"IOMMU: off or absent",
-         "vfio-pci refuses devices without one; switch it on with intel_iommu=on (Intel) "
-         "on the kernel's command line, or, if every user of the machine is trusted, do "
-         "without",
-         "modprobe vfio && echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"});
+         "vfio-pci refuses devices without one; switch it on in the firmware's setup and, "
+         "on Intel's processors, on the kernel's command line",
+         "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&intel_iommu=on /' /etc/default/grub && "
+         "update-grub  (then reboot)"});
+  else if (!host.iommu && !*host.unsafe_noiommu)
+    out.push_back({"IOMMU: off or absent",
+                   "vfio-pci refuses devices without one; switch it on with intel_iommu=on (Intel) "
+                   "on the kernel's command line, or, if every user of the machine is trusted, do "
+                   "without",
+                   "echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"});
+  for (const PciFunction& f : host.functions)
+    if (f.group_denied && f.driver == "vfio-pci")
+      out.push_back({"/dev/vfio/" + f.iommu_group + ": closed to this user",
+                     "who opens a port on " + f.address + " must own its IOMMU group",
+                     "sudo chown $USER /dev/vfio/" + f.iommu_group});
 }
 
 void about_dpdk(const Host& host, List& out) {
@@ -147,17 +158,21 @@ void about_rights(const Host& host, List& out) {
     out.push_back({"capability CAP_SYS_ADMIN: not held",
                    "af_xdp ports and emulated hosts (viaduct-testbed) need it",
                    "sudo -s  (containers: --privileged)"});
-  constexpr std::uint64_t kNeeded = 8 * kMegabyte;
-  if (l.locked_memory < kNeeded && !l.has(Capability::ipc_lock))
-    out.push_back({"limit on locked memory: " + std::to_string(l.locked_memory / 1024) + " KiB",
-                   "af_packet rings, af_xdp frames and registered memory are locked: 8 MiB a port "
-                   "at least",
-                   l.locked_memory_hard >= kNeeded
-                       ? "ulimit -l " + (l.locked_memory_hard == Limits::kUnlimited
-                                             ? "unlimited"
-                                             : std::to_string(l.locked_memory_hard / 1024))
-                       : "echo '* - memlock unlimited' > /etc/security/limits.d/viaduct.conf  "
-                         "(then log in again)"});
+  // What is mapped for a device's DMA counts as locked: all frames of a port.
+  const bool vfio = std::any_of(host.functions.begin(), host.functions.end(),
+                                [](const PciFunction& f) { return f.driver == "vfio-pci"; });
+  const std::uint64_t needed = (vfio ? 128 : 8) * kMegabyte;
+  if (l.locked_memory < needed && !l.has(Capability::ipc_lock))
+    out.push_back(
+        {"limit on locked memory: " + std::to_string(l.locked_memory / 1024) + " KiB",
+         std::string("af_packet rings, af_xdp frames, registered memory and the frames of ") +
+             "PCI devices are locked: " + (vfio ? "128" : "8") + " MiB a port at least",
+         l.locked_memory_hard >= needed
+             ? "ulimit -l " + (l.locked_memory_hard == Limits::kUnlimited
+                                   ? "unlimited"
+                                   : std::to_string(l.locked_memory_hard / 1024))
+             : "echo '* - memlock unlimited' > /etc/security/limits.d/viaduct.conf  "
+               "(then log in again)"});
   if (l.open_files < 1024)
     out.push_back({"limit on open files: " + std::to_string(l.open_files),
                    "DPDK and shared-memory segments need several descriptors for each process",

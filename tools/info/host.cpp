@@ -1,5 +1,7 @@
 #include "tools/info/host.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -119,6 +121,9 @@ std::vector<PciFunction> functions(const fs::path& root) {
     f.driver = target_name(dir / "driver");
     f.numa_node = number_of(dir / "numa_node", -1);
     f.iommu_group = target_name(dir / "iommu_group");
+    const fs::path group = root / "dev/vfio" / f.iommu_group;
+    f.group_denied =
+        !f.iommu_group.empty() && present(group) && ::access(group.c_str(), R_OK | W_OK) != 0;
     f.physical = target_name(dir / "physfn");
     f.total_vfs = number_of(dir / "sriov_totalvfs", 0u);
     f.vfs = number_of(dir / "sriov_numvfs", 0u);
@@ -260,8 +265,8 @@ Host look(const Where& where) {
   host.iommu = !entries(root / "sys/kernel/iommu_groups").empty();
   host.vfio_pci = present(root / "sys/bus/pci/drivers/vfio-pci");
   host.ib_uverbs = present(root / "sys/class/infiniband_verbs");
-  host.unsafe_noiommu =
-      line_of(root / "sys/module/vfio/parameters/enable_unsafe_noiommu_mode") == "Y";
+  const fs::path noiommu = root / "sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+  if (present(noiommu)) host.unsafe_noiommu = line_of(noiommu) == "Y";
   return host;
 }
 

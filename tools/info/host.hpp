@@ -22,8 +22,9 @@ struct Interface {
 struct PciFunction {
   std::string address, vendor, device, driver;  // driver empty: bound to none
   int numa_node = -1;
-  std::string iommu_group;  // empty: none
-  std::string physical;     // a VF: address of its PF
+  std::string iommu_group;    // empty: none
+  bool group_denied = false;  // /dev/vfio has the group, but not for this user
+  std::string physical;       // a VF: address of its PF
   unsigned total_vfs = 0, vfs = 0;
 
   bool is_vf() const { return !physical.empty(); }
@@ -77,7 +78,8 @@ struct Host {
   Processors processors;
   bool iommu = false;  // groups exist: DMA of a device can be confined to a process
   bool vfio_pci = false, ib_uverbs = false;  // the kernel's drivers are loaded
-  bool unsafe_noiommu = false;               // vfio's switch to do without an IOMMU
+  // vfio's switch to do without an IOMMU; none where vfio is not loaded or built without it.
+  std::optional<bool> unsafe_noiommu;
 
   // The first kernel interface on a PCI function, or nullptr.
   const Interface* interface_on(const std::string& address) const;

@@ -91,9 +91,9 @@ std::string limits(const Host& host) {
 
 std::string kernel(const Host& host) {
   const Processors& p = host.processors;
-  const std::string iommu = host.iommu            ? "yes"
-                            : host.unsafe_noiommu ? "no, and vfio does without"
-                                                  : "no";
+  const std::string iommu = host.iommu                            ? "yes"
+                            : host.unsafe_noiommu.value_or(false) ? "no, and vfio does without"
+                                                                  : "no";
   return "Processors and kernel\n" +
          table({{"processors", std::to_string(p.count)},
                 {"constant, nonstop TSC", yes_no(p.constant_tsc && p.nonstop_tsc)},
