@@ -81,6 +81,13 @@ killed() {
   has_bed_of "$living" || { echo "a living run has lost its bed"; return 1; }
   returns 0 wait "$living" && no_bed_of "$living"
 }
+# Somebody was killed while he removed a bed: any of its namespaces may be what is left.
+half_removed() {
+  local dead=4194305 testbed bed  # more than any process id
+  testbed=$(dirname "$run")/viaduct-testbed bed=vrun-$dead-1
+  "$testbed" up --name "$bed" --hosts 2 --ports 2 && ip netns del "$bed-$1" && ip netns del "$bed-$2" &&
+    has_bed_of "$dead" && "$run" -n 1 true && no_bed_of "$dead"
+}
 has_bed_of() { ! no_bed_of "$1"; }
 
 echo "TAP version 13"
@@ -147,6 +154,8 @@ else
   check "SIGHUP" signalled HUP 129
 fi
 check "SIGKILL, then the next run" killed
+check "half a bed, then the next run" half_removed host0 switch
+check "the other half" half_removed host0 host1
 for channel in mbcf startx; do
   for kind in af_packet af_xdp; do
     check "an MPI program on 2 + 2, $channel, $kind" timeout 60 "$run" -n 4 --hosts 2 --channel $channel --port-kind $kind "$program" "${program_arguments[@]}"
