@@ -251,7 +251,9 @@ def nobody_connects_to_nobody():
 def start_bed(bed, layers):
     process = subprocess.Popen([PROGRAM, "--bed", bed, "--layer", layers, "--sizes", "8",
                                 "--rounds", "1000"], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
+                               stderr=subprocess.PIPE, text=True,
+                               # Ours may be ignored, as under nohup.
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
     deadline = time.monotonic() + 20
     while len(children(process.pid)) < 2 or time.monotonic() < deadline - 18:
         check(time.monotonic() < deadline and process.poll() is None, "the bed does not start")
@@ -288,7 +290,7 @@ def netns_a_killed_side_ends_the_run_and_the_bed():
 @case
 def netns_an_interrupted_run_takes_the_bed_down():
     need_namespaces()
-    for how in (signal.SIGINT, signal.SIGTERM):
+    for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         process, sides = start_bed("netns", "raw,udp")
         process.send_signal(how)
         process.communicate(timeout=20)

@@ -82,9 +82,8 @@ void run_side(const Options& options, const SideConfig& config, int side, Descri
 // The two processes, and the signals that concern them.
 class Children {
  public:
-  Children() {
-    sigemptyset(&signals_);
-    for (const int s : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&signals_, s);
+  Children() : signals_(interrupts()) {
+    sigaddset(&signals_, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals_, &before_);
   }
   ~Children() {
@@ -127,7 +126,7 @@ class Children {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
     const timespec time{seconds.count(), (limit - seconds).count()};
     const int signal = sigtimedwait(&signals_, nullptr, &time);
-    if (signal == SIGINT || signal == SIGTERM) interrupted = true;
+    if (signal > 0 && signal != SIGCHLD) interrupted = true;
     return signal > 0;
   }
 

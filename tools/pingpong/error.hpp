@@ -21,7 +21,7 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// SIGINT or SIGTERM.
+// SIGINT, SIGTERM or SIGHUP.
 struct Interrupted {};
 
 // The process on the other side of the bed has ended.

@@ -1,7 +1,5 @@
 #include "tools/pingpong/watch.hpp"
 
-#include <signal.h>
-
 #include <cerrno>
 #include <cstring>
 
@@ -9,12 +7,24 @@ namespace viaduct::pingpong {
 
 std::atomic<bool> interrupted{false};
 
+const sigset_t& interrupts() {
+  static const sigset_t signals = [] {
+    sigset_t out;
+    sigemptyset(&out);
+    for (const int s : {SIGINT, SIGTERM}) sigaddset(&out, s);
+    struct sigaction now {};
+    if (sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&out, SIGHUP);
+    return out;
+  }();
+  return signals;
+}
+
 void catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted.store(true, std::memory_order_relaxed); };
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP})
+    if (sigismember(&interrupts(), s) == 1) sigaction(s, &action, nullptr);
 }
 
 Failure system_failure(const std::string& what, const std::string& remedy) {

@@ -1,6 +1,8 @@
 // Keeps spin loops from spinning for ever: they ask it now and then whether to go on.
 #pragma once
 
+#include <signal.h>
+
 #include <atomic>
 #include <chrono>
 
@@ -9,9 +11,11 @@
 
 namespace viaduct::pingpong {
 
-// Set by SIGINT and SIGTERM.
+// Set by the signals that ask us to stop.
 extern std::atomic<bool> interrupted;
-// From now on those two signals set it.
+// SIGINT, SIGTERM, and SIGHUP unless it was ignored when we were started, as under nohup.
+const sigset_t& interrupts();
+// From now on those signals set `interrupted`.
 void catch_interrupts();
 
 class Watch {
