@@ -1,8 +1,10 @@
 """What bench/compare-shm, compare-net and bcast-two-stage share: mpi_bench built for each MPI library,
 runs with a time limit that leave nothing behind, medians and ratios."""
 import contextlib
+import glob
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -114,15 +116,18 @@ def scheduling_groups(undo):
     with open(control) as file:
         enabled = "cpu" in file.read().split()
     if not enabled:
-        undo.callback(disable_cpu, control)
+        undo.callback(disable_cpu, root)
         with open(control, "w") as file:
             file.write("+cpu")
     return root
 
 
-def disable_cpu(control):
-    # Refused where enabling it was, and where somebody else has come to depend on it since.
-    with contextlib.suppress(OSError), open(control, "w") as file:
+def disable_cpu(root):
+    # The kernel would take it from other comparisons, whose cgroups have nothing below them.
+    if glob.glob(f"{root}/viaduct-bench-*"):
+        return
+    # Refused where enabling it was.
+    with contextlib.suppress(OSError), open(f"{root}/cgroup.subtree_control", "w") as file:
         file.write("-cpu")
 
 
@@ -155,16 +160,24 @@ def end(process):
 OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--bind-to", "none"]
 
 
+def start_of(pid):
+    """When a process began to run: with its id, this names it for ever."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(") ")[2].split()[19]
+    return None
+
+
 class Bed:
     """Two emulated hosts for the peers, with a port each; ranks in blocks, as viaduct-run does it.
     `frames`: the kernel's TCP builds frames of MTU size."""
 
     def __init__(self, mtu, frames):
-        self.name, self.mtu, self.frames = f"cmp-{os.getpid()}", mtu, frames
+        self.name, self.mtu, self.frames = f"cmp-{os.getpid()}-{start_of(os.getpid())}", mtu, frames
         self.testbed = os.path.join(TOOLS, "viaduct-testbed")
         self.shell = [os.path.join(TOOLS, "viaduct-run"), "-x"]  # HOST COMMAND...: as ssh does it
 
     def __enter__(self):
+        self.remove_abandoned()
         done = subprocess.run([self.testbed, "up", "--name", self.name, "--mtu", str(self.mtu)],
                               capture_output=True, text=True)
         if done.returncode != 0:
@@ -176,6 +189,13 @@ class Bed:
 
     def __exit__(self, *_):
         subprocess.run([self.testbed, "down", "--name", self.name])
+
+    def remove_abandoned(self):
+        """What those that were killed have left: beds that say which process they belong to."""
+        for place in glob.glob("/run/netns/cmp-*"):
+            bed = re.fullmatch(r"(cmp-(\d+)-(\d+))-(host\d+|switch)", os.path.basename(place))
+            if bed and os.path.exists(place) and start_of(bed[2]) != bed[3]:
+                subprocess.run([self.testbed, "down", "--name", bed[1]])
 
     def mpich(self, ranks, program):
         # UCX would find out that both hosts are one machine and use its memory.
@@ -281,7 +301,9 @@ def compare(samples, bars, ours, peers):
 
 def common_arguments(parser, rounds):
     # As after Ctrl-C: what has been started and set up is ended and undone.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for asked in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(asked) != signal.SIG_IGN:  # as under nohup
+            signal.signal(asked, lambda number, _: sys.exit(128 + number))
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), metavar="DIR",
                         help="build directory (default: build)")
     parser.add_argument("--rounds", type=int, default=rounds, metavar="N",
