@@ -2,12 +2,14 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,6 +42,7 @@ class MemifSide {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{60};
     while (!done()) {
       node_->poll();
+      sched_yield();  // the other may need this CPU
       must(std::chrono::steady_clock::now() < end, what);
     }
   }
@@ -58,6 +61,21 @@ class MemifSide {
     must(event.peer == peer_, "who died");
   }
 
+ protected:
+  // Gives the other what it must know of us and returns what it gave: then both are there, and the
+  // time that a process needs to start is not taken for silence. A file each, which appears whole.
+  template <class T>
+  T exchange(const std::string& directory, int index, const T& ours) {
+    const auto name = [&](int of) { return directory + "/side" + std::to_string(of); };
+    const std::string unfinished = name(index) + ".part";
+    std::ofstream(unfinished).write(reinterpret_cast<const char*>(&ours), sizeof ours);
+    std::filesystem::rename(unfinished, name(index));
+    until([&] { return std::filesystem::exists(name(1 - index)); }, "the other's start");
+    T theirs{};
+    std::ifstream(name(1 - index)).read(reinterpret_cast<char*>(&theirs), sizeof theirs);
+    return theirs;
+  }
+
  private:
   std::unique_ptr<Node> node_;
   PeerId peer_;
@@ -74,11 +92,15 @@ class TwoProcesses : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
+  // On a busy machine a process may be off its CPU for seconds: who waits for no death is patient.
+  // Still less than until() is, as a lost goodbye is silence.
+  static constexpr const char *kPatient = "20000", *kAwaitsDeath = "3000";  // ms
+
   // DPDK is started in the children only: a process starts it once.
-  Child start(int index, const std::function<void(Side&)>& work) {
+  Child start(int index, const char* dead_after, const std::function<void(Side&)>& work) {
     return Child(
-        [this, index, work] {
-          setenv("VIADUCT_DEAD_AFTER_MS", "500", 1);
+        [this, index, dead_after, work] {
+          setenv("VIADUCT_DEAD_AFTER_MS", dead_after, 1);
           setenv("VIADUCT_MEMORY", "nohuge", 1);
           Side side(directory_, index);
           work(side);
@@ -87,16 +109,16 @@ class TwoProcesses : public ::testing::Test {
   }
   // Both do it to the end.
   void run(const std::function<void(Side&, int)>& work) {
-    Child first = start(0, [&](Side& side) { work(side, 0); });
-    Child second = start(1, [&](Side& side) { work(side, 1); });
+    Child first = start(0, kPatient, [&](Side& side) { work(side, 0); });
+    Child second = start(1, kPatient, [&](Side& side) { work(side, 1); });
     EXPECT_TRUE(first.succeeded()) << "side 0";
     EXPECT_TRUE(second.succeeded()) << "side 1";
   }
   // Side 0 survives side 1, which is killed as soon as side 0 says Child::tell().
   void kill_one(const std::function<void(Side&)>& survivor,
                 const std::function<void(Side&)>& victim) {
-    Child stays = start(0, survivor);
-    Child dies = start(1, victim);
+    Child stays = start(0, kAwaitsDeath, survivor);
+    Child dies = start(1, kPatient, victim);
     EXPECT_TRUE(stays.wait_until_told());
     EXPECT_TRUE(dies.running());
     dies.kill();

@@ -36,7 +36,7 @@ class Side : public link::test::MemifSide<Node> {
     ours_ = {engine().export_segment(memory_, Rights::all), fifo_->key(),
              engine().create_signal_fd(signal_)};
     must(ours_.segment && ours_.fifo && ours_.signal, "keys");
-    exchange_keys(directory);
+    theirs_ = exchange(directory, index, ours_);
   }
   Engine<link::Port>& engine() { return node().engine(); }
   const Keys& theirs() const { return theirs_; }
@@ -150,15 +150,6 @@ class Side : public link::test::MemifSide<Node> {
   }
   std::uint64_t word(std::size_t offset) {
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_.data() + offset)).load();
-  }
-  // A file each, which appears whole.
-  void exchange_keys(const std::string& directory) {
-    const auto name = [&](int of) { return directory + "/keys" + std::to_string(of); };
-    const std::string unfinished = name(index_) + ".part";
-    std::ofstream(unfinished).write(reinterpret_cast<const char*>(&ours_), sizeof ours_);
-    std::filesystem::rename(unfinished, name(index_));
-    until([&] { return std::filesystem::exists(name(1 - index_)); }, "the other's keys");
-    std::ifstream(name(1 - index_)).read(reinterpret_cast<char*>(&theirs_), sizeof theirs_);
   }
 
   std::vector<std::byte> memory_, source_;

@@ -16,6 +16,7 @@ class Side : public link::test::MemifSide<Node> {
       : MemifSide(directory, index), memory_(2 * kTransfer) {
     region_ = node().rdma().register_memory(memory_);
     for (std::size_t i = 0; i < kTransfer; ++i) memory_[i] = expected(i, index);
+    must(exchange(directory, index, index) == 1 - index, "meeting the other");
   }
 
   static std::byte expected(std::size_t i, int from) {
