@@ -182,6 +182,14 @@ TEST_F(Events, SignalsStayAsTheyAre) {
     EXPECT_EQ(sigismember(&before, i), sigismember(&after, i)) << i;
 }
 
+// Waits until it is so many, and sees that no more come.
+void expect_settles_at(const std::atomic<int>& number, int expected) {
+  const auto end = Clock::now() + 10s;
+  while (number < expected && Clock::now() < end) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(number, expected);
+}
+
 // The descriptor of a device that is removed is in error for ever.
 TEST(EventThread, ARemovedDeviceDoesNotKeepItBusy) {
   int ends[2];
@@ -190,7 +198,7 @@ TEST(EventThread, ARemovedDeviceDoesNotKeepItBusy) {
   std::atomic<int> calls{0};
   {
     EventThread thread({{ends[0], [&] { ++calls; }}});
-    std::this_thread::sleep_for(200ms);
+    expect_settles_at(calls, 1);
   }
   EXPECT_EQ(calls, 1);
   ::close(ends[0]);
@@ -206,11 +214,9 @@ TEST(EventThread, TakesTurnsAsLongAsThereAreAny) {
   std::this_thread::sleep_for(50ms);
   EXPECT_EQ(turns, 0);
   thread.wake();
-  std::this_thread::sleep_for(200ms);
-  EXPECT_EQ(turns, 3);
+  expect_settles_at(turns, 3);
   thread.wake();
-  std::this_thread::sleep_for(50ms);
-  EXPECT_EQ(turns, 4);
+  expect_settles_at(turns, 4);
 }
 
 }  // namespace
