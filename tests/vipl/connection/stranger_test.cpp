@@ -31,18 +31,24 @@ struct Strangers : TwoNics {
     out.card = FakeVi().mine;
     return out;
   }
-  // A call for "server" that has been accepted and not confirmed, as soon as a program waits.
-  std::optional<Raw> accepted_call() {
+  // A call for "server", as soon as a program waits.
+  Raw held_call() {
     for (;;) {
       Raw caller(b.manager.self());
       caller.send(encode(request("server")));
-      auto answer = caller.receive();
+      const auto answer = caller.receive();
       if (answer && answer->type == MessageType::refused) continue;
-      if (answer && answer->type == MessageType::held) answer = caller.receive();
-      if (answer && answer->type == MessageType::accepted) return caller;
-      ADD_FAILURE() << "not accepted";
-      return std::nullopt;
+      EXPECT_TRUE(answer && answer->type == MessageType::held);
+      return caller;
     }
+  }
+  // One that has been accepted and not confirmed.
+  std::optional<Raw> accepted_call() {
+    Raw caller = held_call();
+    const auto answer = caller.receive();
+    if (answer && answer->type == MessageType::accepted) return caller;
+    ADD_FAILURE() << "not accepted";
+    return std::nullopt;
   }
   void expect_service() {
     connect(a, client, b, server);
@@ -147,9 +153,7 @@ TEST_F(Strangers, ACallerThatNeverConfirmsIsNotWaitedForForEver) {
   std::shared_ptr<Incoming> incoming;
   auto waited = std::async(std::launch::async,
                            [&] { return b.manager.wait(disc("server"), in(kLong), incoming); });
-  std::this_thread::sleep_for(50ms);
-  Raw caller(b.manager.self());
-  caller.send(encode(request("server")));
+  Raw caller = held_call();
   ASSERT_EQ(waited.get(), VIP_SUCCESS);
   const auto began = Clock::now();
   EXPECT_EQ(Manager::accept(incoming, server), VIP_TIMEOUT);
@@ -160,14 +164,9 @@ TEST_F(Strangers, ACallerThatNeverConfirmsIsNotWaitedForForEver) {
 // A half-open connection: the caller's host has closed its sending side only.
 TEST_F(Strangers, AHalfClosedConnectionIsALostOne) {
   auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
-  std::this_thread::sleep_for(50ms);
-  Raw caller(b.manager.self());
-  caller.send(encode(request("server")));
-  for (auto type : {MessageType::held, MessageType::accepted}) {
-    const auto answer = caller.receive();
-    ASSERT_TRUE(answer);
-    ASSERT_EQ(answer->type, type);
-  }
+  std::optional<Raw> accepted = accepted_call();
+  ASSERT_TRUE(accepted);
+  Raw& caller = *accepted;
   caller.send({.type = MessageType::ready});
   ASSERT_EQ(served.get(), VIP_SUCCESS);
   ::shutdown(caller.fd(), SHUT_WR);
@@ -178,10 +177,9 @@ TEST_F(Strangers, AHalfClosedConnectionIsALostOne) {
 // Who floods a connection with aliases and does not read the answers.
 TEST_F(Strangers, ASideThatDoesNotReadIsCutOff) {
   auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
-  std::this_thread::sleep_for(50ms);
-  Raw caller(b.manager.self());
-  caller.send(encode(request("server")));
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(caller.receive());
+  std::optional<Raw> accepted = accepted_call();
+  ASSERT_TRUE(accepted);
+  Raw& caller = *accepted;
   caller.send({.type = MessageType::ready});
   ASSERT_EQ(served.get(), VIP_SUCCESS);
   const MessageBytes alias = encode({.type = MessageType::alias, .name = 1, .key = 2});
