@@ -52,6 +52,7 @@ start_sleepers() {  # they ignore SIGTERM
 all_run() { [[ $(wc -l <"$scratch/pids") == 4 ]]; }
 sleepers_ended() {
   local pid
+  all_run || return 1
   while read -r pid; do
     # Where nobody collects them, the dead stay in the table.
     grep -s '^State:' "/proc/$pid/status" | grep -vq Z && return 1
@@ -72,13 +73,15 @@ killed() {
   kill -KILL "$dead"
   wait "$dead"
   ! no_bed_of "$dead" || { echo "no bed was left"; return 1; }
-  "$run" -n 1 sleep 4 & living=$!
+  empty "$scratch/stay"
+  "$run" -n 1 sh -c 'while [ -e "$1" ]; do sleep 0.1; done' sh "$scratch/stay" & living=$!
   within 100 no_bed_of "$dead" || return 1
   cp "$scratch/dead_pids" "$scratch/pids"
   sleepers_ended || return 1
-  within 50 has_bed_of "$living" || return 1
+  within 100 has_bed_of "$living" || return 1
   "$run" -n 1 true || return 1
   has_bed_of "$living" || { echo "a living run has lost its bed"; return 1; }
+  rm "$scratch/stay"
   returns 0 wait "$living" && no_bed_of "$living"
 }
 # Somebody was killed while he removed a bed: any of its namespaces may be what is left.
