@@ -67,7 +67,8 @@ void run(Launch& job, const std::string& what, char** arguments) {
         std::to_string(job.local_size()) + " job " + job.job());
   } else if (what == "abort") {
     // srun forgets the status of a job that ends while it is still being launched.
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    const bool by_srun = std::getenv("SLURM_PROCID") != nullptr;
+    std::this_thread::sleep_for(std::chrono::milliseconds(by_srun ? 3000 : 500));
     if (job.rank() == std::atoi(arguments[1])) job.abort(std::atoi(arguments[0]), "on purpose");
     wait_for_ever();
   } else if (what == "wait") {
