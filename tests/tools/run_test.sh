@@ -161,9 +161,9 @@ check "half a bed, then the next run" half_removed host0 switch
 check "the other half" half_removed host0 host1
 for channel in mbcf startx; do
   for kind in af_packet af_xdp; do
-    check "an MPI program on 2 + 2, $channel, $kind" timeout 60 "$run" -n 4 --hosts 2 --channel $channel --port-kind $kind "$program" "${program_arguments[@]}"
+    check "an MPI program on 2 + 2, $channel, $kind" timeout 600 "$run" -n 4 --hosts 2 --channel $channel --port-kind $kind "$program" "${program_arguments[@]}"
   done
 done
-check "an MPI program on 2 hosts with jumbo frames" timeout 60 "$run" -n 2 --mtu 9000 "$program" "${program_arguments[@]}"
+check "an MPI program on 2 hosts with jumbo frames" timeout 600 "$run" -n 2 --mtu 9000 "$program" "${program_arguments[@]}"
 check "nothing is left" no_bed_of '[0-9]*'
 finish

@@ -7,7 +7,7 @@ mpiexec=$1 program=$(realpath "$2")
 # and no process goes on.
 ends() {  # case, status, text
   local said status
-  said=$(timeout 30 "$mpiexec" -n 3 "$program" "$1" 2>&1 </dev/null)
+  said=$(timeout 600 "$mpiexec" -n 3 "$program" "$1" 2>&1 </dev/null)
   status=$?
   echo "exit status $status, expected $2: $said"
   if [[ $2 == not0 ]]; then

@@ -7,7 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
 # correct LINES COMMAND...: exit status 0, one line of result, and it says "correct".
 correct() {
   local said
-  said=$(timeout 100 "$@") || { echo "exit status $?"; echo "$said"; return 1; }
+  said=$(timeout 600 "$@") || { echo "exit status $?"; echo "$said"; return 1; }
   echo "$said"
   [[ $(wc -l <<<"$said") == 1 && $said == *", correct" ]]
 }
@@ -21,7 +21,7 @@ examples() {  # description, then what starts a program
 
 refuses() {  # a wrong argument: one line that says so, and not 0
   local said
-  said=$(timeout 60 mpiexec.hydra -n 2 "$@" 2>&1) && return 1
+  said=$(timeout 600 mpiexec.hydra -n 2 "$@" 2>&1) && return 1
   echo "$said"
   [[ $said == *"must be from"* ]]
 }
