@@ -94,7 +94,7 @@ class TwoProcesses : public ::testing::Test {
 
   // On a busy machine a process may be off its CPU for seconds: who waits for no death is patient.
   // Still less than until() is, as a lost goodbye is silence.
-  static constexpr const char *kPatient = "20000", *kAwaitsDeath = "3000";  // ms
+  static constexpr const char *kPatient = "20000", *kAwaitsDeath = "1000";  // ms
 
   // DPDK is started in the children only: a process starts it once.
   Child start(int index, const char* dead_after, const std::function<void(Side&)>& work) {

@@ -100,7 +100,7 @@ TEST_P(Pairs, TalkAndLeave) {
 TEST_P(Pairs, AKilledProcessIsLost) {
   Pair pair;
   link::Child stays([&] {
-    setenv("VIADUCT_DEAD_AFTER_MS", "3000", 1);
+    setenv("VIADUCT_DEAD_AFTER_MS", "500", 1);
     Side side(pair, GetParam(), 0);
     side.talk();
     link::Child::tell();
