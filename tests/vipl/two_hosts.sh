@@ -11,4 +11,4 @@ if [[ -n ${VIADUCT_VM_HOST-} ]]; then  # in a guest
   until "$1" --part far rxe2; do :; done  # it is killed on the way
   exit 0
 fi
-"$1" --hosts 2 --timeout 300 "${BASH_SOURCE[0]}" "$@" | sed 's/^host1: //'
+"$1" --hosts 2 --timeout 750 "${BASH_SOURCE[0]}" "$@" | sed 's/^host1: //'

@@ -127,7 +127,7 @@ TEST_F(ClientServer, AnotherDiscriminatorDoesNotMatch) {
 TEST_F(ClientServer, NoAnswerInTime) {
   const Vi client(a_), server(b_);
   const std::string discriminator = fresh_discriminator();
-  Request request(client, b_, discriminator, 500);
+  Request request(client, b_, discriminator, 5000);
   const VIP_CONN_HANDLE connection = wait(discriminator);
   EXPECT_VIP(VIP_TIMEOUT, request.result());
   EXPECT_EQ(VIP_STATE_IDLE, client.state());
