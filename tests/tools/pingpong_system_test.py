@@ -17,7 +17,7 @@ PORT_LAYERS = ["raw", "startx-pio", "startx-queue", "startx-rdma", "mbcf-write",
 # A process can have one side of these only.
 LONE_LAYERS = ["mpi"]
 KERNEL_LAYERS = ["udp", "tcp"]
-TINY = ["--rounds", "2", "--time-per-point", "5"]
+TINY = ["--rounds", "5", "--time-per-point", "5"]
 CASES = []
 
 
@@ -63,6 +63,11 @@ def need_namespaces():
         raise Skip("this machine does not let root make network namespaces")
 
 
+def need_two_cpus():  # both sides spin
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("this needs two CPUs")
+
+
 def is_running(pid):
     try:
         with open(f"/proc/{pid}/stat") as stat:
@@ -93,6 +98,8 @@ def check_json(file, bed, layers, sizes):
 
 
 def measure(bed, layers, sizes, *more, **how):
+    if bed != "ring":
+        need_two_cpus()
     file = os.path.join(SCRATCH, f"{bed}.json")
     done = run("--bed", bed, "--layer", ",".join(layers), "--sizes", ",".join(map(str, sizes)),
                "--json", file, *TINY, *more, **how)
@@ -168,6 +175,7 @@ def netns_measures_every_layer():
 @case
 def netns_over_af_xdp():
     need_namespaces()
+    need_two_cpus()
     done = run("--bed", "netns", "--pmd", "af_xdp", "--sizes", "8", *TINY)
     if done.returncode != 0 and re.search("af_xdp.*(not permitted|no driver)", done.stderr):
         raise Skip("af_xdp does not work here: " + done.stderr.strip())
@@ -249,6 +257,7 @@ def nobody_connects_to_nobody():
 
 
 def start_bed(bed, layers):
+    need_two_cpus()
     process = subprocess.Popen([PROGRAM, "--bed", bed, "--layer", layers, "--sizes", "8",
                                 "--rounds", "1000"], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True,
@@ -267,7 +276,7 @@ def check_death(bed, layers, which):
     start = time.monotonic()
     _, err = process.communicate(timeout=20)
     check(process.returncode == 1, (process.returncode, err))
-    check(time.monotonic() - start < 6, "took too long")
+    check(time.monotonic() - start < 15, "took too long")
     check("signal 9" in err, err)
     check(not any(map(is_running, sides)), "a side still runs")
     check(namespaces() == [], namespaces())
@@ -317,6 +326,7 @@ class Hosts:
 
     def __enter__(self):
         need_namespaces()
+        need_two_cpus()
         subprocess.run([TESTBED, "up", "--name", self.name], check=True, capture_output=True)
         return self
 
