@@ -176,7 +176,7 @@ struct Port::Parts {
 // The kernel frees an AF_XDP socket's queue some time after the socket was closed, so a port that
 // is opened again at once finds it busy for a moment.
 std::unique_ptr<Port> Port::open(const PortConfig& config) {
-  for (int tries = 25;; --tries) {
+  for (int tries = 150;; --tries) {
     try {
       return std::unique_ptr<Port>(new Port(config));
     } catch (const XdpQueueRefused&) {
