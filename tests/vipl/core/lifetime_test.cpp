@@ -478,6 +478,7 @@ TEST_F(Lifetime, AKilledProcessThatHasForked) {
   ASSERT_EQ(::pipe(grandchild), 0);
   const pid_t child = ::fork();
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     const VIP_NIC_HANDLE own = open();
     VIP_VI_ATTRIBUTES attributes = vi_attributes();
     VIP_VI_HANDLE vi = nullptr;
