@@ -77,9 +77,9 @@ TEST_F(ConnectionManager, AServerThatDoesNotAnswerLetsTheClientTimeOut) {
   VIP_RETURN result = VIP_NO_MATCH;
   Clock::duration took{};
   while (result == VIP_NO_MATCH)
-    took = duration_of([&] { result = a.request(client, b.at("server"), 150ms); });
+    took = duration_of([&] { result = a.request(client, b.at("server"), 1s); });
   EXPECT_EQ(result, VIP_TIMEOUT);
-  EXPECT_GE(took, 150ms);
+  EXPECT_GE(took, 1s);
   EXPECT_EQ(waited.get(), VIP_SUCCESS);
   std::this_thread::sleep_for(20ms);  // the reset is on its way
   EXPECT_EQ(Manager::accept(incoming, server), VIP_TIMEOUT);
@@ -271,7 +271,7 @@ TEST_F(ConnectionManager, ShutdownEndsEverythingThatBlocks) {
     return nic_c->manager.peer_wait(peer, card);
   });
   connect(*nic_c, client, b, server);
-  std::this_thread::sleep_for(50ms);
+  std::this_thread::sleep_for(500ms);  // all of them block by now
   nic_c->manager.shutdown();
   EXPECT_EQ(waited.get(), VIP_ERROR_RESOURCE);
   EXPECT_EQ(held.outcome.get(), VIP_ERROR_RESOURCE);

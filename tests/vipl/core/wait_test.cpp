@@ -73,14 +73,14 @@ TEST_F(Waits, NothingBlocksBehindAWait) {
   post_receive(b, memory->message(0, 0, 10));
   auto waiting = std::async(std::launch::async, [&] {
     VIP_DESCRIPTOR* d = nullptr;
-    return VipRecvWait(b, 1000, &d);
+    return VipRecvWait(b, kLong, &d);
   });
   let_it_sleep();
   const auto start = std::chrono::steady_clock::now();
   VIP_DESCRIPTOR* d = nullptr;
   EXPECT_EQ(VipRecvDone(b, &d), VIP_NOT_DONE);
   post_receive(b, memory->message(1, 0, 10));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(500));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(kLong / 2));
   post_send(a, memory->send(2, 100, "x"));
   EXPECT_EQ(waiting.get(), VIP_SUCCESS);
 }
