@@ -171,6 +171,7 @@ class Link {
   bool peer_timer(Peer* peer, Time now);
   void lane_timer(Peer* peer, Lane lane, Time now);
   bool question(Peer* peer, Time now);
+  void asked(Peer* peer, Time now);
 
   Device& device_;
   LinkConfig config_;

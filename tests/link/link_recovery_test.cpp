@@ -23,6 +23,9 @@ struct Losses {
   }
 };
 
+// Two of them do not fit into one frame.
+const std::string kOneFrame(1000, 'x');
+
 // Sends bursts of one-frame messages; in each one frame is lost, every third time the last.
 Losses lose_one_frame_each(int trials, const LinkConfig& config, Duration jitter) {
   SimConfig net;
@@ -55,8 +58,7 @@ Losses lose_one_frame_each(int trials, const LinkConfig& config, Duration jitter
   const auto burst = [&](std::uint32_t frames) {
     delivered = sent = 0;
     const auto feed = [&] {
-      while (sent < frames &&
-             send_text(a, peer, "0123456789abcdef", world.net.now()) == SendStatus::sent)
+      while (sent < frames && send_text(a, peer, kOneFrame, world.net.now()) == SendStatus::sent)
         ++sent;
       return sent == frames && delivered == frames && a.link->idle();
     };
@@ -195,7 +197,8 @@ TEST(LinkRecovery, ALostTailIsOneTimeoutNotMany) {
     const int goal = delivered + frames;
     const Time start = world.net.now();
     const auto feed = [&] {
-      while (sent < frames && send_text(a, peer, "x", world.net.now()) == SendStatus::sent) ++sent;
+      while (sent < frames && send_text(a, peer, kOneFrame, world.net.now()) == SendStatus::sent)
+        ++sent;
       return delivered == goal && a.link->idle();
     };
     EXPECT_TRUE(world.run_until(feed, seconds{1}, microseconds{1}));

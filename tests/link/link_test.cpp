@@ -198,6 +198,21 @@ TEST_F(LinkTest, ASilentPeerIsReportedOnceAndItsMemoryFreed) {
   EXPECT_EQ(send_text(a, peer, "late", world.net.now()), SendStatus::peer_down);
 }
 
+// As memif does when the other end is killed.
+TEST_F(LinkTest, APeerBehindADeviceThatTakesNothingIsGivenUpToo) {
+  int down = 0;
+  a.sink.down = [&](PeerId, const Address&, DownReason reason) {
+    ++down;
+    EXPECT_EQ(reason, DownReason::silent);
+  };
+  const PeerId peer = connected();
+  a.port->set_transmit_burst(0);
+  for (int i = 0; i < 100; ++i) send_text(a, peer, std::string(1000, 'x'), world.net.now());
+  EXPECT_TRUE(world.run_until([&] { return down != 0; }, seconds{12}, milliseconds{1}));
+  world.run(seconds{1}, milliseconds{1});
+  EXPECT_EQ(down, 1);
+}
+
 TEST_F(LinkTest, AnIdlePeerThatDiesIsNoticedToo) {
   connected();
   int down = 0;

@@ -211,7 +211,12 @@ bool Link<D>::peer_timer(Peer* p, Time now) {
     return false;
   }
   for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) lane_timer(p, lane, now);
-  if (now >= next_question(p) && question(p, now)) counters_.add(Counter::keepalives);
+  if (now >= next_question(p)) {
+    if (question(p, now))
+      counters_.add(Counter::keepalives);
+    else
+      asked(p, now);  // who cannot be sent to for so long cannot be reached, either
+  }
   return true;
 }
 
@@ -237,9 +242,14 @@ void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
 template <PacketDevice D>
 bool Link<D>::question(Peer* p, Time now) {
   if (!send_ack(p, kFlagAnswer, now)) return false;
+  asked(p, now);
+  return true;
+}
+
+template <PacketDevice D>
+void Link<D>::asked(Peer* p, Time now) {
   p->asked_at = now;
   if (p->unanswered < UINT32_MAX) ++p->unanswered;
-  return true;
 }
 
 }  // namespace viaduct::link
