@@ -160,6 +160,6 @@ struct [[gnu::packed]] Handshake {
 };
 static_assert(sizeof(Handshake) == 56, "wire layout");
 inline constexpr std::uint8_t kHandshakeNoChecksum = 0x01;  // I do without checksums if you do too
-inline constexpr std::uint8_t kHandshakePathMtu = 0x02;  // full-size frames do not pass between us
+inline constexpr std::uint8_t kHandshakePathMtu = 0x02;     // full-size welcomes do not reach you
 
 }  // namespace viaduct::link

@@ -112,7 +112,6 @@ class Link {
   void learn(Peer* peer, const Handshake& theirs);
   [[gnu::noinline]] void bring_up(Peer* peer, Time now);
   void handshake_timer(Peer* peer, Time now);
-  void proof_timer(Peer* peer, Time now);
 
   // impl/send.hpp
   [[gnu::always_inline]] Frame* new_frame(Lane lane);

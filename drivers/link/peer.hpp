@@ -75,7 +75,6 @@ struct Peer {
   bool announced = false;       // the sinks know of it
   bool never_owned = false;     // made by an incoming hello and not yet confirmed
   bool wanted = false;          // our side has asked for the connection
-  bool unproven = false;        // up, but no full-size frame from it has been seen
   std::uint16_t mtu = kMinMtu;  // Ethernet payload both sides can take
 
   FrameHeader outgoing{};          // the route of each frame to this peer

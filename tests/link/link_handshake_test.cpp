@@ -1,8 +1,6 @@
 // Making connections when lives end and begin in the middle of it.
 #include <gtest/gtest.h>
 
-#include <climits>
-
 #include "tests/link/sim_world.hpp"
 
 namespace viaduct::link::test {
@@ -148,54 +146,6 @@ TEST_F(LinkHandshake, AnEarlierLifeDoesNotSpeakForALaterOne) {
   EXPECT_TRUE(settle(milliseconds{200}));
   EXPECT_EQ(got_a, std::vector<std::string>{"hello"});
   EXPECT_TRUE(down_a.empty());
-}
-
-// Small frames pass from a to b, and large ones only from b to a.
-struct LinkNarrowPath : LinkHandshake {
-  int large = 0;  // lost so far
-  LinkNarrowPath() { lose_large_frames(INT_MAX); }
-  void lose_large_frames(int most) {
-    world.net.hook = [this, most](std::uint32_t port, Bytes& bytes) {
-      return port != 0 || bytes.size() < 1000 || ++large > most;
-    };
-  }
-};
-
-TEST_F(LinkNarrowPath, EndsAConnectionThatSmallMessagesHaveMade) {
-  const PeerId peer = a.link->peer(b.address());
-  EXPECT_EQ(send_text(a, peer, "small", world.net.now()), SendStatus::sent);
-  ASSERT_TRUE(settle(milliseconds{10}));
-  EXPECT_EQ(got_b, std::vector<std::string>{"small"});
-  send_text(a, peer, std::string(1400, 'x'), world.net.now());
-  world.run(seconds{5}, microseconds{100});
-  EXPECT_EQ(down_a, std::vector{DownReason::path_mtu});
-  EXPECT_EQ(down_b, std::vector{DownReason::path_mtu});
-}
-
-TEST_F(LinkNarrowPath, EndsAConnectionThatNobodyHasUsed) {
-  a.link->connect(a.link->peer(b.address()), world.net.now());
-  world.run(seconds{5}, microseconds{100});
-  EXPECT_EQ(down_a, std::vector{DownReason::path_mtu});
-  EXPECT_TRUE(down_b.empty());  // never knew of it
-}
-
-TEST_F(LinkNarrowPath, IsNotSuspectedWhileThePeerIsSilentOrOnceAFullFrameHasPassed) {
-  lose_large_frames(1);
-  const PeerId peer = a.link->peer(b.address());
-  EXPECT_EQ(send_text(a, peer, "small", world.net.now()), SendStatus::sent);
-  ASSERT_TRUE(world.run_until([this] { return !got_b.empty(); }, milliseconds{10}, Duration{100}));
-  for (int i = 0; i < 40000; ++i) {  // a computes
-    world.net.step(world.net.now() + microseconds{100});
-    b.link->poll(world.net.now());
-  }
-  EXPECT_TRUE(down_b.empty());
-  world.run(milliseconds{100});
-  const auto sent = b.link->counters()[Counter::frames_sent];
-  world.run(seconds{1}, microseconds{100});
-  EXPECT_EQ(b.link->counters()[Counter::frames_sent], sent) << "still asking for a full frame";
-  world.run(seconds{10}, milliseconds{1});
-  EXPECT_TRUE(down_a.empty());
-  EXPECT_TRUE(down_b.empty());
 }
 
 }  // namespace

@@ -104,7 +104,6 @@ void Link<D>::receive_handshake(Peer* p, FrameType type, const FrameHeader& head
   if (body.echo != config_.incarnation) return drop(Counter::drop_incarnation);
   if (type == FrameType::welcome) return receive_welcome(p, body, now);
   if (p->incarnation != body.incarnation) return drop(Counter::drop_incarnation);
-  p->unproven = false;
   if (p->state == PeerState::answering) bring_up(p, now);
 }
 
@@ -179,9 +178,7 @@ void Link<D>::receive_welcome(Peer* p, const Handshake& welcome, Time now) {
     case PeerState::leaving: return drop(Counter::drop_state);
     case PeerState::up:
       if (p->incarnation != welcome.incarnation) return drop(Counter::drop_incarnation);
-      // Our confirm was lost: by accident, or each of them for its size.
-      if ((welcome.flags & kHandshakePathMtu) != 0) return forget(p, DownReason::path_mtu);
-      break;
+      break;  // our confirm was lost
     case PeerState::greeting:
     case PeerState::answering:
       if ((welcome.flags & kHandshakePathMtu) != 0) return forget(p, DownReason::path_mtu);
@@ -236,22 +233,6 @@ void Link<D>::handshake_timer(Peer* p, Time now) {
     send_welcome(p, now);
   else
     repeat_later(p, now);
-}
-
-// Small frames brought the peer up. It goes on being welcomed until a full-size confirm comes; that
-// none does counts only where a question in a small frame is answered.
-template <PacketDevice D>
-void Link<D>::proof_timer(Peer* p, Time now) {
-  if (!p->unproven || p->handshake_at > now) return;
-  if (p->last_heard < p->greeted_at) {
-    p->greetings -= p->greetings != 0;
-  } else if (p->greetings >= 2 * kFullSizeWelcomes) {
-    send_handshake(p, FrameType::welcome, false, kHandshakePathMtu);
-    return forget(p, DownReason::path_mtu);
-  }
-  repeat_later(p, now);
-  send_handshake(p, FrameType::welcome, true, 0);
-  question(p, now);
 }
 
 }  // namespace viaduct::link

@@ -62,8 +62,7 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
   }
   if (!p->up()) [[unlikely]] {
     if (p->state != PeerState::answering) return reject(Counter::drop_state);
-    p->unproven = true;  // it heard our welcome, and that is all we know
-    bring_up(p, now);
+    bring_up(p, now);  // proves as much as a confirm
   }
   p->last_heard = now;
   p->unanswered = 0;

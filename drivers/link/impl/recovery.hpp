@@ -175,7 +175,7 @@ Time Link<D>::next_question(const Peer* p) const {
 template <PacketDevice D>
 Time Link<D>::next_deadline(const Peer* p) const {
   if (!p->up()) return p->handshake_at;
-  Time deadline = p->unproven ? std::min(next_question(p), p->handshake_at) : next_question(p);
+  Time deadline = next_question(p);
   for (const Send& flow : p->send) {
     if (!flow.in_flight().empty())
       deadline =
@@ -203,8 +203,6 @@ bool Link<D>::peer_timer(Peer* p, Time now) {
     handshake_timer(p, now);
     return find(id) != nullptr;
   }
-  proof_timer(p, now);
-  if (!find(id)) return false;
   // Silence counts only while we have been asking: after a pause of our own the peer gets its say.
   if (now - p->last_heard >= config_.dead_after && p->unanswered >= kQuestions) {
     forget(p, DownReason::silent);
