@@ -178,8 +178,9 @@ class NetChannel : public Channel {
   // Messages handed over in one poll at most: others want to be polled, too.
   static constexpr std::size_t kBatch = 64;
   // How long a process that has nothing more to do answers those whose acknowledgement was lost: in
-  // retransmission timeouts, of which each is twice the one before.
-  static constexpr int kLinger = 32;
+  // retransmission timeouts, of which each is twice the one before; and the first may be some times
+  // the usual one, where much was lost before.
+  static constexpr int kLinger = 128;
   static constexpr link::Duration kLongestLinger = std::chrono::milliseconds{200};
 
   // After that time without an answer the user hears of it, once for each peer.
