@@ -65,27 +65,27 @@ struct rte_pmd_mbcf_conf {
 /* Opens a node on a port: "0000:3b:02.1", "net_memif0,role=server,socket=x", "port:net_ring0" for
  * an ethdev that the application has. Starts EAL unless it runs. `conf` may be NULL. NULL on
  * failure: rte_errno is set and rte_pmd_mbcf_error() says what, why and what to do about it. */
-struct rte_pmd_mbcf *rte_pmd_mbcf_open(const char *port, const struct rte_pmd_mbcf_conf *conf);
+struct rte_pmd_mbcf* rte_pmd_mbcf_open(const char* port, const struct rte_pmd_mbcf_conf* conf);
 /* Withdraws everything and ends all connections; there will be no more completions. Not for a
  * handle from rte_pmd_mbcf_get(), and not from a signal's handler. NULL is fine. */
-void rte_pmd_mbcf_close(struct rte_pmd_mbcf *mbcf);
+void rte_pmd_mbcf_close(struct rte_pmd_mbcf* mbcf);
 /* Why the last call in this thread that sets something up failed (open, start, create_...), as a
  * sentence. Never NULL. */
-const char *rte_pmd_mbcf_error(void);
+const char* rte_pmd_mbcf_error(void);
 
 /* The node of a started rawdev; valid until it is stopped. NULL: rte_errno is ENODEV when there is
  * no such MBCF rawdev, ENETDOWN when it is not started. In the plugin librte_raw_mbcf only. */
-struct rte_pmd_mbcf *rte_pmd_mbcf_get(uint16_t dev_id);
+struct rte_pmd_mbcf* rte_pmd_mbcf_get(uint16_t dev_id);
 
 /* All progress: executes requests of others, sends what is owed, retransmits, finds dead peers,
  * calls the handlers of signals. Not from such a handler. */
-int rte_pmd_mbcf_poll(struct rte_pmd_mbcf *mbcf);
+int rte_pmd_mbcf_poll(struct rte_pmd_mbcf* mbcf);
 
 /* The Ethernet address of the port: 6 bytes. */
-int rte_pmd_mbcf_address(const struct rte_pmd_mbcf *mbcf, uint8_t mac[6]);
+int rte_pmd_mbcf_address(const struct rte_pmd_mbcf* mbcf, uint8_t mac[6]);
 /* The peer with that address in `*peer`. The connection is made when something is first sent. The
  * number is never used for another: after a peer_down event ask again. -ENOSPC: too many peers. */
-int rte_pmd_mbcf_peer(struct rte_pmd_mbcf *mbcf, const uint8_t mac[6], uint32_t *peer);
+int rte_pmd_mbcf_peer(struct rte_pmd_mbcf* mbcf, const uint8_t mac[6], uint32_t* peer);
 
 /* What this task offers (these calls may allocate) --------------------------------------------- */
 
@@ -93,39 +93,39 @@ int rte_pmd_mbcf_peer(struct rte_pmd_mbcf *mbcf, const uint8_t mac[6], uint32_t 
 enum rte_pmd_mbcf_rights { RTE_PMD_MBCF_READ = 1, RTE_PMD_MBCF_WRITE = 2, RTE_PMD_MBCF_ATOMIC = 4 };
 
 /* Offers memory under a new key. `rights` 0: it is there, but nothing is allowed. */
-int rte_pmd_mbcf_export(struct rte_pmd_mbcf *mbcf, void *memory, size_t size, uint32_t rights,
-                        uint64_t *key);
+int rte_pmd_mbcf_export(struct rte_pmd_mbcf* mbcf, void* memory, size_t size, uint32_t rights,
+                        uint64_t* key);
 /* Takes back a segment, FIFO or signal: from now on requests find it withdrawn. Nothing touches its
  * memory after this returns; a FIFO's entries and a signal's descriptor are gone. May be called
  * from a signal's handler. -ENOENT: no such key of this task. */
-int rte_pmd_mbcf_withdraw(struct rte_pmd_mbcf *mbcf, uint64_t key);
+int rte_pmd_mbcf_withdraw(struct rte_pmd_mbcf* mbcf, uint64_t key);
 
 /* A queue of at least `bytes` (rounded up to a power of two and to pages; at most 2^36) in memory
  * of its own, that others append to. `*fifo` is valid until `*key` is withdrawn. */
-int rte_pmd_mbcf_create_fifo(struct rte_pmd_mbcf *mbcf, size_t bytes,
-                             struct rte_pmd_mbcf_fifo **fifo, uint64_t *key);
+int rte_pmd_mbcf_create_fifo(struct rte_pmd_mbcf* mbcf, size_t bytes,
+                             struct rte_pmd_mbcf_fifo** fifo, uint64_t* key);
 /* An entry of a FIFO, in place. */
 struct rte_pmd_mbcf_entry {
   uint32_t from; /* peer */
-  const void *bytes;
+  const void* bytes;
   size_t length;
 };
 /* The oldest entry, valid until it is popped or the FIFO withdrawn; -ENOENT when there is none. */
-int rte_pmd_mbcf_fifo_front(const struct rte_pmd_mbcf_fifo *fifo, struct rte_pmd_mbcf_entry *entry);
+int rte_pmd_mbcf_fifo_front(const struct rte_pmd_mbcf_fifo* fifo, struct rte_pmd_mbcf_entry* entry);
 /* Frees the oldest entry. The next poll gives its room to writers. */
-void rte_pmd_mbcf_fifo_pop(struct rte_pmd_mbcf_fifo *fifo);
+void rte_pmd_mbcf_fifo_pop(struct rte_pmd_mbcf_fifo* fifo);
 /* The FIFO's key, 0 for NULL; its size: no entry can be larger. */
-uint64_t rte_pmd_mbcf_fifo_key(const struct rte_pmd_mbcf_fifo *fifo);
-size_t rte_pmd_mbcf_fifo_capacity(const struct rte_pmd_mbcf_fifo *fifo);
+uint64_t rte_pmd_mbcf_fifo_key(const struct rte_pmd_mbcf_fifo* fifo);
+size_t rte_pmd_mbcf_fifo_capacity(const struct rte_pmd_mbcf_fifo* fifo);
 
 /* Called by rte_pmd_mbcf_poll(), at most once in each, with the number of signals since the last
  * call. May issue requests, create and withdraw; must neither poll nor close. */
-typedef void (*rte_pmd_mbcf_handler)(void *user, uint64_t count);
-int rte_pmd_mbcf_create_signal(struct rte_pmd_mbcf *mbcf, rte_pmd_mbcf_handler handler, void *user,
-                               uint64_t *key);
+typedef void (*rte_pmd_mbcf_handler)(void* user, uint64_t count);
+int rte_pmd_mbcf_create_signal(struct rte_pmd_mbcf* mbcf, rte_pmd_mbcf_handler handler, void* user,
+                               uint64_t* key);
 /* A signal that makes an eventfd(2) readable; reading 8 bytes gives the number of signals. The
  * descriptor does not block and is the driver's: closed when the key is withdrawn. */
-int rte_pmd_mbcf_create_signal_fd(struct rte_pmd_mbcf *mbcf, int *fd, uint64_t *key);
+int rte_pmd_mbcf_create_signal_fd(struct rte_pmd_mbcf* mbcf, int* fd, uint64_t* key);
 
 /* Requests ------------------------------------------------------------------------------------- */
 
@@ -166,7 +166,7 @@ struct rte_pmd_mbcf_then {
   uint8_t width;     /* flag: 4 or 8 bytes */
   uint16_t length;   /* entry: bytes in it */
   uint32_t writer;   /* entry: into that FIFO, which must be the same peer's */
-  const void *entry; /* entry: copied at once */
+  const void* entry; /* entry: copied at once */
   uint64_t key;      /* signal, flag */
   uint64_t offset;   /* flag */
   uint64_t value;    /* flag */
@@ -174,42 +174,42 @@ struct rte_pmd_mbcf_then {
 
 /* A write of 4 or 8 bytes to a multiple of that is one store: nobody sees half of it. `then`: the
  * second part, or NULL. */
-int rte_pmd_mbcf_write(struct rte_pmd_mbcf *mbcf, const struct rte_pmd_mbcf_remote *to,
-                       const void *data, size_t length, const struct rte_pmd_mbcf_then *then,
-                       const struct rte_pmd_mbcf_options *options, uint32_t *request);
-int rte_pmd_mbcf_read(struct rte_pmd_mbcf *mbcf, const struct rte_pmd_mbcf_remote *from, void *into,
-                      size_t length, const struct rte_pmd_mbcf_options *options, uint32_t *request);
+int rte_pmd_mbcf_write(struct rte_pmd_mbcf* mbcf, const struct rte_pmd_mbcf_remote* to,
+                       const void* data, size_t length, const struct rte_pmd_mbcf_then* then,
+                       const struct rte_pmd_mbcf_options* options, uint32_t* request);
+int rte_pmd_mbcf_read(struct rte_pmd_mbcf* mbcf, const struct rte_pmd_mbcf_remote* from, void* into,
+                      size_t length, const struct rte_pmd_mbcf_options* options, uint32_t* request);
 /* Atomic operations on a word of `width` (4 or 8) bytes. Its former value is in the completion. */
-int rte_pmd_mbcf_swap(struct rte_pmd_mbcf *mbcf, const struct rte_pmd_mbcf_remote *at,
-                      uint32_t width, uint64_t value, const struct rte_pmd_mbcf_options *options,
-                      uint32_t *request);
-int rte_pmd_mbcf_fetch_add(struct rte_pmd_mbcf *mbcf, const struct rte_pmd_mbcf_remote *at,
+int rte_pmd_mbcf_swap(struct rte_pmd_mbcf* mbcf, const struct rte_pmd_mbcf_remote* at,
+                      uint32_t width, uint64_t value, const struct rte_pmd_mbcf_options* options,
+                      uint32_t* request);
+int rte_pmd_mbcf_fetch_add(struct rte_pmd_mbcf* mbcf, const struct rte_pmd_mbcf_remote* at,
                            uint32_t width, uint64_t value,
-                           const struct rte_pmd_mbcf_options *options, uint32_t *request);
+                           const struct rte_pmd_mbcf_options* options, uint32_t* request);
 /* Stores `value` if the word is `expected`. */
-int rte_pmd_mbcf_compare_swap(struct rte_pmd_mbcf *mbcf, const struct rte_pmd_mbcf_remote *at,
+int rte_pmd_mbcf_compare_swap(struct rte_pmd_mbcf* mbcf, const struct rte_pmd_mbcf_remote* at,
                               uint32_t width, uint64_t expected, uint64_t value,
-                              const struct rte_pmd_mbcf_options *options, uint32_t *request);
-int rte_pmd_mbcf_signal(struct rte_pmd_mbcf *mbcf, uint32_t peer, uint64_t key,
-                        const struct rte_pmd_mbcf_options *options, uint32_t *request);
+                              const struct rte_pmd_mbcf_options* options, uint32_t* request);
+int rte_pmd_mbcf_signal(struct rte_pmd_mbcf* mbcf, uint32_t peer, uint64_t key,
+                        const struct rte_pmd_mbcf_options* options, uint32_t* request);
 /* Completes when everything issued to that peer before has been executed. Never silent. */
-int rte_pmd_mbcf_fence(struct rte_pmd_mbcf *mbcf, uint32_t peer,
-                       const struct rte_pmd_mbcf_options *options, uint32_t *request);
+int rte_pmd_mbcf_fence(struct rte_pmd_mbcf* mbcf, uint32_t peer,
+                       const struct rte_pmd_mbcf_options* options, uint32_t* request);
 
 /* This task's end of a FIFO of a peer's; the same one if it is open. May allocate. -EAGAIN: all
  * max_writers are open, or this one is still being closed: poll, try again. */
-int rte_pmd_mbcf_open_writer(struct rte_pmd_mbcf *mbcf, uint32_t peer, uint64_t fifo,
-                             uint32_t *writer);
+int rte_pmd_mbcf_open_writer(struct rte_pmd_mbcf* mbcf, uint32_t peer, uint64_t fifo,
+                             uint32_t* writer);
 /* Gives back the room that was set aside for it. Entries that were issued still arrive. */
-int rte_pmd_mbcf_close_writer(struct rte_pmd_mbcf *mbcf, uint32_t writer);
+int rte_pmd_mbcf_close_writer(struct rte_pmd_mbcf* mbcf, uint32_t writer);
 /* Appends head ++ body as one entry; head at most RTE_PMD_MBCF_MOST_CARRIED bytes, copied at once;
  * either may be NULL with length 0. -EAGAIN while the FIFO is full. A writer whose FIFO is gone
  * says why with each append (-ENOENT, -ESTALE, -EPROTOTYPE, -EHOSTDOWN). */
-int rte_pmd_mbcf_append(struct rte_pmd_mbcf *mbcf, uint32_t writer, const void *head,
-                        size_t head_length, const void *body, size_t length,
-                        const struct rte_pmd_mbcf_options *options, uint32_t *request);
+int rte_pmd_mbcf_append(struct rte_pmd_mbcf* mbcf, uint32_t writer, const void* head,
+                        size_t head_length, const void* body, size_t length,
+                        const struct rte_pmd_mbcf_options* options, uint32_t* request);
 /* The largest entry of that FIFO. -EAGAIN: not known yet, or no such writer. */
-int rte_pmd_mbcf_capacity(const struct rte_pmd_mbcf *mbcf, uint32_t writer, uint64_t *bytes);
+int rte_pmd_mbcf_capacity(const struct rte_pmd_mbcf* mbcf, uint32_t writer, uint64_t* bytes);
 
 /* A request as data: what the calls above take, for the rawdev face and for programs that keep
  * requests in queues of their own. Fields that an operation does not use are ignored. */
@@ -228,7 +228,7 @@ struct rte_pmd_mbcf_request {
   uint32_t request; /* out: its number, when it was issued */
   struct rte_pmd_mbcf_options options;
   struct rte_pmd_mbcf_remote at;
-  void *local; /* what is written, appended (neither is changed) or read into */
+  void* local; /* what is written, appended (neither is changed) or read into */
   size_t length;
   struct rte_pmd_mbcf_then then;
   uint32_t width;
@@ -236,9 +236,9 @@ struct rte_pmd_mbcf_request {
   uint64_t expected;
   uint32_t writer;
   uint32_t head_length;
-  const void *head;
+  const void* head;
 };
-int rte_pmd_mbcf_issue(struct rte_pmd_mbcf *mbcf, struct rte_pmd_mbcf_request *request);
+int rte_pmd_mbcf_issue(struct rte_pmd_mbcf* mbcf, struct rte_pmd_mbcf_request* request);
 
 struct rte_pmd_mbcf_completion {
   uint32_t request; /* as given when it was issued */
@@ -248,7 +248,7 @@ struct rte_pmd_mbcf_completion {
   uint64_t value;   /* swap, fetch_add, compare_swap: what the word held before */
 };
 /* The oldest completion; -ENOENT when there is none. */
-int rte_pmd_mbcf_completion(struct rte_pmd_mbcf *mbcf, struct rte_pmd_mbcf_completion *completion);
+int rte_pmd_mbcf_completion(struct rte_pmd_mbcf* mbcf, struct rte_pmd_mbcf_completion* completion);
 
 /* Connections ---------------------------------------------------------------------------------- */
 
@@ -256,10 +256,10 @@ struct rte_pmd_mbcf_event {
   uint32_t peer;
   uint8_t mac[6];
   uint8_t up;         /* 1: connected; 0: ended */
-  const char *reason; /* why it ended, or NULL */
+  const char* reason; /* why it ended, or NULL */
 };
 /* The oldest connection that came or went; -ENOENT when there is none. */
-int rte_pmd_mbcf_event(struct rte_pmd_mbcf *mbcf, struct rte_pmd_mbcf_event *event);
+int rte_pmd_mbcf_event(struct rte_pmd_mbcf* mbcf, struct rte_pmd_mbcf_event* event);
 
 /* The rawdev face ------------------------------------------------------------------------------ */
 
@@ -281,8 +281,8 @@ enum rte_pmd_mbcf_queue {
  * buffer may name another FIFO, and the first that finds its FIFO empty ends the call. An entry
  * larger than `size` stays: -EMSGSIZE, with `length` filled in. */
 struct rte_pmd_mbcf_taken_entry {
-  struct rte_pmd_mbcf_fifo *fifo; /* in */
-  void *into;                     /* in */
+  struct rte_pmd_mbcf_fifo* fifo; /* in */
+  void* into;                     /* in */
   size_t size;                    /* in */
   size_t length;                  /* out */
   uint32_t from;                  /* out: peer */

@@ -4,8 +4,8 @@
  * Delivering Network Performance to Numerical Applications" (SC98), section 2; docs/startx.md tells
  * what is the same and what is not.
  *
- * Thread rule: all calls on one handle come from one thread at a time. No call blocks; nothing moves
- * unless rte_pmd_startx_poll() is called often.
+ * Thread rule: all calls on one handle come from one thread at a time. No call blocks; nothing
+ * moves unless rte_pmd_startx_poll() is called often.
  *
  * Errors: calls that return int return 0, or a negative errno:
  *   -EINVAL     a null handle or pointer, a number out of its range, one's own address
@@ -42,8 +42,9 @@ enum rte_pmd_startx_priority { RTE_PMD_STARTX_HIGH = 0, RTE_PMD_STARTX_LOW = 1 }
 enum rte_pmd_startx_order { RTE_PMD_STARTX_ORDERED = 0, RTE_PMD_STARTX_UNORDERED = 1 };
 
 /* Queue numbers of the rawdev face (rte_rawdev_enqueue_buffers and _dequeue_buffers take one, cast
- * to a pointer, as `context`). A buffer to send holds a struct rte_pmd_startx_outgoing and is copied;
- * a buffer to receive into has room for a struct rte_pmd_startx_received. Dequeueing polls. */
+ * to a pointer, as `context`). A buffer to send holds a struct rte_pmd_startx_outgoing and is
+ * copied; a buffer to receive into has room for a struct rte_pmd_startx_received. Dequeueing polls.
+ */
 enum rte_pmd_startx_queue {
   RTE_PMD_STARTX_PIO_HIGH = 0,
   RTE_PMD_STARTX_PIO_LOW = 1,
@@ -81,52 +82,52 @@ struct RTE_PMD_STARTX_IN_PLACE rte_pmd_startx_received {
 /* Zero in a field means its default. Also the private part of rte_rawdev_info for
  * rte_rawdev_configure() and rte_rawdev_info_get(). */
 struct rte_pmd_startx_conf {
-  uint32_t queue_depth;    /* packets in each queue, a power of two; default 1024 */
-  uint32_t max_open;       /* transfers open for receiving at once; default 16; 1: they take turns */
-  uint32_t max_posted;     /* sends, receives and requests known at once (each); default 1024 */
-  uint32_t max_regions;    /* default 256 */
-  uint64_t job_key;        /* only nodes of one job talk; default: VIADUCT_JOB */
+  uint32_t queue_depth; /* packets in each queue, a power of two; default 1024 */
+  uint32_t max_open;    /* transfers open for receiving at once; default 16; 1: they take turns */
+  uint32_t max_posted;  /* sends, receives and requests known at once (each); default 1024 */
+  uint32_t max_regions; /* default 256 */
+  uint64_t job_key;     /* only nodes of one job talk; default: VIADUCT_JOB */
 };
 
 /* Opens a node on a port: "0000:3b:02.1", "net_memif0,role=server,socket=x", "port:net_ring0" for
- * an ethdev that the application has. Starts EAL unless it runs. `conf` may be NULL. NULL on failure:
- * rte_errno is set and rte_pmd_startx_error() says what, why and what to do about it. */
-struct rte_pmd_startx *rte_pmd_startx_open(const char *port,
-                                           const struct rte_pmd_startx_conf *conf);
+ * an ethdev that the application has. Starts EAL unless it runs. `conf` may be NULL. NULL on
+ * failure: rte_errno is set and rte_pmd_startx_error() says what, why and what to do about it. */
+struct rte_pmd_startx* rte_pmd_startx_open(const char* port,
+                                           const struct rte_pmd_startx_conf* conf);
 /* Ends all connections. Not for a handle from rte_pmd_startx_get(). NULL is fine. */
-void rte_pmd_startx_close(struct rte_pmd_startx *startx);
+void rte_pmd_startx_close(struct rte_pmd_startx* startx);
 /* Why the last open or start in this thread failed, as a sentence. Never NULL. */
-const char *rte_pmd_startx_error(void);
+const char* rte_pmd_startx_error(void);
 
 /* The node of a started rawdev; valid until it is stopped. NULL: rte_errno is ENODEV when there is
  * no such StarT-X rawdev, ENETDOWN when it is not started. In the plugin librte_raw_startx only. */
-struct rte_pmd_startx *rte_pmd_startx_get(uint16_t dev_id);
+struct rte_pmd_startx* rte_pmd_startx_get(uint16_t dev_id);
 
 /* All progress: sends what was committed, receives, retransmits, finds dead peers. */
-int rte_pmd_startx_poll(struct rte_pmd_startx *startx);
+int rte_pmd_startx_poll(struct rte_pmd_startx* startx);
 
 /* The Ethernet address of the port: 6 bytes. */
-int rte_pmd_startx_address(const struct rte_pmd_startx *startx, uint8_t mac[6]);
+int rte_pmd_startx_address(const struct rte_pmd_startx* startx, uint8_t mac[6]);
 /* The peer with that address in `*peer`. The connection is made when something is first sent. The
  * number is never used for another: after a peer_down event ask again. -ENOSPC: too many peers. */
-int rte_pmd_startx_peer(struct rte_pmd_startx *startx, const uint8_t mac[6], uint32_t *peer);
+int rte_pmd_startx_peer(struct rte_pmd_startx* startx, const uint8_t mac[6], uint32_t* peer);
 
 /* PIO: puts one packet on the wire before it returns. */
-int rte_pmd_startx_send(struct rte_pmd_startx *startx, uint32_t to, enum rte_pmd_startx_priority,
-                        const struct rte_pmd_startx_packet *packet);
+int rte_pmd_startx_send(struct rte_pmd_startx* startx, uint32_t to, enum rte_pmd_startx_priority,
+                        const struct rte_pmd_startx_packet* packet);
 /* The oldest received PIO packet, in place until popped, or NULL. */
-const struct rte_pmd_startx_received *rte_pmd_startx_peek(struct rte_pmd_startx *startx,
+const struct rte_pmd_startx_received* rte_pmd_startx_peek(struct rte_pmd_startx* startx,
                                                           enum rte_pmd_startx_priority);
-void rte_pmd_startx_pop(struct rte_pmd_startx *startx, enum rte_pmd_startx_priority);
+void rte_pmd_startx_pop(struct rte_pmd_startx* startx, enum rte_pmd_startx_priority);
 
 /* Cacheable queues: the next free entry of the transmit queue, or NULL when it is full. Fill in
  * every field, then commit; the next poll sends it. */
-struct rte_pmd_startx_outgoing *rte_pmd_startx_reserve(struct rte_pmd_startx *startx,
+struct rte_pmd_startx_outgoing* rte_pmd_startx_reserve(struct rte_pmd_startx* startx,
                                                        enum rte_pmd_startx_priority);
-void rte_pmd_startx_commit(struct rte_pmd_startx *startx, enum rte_pmd_startx_priority);
-const struct rte_pmd_startx_received *rte_pmd_startx_queue_peek(struct rte_pmd_startx *startx,
+void rte_pmd_startx_commit(struct rte_pmd_startx* startx, enum rte_pmd_startx_priority);
+const struct rte_pmd_startx_received* rte_pmd_startx_queue_peek(struct rte_pmd_startx* startx,
                                                                 enum rte_pmd_startx_priority);
-void rte_pmd_startx_queue_pop(struct rte_pmd_startx *startx, enum rte_pmd_startx_priority);
+void rte_pmd_startx_queue_pop(struct rte_pmd_startx* startx, enum rte_pmd_startx_priority);
 
 /* Remote DMA ----------------------------------------------------------------------------------- */
 
@@ -154,32 +155,32 @@ struct rte_pmd_startx_completion {
 };
 
 /* Registers memory, which must stay until it is deregistered. -ENOSPC: too many regions. */
-int rte_pmd_startx_register(struct rte_pmd_startx *startx, void *memory, size_t size,
-                            uint32_t *region);
+int rte_pmd_startx_register(struct rte_pmd_startx* startx, void* memory, size_t size,
+                            uint32_t* region);
 /* -EBUSY while a transfer uses it. */
-int rte_pmd_startx_deregister(struct rte_pmd_startx *startx, uint32_t region);
+int rte_pmd_startx_deregister(struct rte_pmd_startx* startx, uint32_t region);
 
 /* Receiver: takes one transfer with this tag, from `from` or (0) from anybody. */
-int rte_pmd_startx_post(struct rte_pmd_startx *startx, uint32_t from, uint32_t tag,
-                        const struct rte_pmd_startx_bytes *into, uint32_t *transfer);
+int rte_pmd_startx_post(struct rte_pmd_startx* startx, uint32_t from, uint32_t tag,
+                        const struct rte_pmd_startx_bytes* into, uint32_t* transfer);
 /* Takes back a post that no request has met (else -ENOENT): there will be no completion. */
-int rte_pmd_startx_cancel(struct rte_pmd_startx *startx, uint32_t transfer);
+int rte_pmd_startx_cancel(struct rte_pmd_startx* startx, uint32_t transfer);
 /* Sender: transfers to whoever posted that tag at `to`, now or later. */
-int rte_pmd_startx_request(struct rte_pmd_startx *startx, uint32_t to, uint32_t tag,
-                           const struct rte_pmd_startx_bytes *from, uint32_t *transfer);
+int rte_pmd_startx_request(struct rte_pmd_startx* startx, uint32_t to, uint32_t tag,
+                           const struct rte_pmd_startx_bytes* from, uint32_t* transfer);
 /* The same for callers who carry the right to the sender in a message of their own. */
-int rte_pmd_startx_grant(struct rte_pmd_startx *startx, uint32_t to,
-                         const struct rte_pmd_startx_bytes *into,
-                         struct rte_pmd_startx_right *right, uint32_t *transfer);
-/* Takes back a right that has not been used up (else -ENOENT): there will be no completion here, and
- * nothing is written any more. A write with it ends with -ESTALE. */
-int rte_pmd_startx_revoke(struct rte_pmd_startx *startx, uint32_t transfer);
-int rte_pmd_startx_write(struct rte_pmd_startx *startx, uint32_t to,
-                         const struct rte_pmd_startx_right *right,
-                         const struct rte_pmd_startx_bytes *from, uint32_t *transfer);
+int rte_pmd_startx_grant(struct rte_pmd_startx* startx, uint32_t to,
+                         const struct rte_pmd_startx_bytes* into,
+                         struct rte_pmd_startx_right* right, uint32_t* transfer);
+/* Takes back a right that has not been used up (else -ENOENT): there will be no completion here,
+ * and nothing is written any more. A write with it ends with -ESTALE. */
+int rte_pmd_startx_revoke(struct rte_pmd_startx* startx, uint32_t transfer);
+int rte_pmd_startx_write(struct rte_pmd_startx* startx, uint32_t to,
+                         const struct rte_pmd_startx_right* right,
+                         const struct rte_pmd_startx_bytes* from, uint32_t* transfer);
 /* The oldest finished transfer; -ENOENT when there is none. */
-int rte_pmd_startx_completion(struct rte_pmd_startx *startx,
-                              struct rte_pmd_startx_completion *completion);
+int rte_pmd_startx_completion(struct rte_pmd_startx* startx,
+                              struct rte_pmd_startx_completion* completion);
 
 /* Connections ---------------------------------------------------------------------------------- */
 
@@ -187,11 +188,11 @@ struct rte_pmd_startx_event {
   uint32_t peer;
   uint8_t mac[6];
   uint8_t up;         /* 1: connected; 0: ended */
-  const char *reason; /* why it ended, or NULL */
+  const char* reason; /* why it ended, or NULL */
 };
 
 /* The oldest connection that came or went; -ENOENT when there is none. */
-int rte_pmd_startx_event(struct rte_pmd_startx *startx, struct rte_pmd_startx_event *event);
+int rte_pmd_startx_event(struct rte_pmd_startx* startx, struct rte_pmd_startx_event* event);
 
 #ifdef __cplusplus
 }
