@@ -67,7 +67,8 @@ struct Issued {
 };
 
 struct Options {
-  // `batch`: leaves with the next poll and shares frames, for a higher rate (short requests).
+  // `batch`: leaves with the next poll and shares frames, for a higher rate (short requests). `now`
+  // leaves before the call returns, unless four frames to that peer are unacknowledged.
   link::Urgency urgency = link::Urgency::now;
   // No completion on success, only one if it is refused. For requests whose effect the user sees
   // anyway.

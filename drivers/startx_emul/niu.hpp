@@ -1,7 +1,8 @@
 // The StarT-X network interface unit (NIU) on Ethernet: two message mechanisms and remote DMA, each
 // in two priorities where the original had them (facts in docs/startx.md).
 //
-//  * PIO: try_send puts one packet on the wire before it returns. Lowest latency.
+//  * PIO: try_send puts one packet on the wire before it returns. Lowest latency. While four frames
+//    of that priority are unacknowledged, packets share a frame that leaves with the next poll.
 //  * Cacheable queues: packets are written into a transmit queue in memory, leave in batches at the
 //    next poll, and are read in place from a receive queue in memory. Highest message rate.
 //  * RDMA: memory to memory between registered regions; see rdma.hpp.
@@ -45,7 +46,7 @@ class Niu final : private link::MessageSink {
 
   // PIO. `sent`, or why not (link::SendStatus); too_big also for a word count outside 2..22.
   // Urgency::batch: the packet shares a frame with those that follow and leaves with the next
-  // urgent one or the next poll.
+  // urgent one that leaves at once, or the next poll.
   link::SendStatus try_send(link::PeerId to, Priority priority, const Packet& packet,
                             link::Time now) {
     return try_send(to, priority, packet, link::Urgency::now, now);

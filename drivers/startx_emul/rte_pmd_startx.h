@@ -112,7 +112,8 @@ int rte_pmd_startx_address(const struct rte_pmd_startx* startx, uint8_t mac[6]);
  * number is never used for another: after a peer_down event ask again. -ENOSPC: too many peers. */
 int rte_pmd_startx_peer(struct rte_pmd_startx* startx, const uint8_t mac[6], uint32_t* peer);
 
-/* PIO: puts one packet on the wire before it returns. */
+/* PIO: puts one packet on the wire before it returns, or into a frame that leaves with the next
+ * poll while four frames of that priority are unacknowledged. */
 int rte_pmd_startx_send(struct rte_pmd_startx* startx, uint32_t to, enum rte_pmd_startx_priority,
                         const struct rte_pmd_startx_packet* packet);
 /* The oldest received PIO packet, in place until popped, or NULL. */
