@@ -106,6 +106,7 @@ class ShmChannel final : public Channel {
   };
   struct Incoming {
     int from;
+    bool streams;  // there was a message at the last poll
     RingReader reader;
   };
   struct Stream {  // sender's side of a transfer in control messages
@@ -136,6 +137,7 @@ class ShmChannel final : public Channel {
   void find_rings();
   bool read(Incoming& in);
   void take_piece(Bytes message);
+  [[gnu::noinline]] bool move_long();  // not in poll(), which is what a waiting process does
   bool work();
   bool stream();
   void end(const Copy& copy, bool ok);
@@ -219,7 +221,7 @@ void ShmChannel::find_rings() {
     const std::uint32_t writer = ring.writer.load(std::memory_order_acquire);
     if (writer == 0 || writer > peers_.size()) return;  // nobody of ours has written that
     const int from = static_cast<int>(writer) - 1;
-    incoming_.push_back({from, RingReader(ring)});
+    incoming_.push_back({from, false, RingReader(ring)});
     watch(from);
   }
 }
@@ -227,27 +229,30 @@ void ShmChannel::find_rings() {
 // ---- control messages --------------------------------------------------------------------------
 
 bool ShmChannel::read(Incoming& in) {
+  Bytes message = in.reader.front();
+  if (message.empty()) [[likely]]
+    return in.streams = false;
+  // A look at the word behind the last message is a miss: the writer has just made it 0. Who waits
+  // for one message should not wait for that, too.
   constexpr int kMostAtOnce = 64;  // so that the other rings get their turn
-  int n = 0;
-  for (; n < kMostAtOnce; ++n) {
-    const Bytes message = in.reader.front();
-    if (message.empty()) break;
+  int left = in.streams ? kMostAtOnce : 1;
+  in.streams = true;
+  do {
     if (message[0] == PieceHead::kKind)
       take_piece(message);
     else
       sink_.on_control(in.from, message);
     in.reader.pop();
-  }
-  return n != 0;
+  } while (--left != 0 && !(message = in.reader.front()).empty());
+  return true;
 }
 
 bool ShmChannel::poll() {
   bool any = false;
   if (segment_->claimed.load(std::memory_order_relaxed) != incoming_.size()) [[unlikely]]
     find_rings();
-  for (std::size_t i = 0; i < incoming_.size(); ++i) any |= read(incoming_[i]);
-  if (!copies_.empty()) any |= work();
-  if (!streams_.empty()) any |= stream();
+  for (Incoming& in : incoming_) any |= read(in);
+  if (busy()) any |= move_long();
   if (++polls_ >= kPollsBetweenLooks) [[unlikely]] {
     polls_ = 0;
     look_for_the_dead();
@@ -320,6 +325,11 @@ bool ShmChannel::start_send(int to, Bytes data, const Ticket& ticket, Cookie coo
   else
     streams_.push_back({copy, t.slot});
   return true;
+}
+
+bool ShmChannel::move_long() {
+  const bool any = work();
+  return stream() || any;
 }
 
 bool ShmChannel::work() {

@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "libmpi_lite/channel/shm_segment.hpp"
 
@@ -34,8 +35,13 @@ inline void copy_words(std::byte* to, std::span<const std::byte> words) {
     asm("" : "+r"(word));  // one by one
     std::memcpy(to + at, &word, sizeof word);
   }
-  const std::size_t rest = words.size() % 8;
-  std::memcpy(to + words.size() - rest, words.data() + words.size() - rest, rest);
+  if (const std::size_t rest = words.size() % 8)
+    std::memcpy(to + words.size() - rest, words.data() + words.size() - rest, rest);
+}
+// Fetches a line that will be written. (__builtin_prefetch fetches it for reading, unless all of
+// the program is compiled for processors of the last years.)
+inline void own_soon(const std::byte* line) {
+  asm volatile("prefetchw %0" ::"m"(*line));
 }
 inline std::atomic_ref<RingWord> ring_word(Ring& ring, std::uint64_t at) {
   return std::atomic_ref<RingWord>(*reinterpret_cast<RingWord*>(ring.data + at % kRingBytes));
@@ -47,13 +53,15 @@ class RingWriter {
 
   // head ++ body as one message of at most kLargestInRing bytes; false: full.
   bool write(std::span<const std::byte> head, std::span<const std::byte> body) {
-    const std::size_t bytes = record_bytes(head.size() + body.size());
-    if (write_ % kRingBytes + bytes > kRingBytes && !skip()) return false;
-    if (!has_room(bytes)) return false;
-    std::byte* to = ring_->data + write_ % kRingBytes + sizeof(RingWord);
+    const std::size_t length = head.size() + body.size(), bytes = record_bytes(length);
+    if (write_ % kRingBytes + bytes > kRingBytes && !skip()) [[unlikely]]
+      return false;
+    if (!has_room(bytes)) [[unlikely]]
+      return false;
+    std::byte* const to = ring_->data + write_ % kRingBytes + sizeof(RingWord);
     copy_words(to, head);
     if (!body.empty()) std::memcpy(to + head.size(), body.data(), body.size());
-    publish(head.size() + body.size() + 1, bytes);
+    publish(length + 1, bytes);
     return true;
   }
 
@@ -72,9 +80,13 @@ class RingWriter {
     return true;
   }
   void publish(RingWord word, std::size_t bytes) {
-    ring_word(*ring_, write_ + bytes).store(0, std::memory_order_relaxed);
-    ring_word(*ring_, write_).store(word, std::memory_order_release);
-    write_ += bytes;
+    Ring& ring = *ring_;
+    const std::uint64_t at = write_, next = at + bytes;
+    write_ = next;
+    ring_word(ring, next).store(0, std::memory_order_relaxed);
+    ring_word(ring, at).store(word, std::memory_order_release);
+    // The reader has these lines; a burst of messages would wait for each.
+    own_soon(ring.data + (next + 4 * kLine) % kRingBytes);
   }
 
   Ring* ring_;
@@ -101,15 +113,14 @@ class RingReader {
     return {ring_->data + at + sizeof(RingWord), length_};
   }
   void pop() {
-    read_ += record_bytes(length_);
-    if (read_ - told_ < kRingBytes / 8) return;
-    told_ = read_;
-    ring_->read.store(read_, std::memory_order_release);
+    constexpr std::uint64_t kTold = kRingBytes / 8;
+    const std::uint64_t before = std::exchange(read_, read_ + record_bytes(length_));
+    if (before / kTold != read_ / kTold) ring_->read.store(read_, std::memory_order_release);
   }
 
  private:
   Ring* ring_;
-  std::uint64_t read_ = 0, told_ = 0;
+  std::uint64_t read_ = 0;
   std::size_t length_ = 0;
 };
 

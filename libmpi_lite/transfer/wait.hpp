@@ -20,10 +20,9 @@ template <class Done>
 void wait_until(Done done) {
   Idle idle;
   while (!done()) {
-    if (progress())
-      idle.reset();
-    else
-      idle.pause();
+    const bool any = progress();
+    if (done()) return;  // first: what it was for is done oftener than not
+    any ? idle.reset() : idle.pause();
   }
 }
 
