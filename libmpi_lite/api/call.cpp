@@ -12,7 +12,7 @@ namespace {
 
 // "MPI_Send on MPI_COMM_WORLD, rank 2"
 std::string where(const char* function, const Comm* comm) {
-  if (Process::self().phase() != Process::Phase::running) return function;
+  if (Process::phase() != Process::Phase::running) return function;
   const std::string me = std::to_string(Process::self().rank());
   if (!comm) return std::string(function) + ", rank " + me;
   std::string text =
@@ -34,7 +34,7 @@ Comm* comm_of_errors_without_one() {
 }  // namespace
 
 int raise_error(const char* function, Comm* comm, int code, const char* what) noexcept {
-  const bool running = Process::self().phase() == Process::Phase::running;
+  const bool running = Process::phase() == Process::Phase::running;
   // The handler may free either.
   const Ref<Comm> on(comm || !running ? comm : comm_of_errors_without_one());
   const Ref<Errhandler> handler = on ? on->errhandler : nullptr;
@@ -56,7 +56,7 @@ int raise_error(const char* function, Comm* comm, int code, const char* what) no
 }
 
 void check_running(const char* function) {
-  switch (Process::self().phase()) {
+  switch (Process::phase()) {
     case Process::Phase::before_init:
       fail(MPI_ERR_OTHER, "%s was called before MPI_Init", function);
     case Process::Phase::finalized:

@@ -53,7 +53,7 @@ int call_any_time(const char* function, Body body) noexcept {
 template <class Body>
 int call(const char* function, Body body) noexcept {
   return call_any_time(function, [&] {
-    if (Process::self().phase() != Process::Phase::running) [[unlikely]]
+    if (Process::phase() != Process::Phase::running) [[unlikely]]
       check_running(function);
     body();
   });
@@ -64,7 +64,7 @@ template <class Body>
 int call(const char* function, MPI_Comm comm, Body body) noexcept {
   Comm* c = nullptr;
   try {
-    if (Process::self().phase() != Process::Phase::running) [[unlikely]]
+    if (Process::phase() != Process::Phase::running) [[unlikely]]
       check_running(function);
     c = comm_handles.find(reinterpret_cast<std::uintptr_t>(comm));
     if (!c) [[unlikely]]

@@ -6,52 +6,68 @@ namespace viaduct::mpi {
 
 namespace {
 
-// The handle goes; the free function of a generalized request is called, whose error this gives.
-int release(MPI_Request* handle, Request& request) {
-  const Ref<Request> last = request_handles.remove(reinterpret_cast<std::uintptr_t>(*handle));
+// The handle goes; gives its hold.
+Ref<Request> release(MPI_Request* handle) {
+  Ref<Request> request = request_handles.remove(reinterpret_cast<std::uintptr_t>(*handle));
   *handle = MPI_REQUEST_NULL;
-  if (request.kind != Request::Kind::generalized) return MPI_SUCCESS;
+  return request;
+}
+
+// What the free function of a generalized request says.
+int free_state(const Request& request) {
+  if (request.kind != Request::Kind::generalized) [[likely]]
+    return MPI_SUCCESS;
   const auto& g = static_cast<const GeneralizedRequest&>(request);
   return g.free ? g.free(g.extra_state) : MPI_SUCCESS;
 }
 
 // Of a complete request whose result nobody wants to know.
 void give_up(MPI_Request* handle, Request& request) {
-  const int error = release(handle, request);
+  const Ref<Request> last = release(handle);
+  const int error = free_state(request);
   if (error != MPI_SUCCESS) throw Error(error, "the free function of the request failed");
 }
 
-}  // namespace
-
-int look_at_result(Request& request, MPI_Status* status) {
+// Of a generalized request.
+int query_state(const GeneralizedRequest& request, MPI_Status* status) {
   MPI_Status mine = request.status;
-  int error = request.error;
-  if (request.kind == Request::Kind::generalized) {
-    auto& g = static_cast<GeneralizedRequest&>(request);
-    error = g.query ? g.query(g.extra_state, &mine) : MPI_SUCCESS;
-  }
+  const int error = request.query ? request.query(request.extra_state, &mine) : MPI_SUCCESS;
   if (status != MPI_STATUS_IGNORE) copy_status(mine, *status);
   return error;
 }
 
-int take_result(MPI_Request* handle, Request& request, MPI_Status* status) {
-  const int error = look_at_result(request, status);
-  if (request.persistent) {
-    request.active = false;
-    return error;
-  }
-  const int freed = release(handle, request);
-  return error == MPI_SUCCESS ? freed : error;
+// The result of a complete request that stays as it is. Gives the error of the operation.
+int look_at_result(const Request& request, MPI_Status* status) {
+  if (request.kind == Request::Kind::generalized) [[unlikely]]
+    return query_state(static_cast<const GeneralizedRequest&>(request), status);
+  if (status != MPI_STATUS_IGNORE) copy_status(request.status, *status);
+  return request.error;
 }
 
-namespace {
+// The result of a complete request; its handle goes, or the request becomes inactive. Gives the
+// error of the operation, and the request if there is one.
+struct Result {
+  int error;
+  Ref<Request> failed;
+};
+Result take_result(MPI_Request* handle, Request& request, MPI_Status* status) {
+  int error = look_at_result(request, status);
+  if (request.persistent) {
+    request.active = false;
+    return {error, error == MPI_SUCCESS ? nullptr : Ref(&request)};
+  }
+  Ref<Request> last = release(handle);
+  const int freed = free_state(request);
+  if (error == MPI_SUCCESS) error = freed;
+  return {error, error == MPI_SUCCESS ? nullptr : std::move(last)};
+}
 
 // One request, for functions that complete at most one.
 void complete_one(MPI_Request* handle, Request* r, MPI_Status* status) {
   if (idle(r)) return set_empty(status);
-  const Ref<Request> keep(r);
-  const int error = take_result(handle, *r, status);
-  if (error != MPI_SUCCESS) throw RequestError(*keep, error);
+  const auto [error, failed] = take_result(handle, *r, status);
+  if (error != MPI_SUCCESS) [[unlikely]]
+    throw RequestError(*failed, error);
 }
 
 // Several requests: an error is in the status of the request it belongs to. If there is none, the
@@ -61,16 +77,16 @@ class Several {
   Several(MPI_Request* handles, MPI_Status* statuses) : handles_(handles), statuses_(statuses) {}
 
   // In the order of the statuses.
-  void complete(int index, int at) {
-    Request* r = check_request(handles_[index]);
+  void complete(int index, int at) { complete(index, check_request(handles_[index]), at); }
+  void complete(int index, Request* r, int at) {
     if (idle(r)) return set_empty(status_at(at));
-    const Ref<Request> keep(r);
-    const int error = take_result(&handles_[index], *r, status_at(at));
-    if (error != MPI_SUCCESS && !failed_) {
-      failed_ = keep;
+    Result result = take_result(&handles_[index], *r, status_at(at));
+    if (result.error != MPI_SUCCESS && !failed_) [[unlikely]] {
+      failed_ = std::move(result.failed);
       for (int earlier = 0; earlier < at; ++earlier) set_error(earlier, MPI_SUCCESS);
     }
-    if (failed_) set_error(at, error);
+    if (failed_) [[unlikely]]
+      set_error(at, result.error);
   }
   void done() const {
     if (failed_) throw RequestError(*failed_, MPI_ERR_IN_STATUS);
@@ -222,12 +238,12 @@ VIADUCT_MPI(Cancel);
 int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
   return call_on_requests("MPI_Waitall", [&] {
     check_requests(count, array_of_requests);
-    for (int i = 0; i < count; ++i) {
-      const Request* r = check_request(array_of_requests[i]);
-      if (!ready(r)) wait(*r);
-    }
     Several several(array_of_requests, array_of_statuses);
-    for (int i = 0; i < count; ++i) several.complete(i, i);
+    for (int i = 0; i < count; ++i) {
+      Request* r = check_request(array_of_requests[i]);
+      if (!ready(r)) wait(*r);
+      several.complete(i, r, i);
+    }
     several.done();
   });
 }

@@ -74,10 +74,4 @@ class GeneralizedRequest final : public Request {
   bool given_up = false;  // by MPI_Request_free before it was complete
 };
 
-// The result of a complete request; its handle goes, or the request becomes inactive. Gives the
-// error of the operation.
-int take_result(MPI_Request* handle, Request& request, MPI_Status* status);
-// The result of a complete request that stays as it is.
-int look_at_result(Request& request, MPI_Status* status);
-
 }  // namespace viaduct::mpi

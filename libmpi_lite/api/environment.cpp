@@ -25,7 +25,7 @@ const char* level_name(int level) {
 
 void init(const char* function, int thread_level) {
   const char* level = level_name(thread_level);
-  if (Process::self().phase() != Process::Phase::before_init)
+  if (Process::phase() != Process::Phase::before_init)
     fail(MPI_ERR_OTHER, "MPI can be initialized only once in a process; %s came too late",
          function);
   Process::self().init(thread_level);
@@ -71,14 +71,14 @@ VIADUCT_MPI(Init_thread);
 
 int PMPI_Initialized(int* flag) {
   return call_any_time("MPI_Initialized", [&] {
-    *check_pointer(flag, "flag") = Process::self().phase() != Process::Phase::before_init;
+    *check_pointer(flag, "flag") = Process::phase() != Process::Phase::before_init;
   });
 }
 VIADUCT_MPI(Initialized);
 
 int PMPI_Finalized(int* flag) {
   return call_any_time("MPI_Finalized", [&] {
-    *check_pointer(flag, "flag") = Process::self().phase() == Process::Phase::finalized;
+    *check_pointer(flag, "flag") = Process::phase() == Process::Phase::finalized;
   });
 }
 VIADUCT_MPI(Finalized);

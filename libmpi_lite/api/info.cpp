@@ -47,7 +47,7 @@ VIADUCT_MPI(Info_create);
 int PMPI_Info_create_env(int, char*[], MPI_Info* info) {
   return call_any_time("MPI_Info_create_env", [&] {
     check_pointer(info, "info");
-    const bool running = Process::self().phase() == Process::Phase::running;
+    const bool running = Process::phase() == Process::Phase::running;
     *info =
         new_handle<MPI_Info>(info_handles, environment_info(running ? Process::self().size() : 0));
   });

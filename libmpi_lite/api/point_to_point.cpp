@@ -158,7 +158,7 @@ int PMPI_Irecv(void* buf, int count, MPI_Datatype datatype, int source, int tag,
     const Items into = check_items(buf, count, datatype);
     const Envelope from = check_source(c, source, tag);
     check_pointer(request, "request");
-    *request = new_request(start_receive(into, from));
+    *request = new_handle<MPI_Request>(request_handles, start_receive(into, from));
   });
 }
 VIADUCT_MPI(Irecv);

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "libmpi_lite/core/ref.hpp"
@@ -35,34 +36,32 @@ class HandleTable {
 
   // 0: the table is full (2 million objects).
   std::uintptr_t add(Ref<T> object) {
-    std::uint32_t at;
-    if (!free_.empty()) {
-      at = free_.back();
-      free_.pop_back();
-    } else if (slots_.size() <= kMostSlot) {
-      at = static_cast<std::uint32_t>(slots_.size());
-      slots_.emplace_back();
-    } else {
-      return 0;
+    if (first_free_ == kNone) [[unlikely]] {
+      if (slots_.size() > kMostSlot) return 0;
+      const auto at = static_cast<std::uint32_t>(slots_.size());
+      slots_.push_back({.object = nullptr, .handle = kFirst | at});
+      first_free_ = at;
     }
-    slots_[at].object = std::move(object);
-    return value(at);
+    Slot& slot = slots_[first_free_];
+    first_free_ = slot.next_free;
+    slot.object = std::move(object);
+    ++size_;
+    return slot.handle;
   }
   // The object, or nullptr if there is none behind this value (never was, freed, a null handle).
   T* find(std::uintptr_t handle) const {
     if (handle < kPredefinedHandles) return predefined_[handle].get();
     const std::uintptr_t at = handle & kMostSlot;
-    return at < slots_.size() && value(static_cast<std::uint32_t>(at)) == handle
-               ? slots_[at].object.get()
-               : nullptr;
+    return at < slots_.size() && slots_[at].handle == handle ? slots_[at].object.get() : nullptr;
   }
   // Takes the handle out of use. Nothing for predefined and unknown ones.
   Ref<T> remove(std::uintptr_t handle) {
     if (handle < kPredefinedHandles || !find(handle)) return nullptr;
     const auto at = static_cast<std::uint32_t>(handle & kMostSlot);
     Slot& slot = slots_[at];
-    slot.generation = static_cast<std::uint8_t>(slot.generation % 127 + 1);
-    free_.push_back(at);
+    slot.handle = slot.handle < kLastGeneration ? slot.handle + kGeneration : kFirst | at;
+    slot.next_free = std::exchange(first_free_, at);
+    --size_;
     return std::move(slot.object);
   }
   // For each object that is not predefined; `visit` may remove any of them.
@@ -72,28 +71,31 @@ class HandleTable {
       if (Ref<T> object = slots_[at].object) visit(*object);
   }
   // Handles in use, without the predefined ones.
-  std::size_t size() const { return slots_.size() - free_.size(); }
+  std::size_t size() const { return size_; }
   // At MPI_Finalize: everything goes, handles that the program forgot as well.
   void clear() {
     slots_.clear();
-    free_.clear();
+    first_free_ = kNone;
+    size_ = 0;
     for (Ref<T>& object : predefined_) object = nullptr;
   }
 
  private:
   static constexpr std::uint32_t kMostSlot = (1u << 21) - 1;
+  static constexpr std::uint32_t kGeneration = kMostSlot + 1;
+  static constexpr std::uint32_t kFirst = static_cast<std::uint32_t>(kKind) << 28 | kGeneration;
+  static constexpr std::uint32_t kLastGeneration = kFirst + 126 * kGeneration;
+  static constexpr std::uint32_t kNone = ~0u;
   struct Slot {
     Ref<T> object;
-    std::uint8_t generation = 1;
+    std::uint32_t handle;  // of the object; of the next one if there is none
+    std::uint32_t next_free = kNone;
   };
-  std::uintptr_t value(std::uint32_t at) const {
-    return static_cast<std::uintptr_t>(kKind) << 28 |
-           static_cast<std::uintptr_t>(slots_[at].generation) << 21 | at;
-  }
 
   std::array<Ref<T>, kPredefinedHandles> predefined_;
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_;
+  std::uint32_t first_free_ = kNone;
+  std::size_t size_ = 0;
 };
 
 }  // namespace viaduct::mpi

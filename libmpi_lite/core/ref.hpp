@@ -1,6 +1,7 @@
 // Objects that several holders keep alive: handles, requests under way, types made of other types.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <utility>
 
@@ -32,6 +33,9 @@ class Ref {
   }
   Ref(const Ref& other) : Ref(other.object_) {}
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  // To a base of what it was.
+  template <std::derived_from<T> U>
+  Ref(Ref<U> other) noexcept : object_(other.detach()) {}
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;

@@ -24,6 +24,13 @@ inline void set_status_cancelled(MPI_Status& s, bool cancelled) {
   s.MPI_internal[2] = cancelled;
 }
 
+// All fields but MPI_ERROR, which only calls on several requests set (section 3.2.5).
+inline void copy_status(const MPI_Status& from, MPI_Status& to) {
+  const int error = to.MPI_ERROR;
+  to = from;
+  to.MPI_ERROR = error;
+}
+
 // Of a null or inactive request (MPI 5.0, section 3.7.3), and, with its source, of MPI_PROC_NULL.
 inline MPI_Status empty_status(int source = MPI_ANY_SOURCE) {
   MPI_Status s{};

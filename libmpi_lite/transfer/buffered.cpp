@@ -109,7 +109,7 @@ Ref<Request> start_buffered(const Items& items, const Envelope& to) {
     }
   }
   done->finish();
-  return Ref<Request>(done.get());
+  return done;
 }
 
 }  // namespace viaduct::mpi

@@ -11,13 +11,15 @@
 namespace viaduct::mpi {
 namespace {
 
-// Made in registers, word by word: see copy_words() in channel/shm_ring.hpp.
+// A Head made in registers, word by word: see copy_words() in channel/shm_ring.hpp.
+using HeadWords = std::array<std::uint64_t, 2>;
+HeadWords head_words(Kind kind, std::uint32_t context, const Comm& comm, int tag) {
+  return {static_cast<std::uint64_t>(kind) | std::uint64_t{context} << 32,
+          static_cast<std::uint32_t>(comm.rank()) | std::uint64_t{static_cast<std::uint32_t>(tag)}
+                                                        << 32};
+}
 Head head_of(Kind kind, std::uint32_t context, const Comm& comm, int tag) {
-  const std::array<std::uint64_t, 2> words{
-      static_cast<std::uint64_t>(kind) | std::uint64_t{context} << 32,
-      static_cast<std::uint32_t>(comm.rank()) | std::uint64_t{static_cast<std::uint32_t>(tag)}
-                                                    << 32};
-  return std::bit_cast<Head>(words);
+  return std::bit_cast<Head>(head_words(kind, context, comm, tag));
 }
 
 }  // namespace
@@ -31,7 +33,7 @@ bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
   if (mode == SendMode::synchronous || !items.type->contiguous() || !may_be_eager(p, bytes) ||
       !p.outgoing.empty() || !p.wants.empty() || p.lost) [[unlikely]]
     return false;
-  const Head head = head_of(Kind::eager, to.context, *to.comm, to.tag);
+  const HeadWords head = head_words(Kind::eager, to.context, *to.comm, to.tag);
   const Bytes data{static_cast<const std::byte*>(items.data) + items.type->true_lb(),
                    static_cast<std::size_t>(bytes)};
   if (!p.through->send_control(p.rank, bytes_of(head), data)) return false;
@@ -43,7 +45,6 @@ bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
 }
 
 void Transfer::send(const Items& items, const Envelope& to, SendMode mode) {
-  if (send_now(items, to, mode)) return;
   const auto request = make<SendRequest>(items, to, to.comm->peer(to.rank), mode);
   start(*request);
   wait(*request);
@@ -175,10 +176,7 @@ void Transfer::deliver(ReceiveRequest& receive, const Head& head, Bytes data) {
 
 // ---- what waits at the receiver ----------------------------------------------------------------
 
-void Transfer::consume(Peer& p, std::size_t bytes) {
-  p.consumed += static_cast<std::uint32_t>(bytes);
-  const bool many = p.early && p.arrived - p.arrived_reported >= kReportMessages;
-  if (p.consumed - p.consumed_reported < config_.eager_budget / kReportConsumed && !many) return;
+void Transfer::report_consumed(Peer& p) {
   p.consumed_reported = p.consumed;
   p.arrived_reported = p.arrived;
   say(p, bytes_of(ConsumedHead{Kind::consumed, {}, p.consumed, p.arrived}));

@@ -129,12 +129,6 @@ void Transfer::enter(Operation& operation) {
   if (operation.id == 0) throw Error(MPI_ERR_NO_MEM, "there are too many operations under way");
 }
 
-void Transfer::leave(Operation& operation) {
-  if (operation.id == 0) return;
-  const Ref<Request> keep = pending_.remove(operation.id);
-  operation.id = 0;
-}
-
 template <class T>
 Ref<T> Transfer::find(std::uint64_t id, const Peer& from) {
   auto* operation = dynamic_cast<T*>(pending_.find(id));
@@ -142,13 +136,6 @@ Ref<T> Transfer::find(std::uint64_t id, const Peer& from) {
 }
 template Ref<SendRequest> Transfer::find(std::uint64_t, const Peer&);
 template Ref<ReceiveRequest> Transfer::find(std::uint64_t, const Peer&);
-
-void Transfer::finish(Operation& operation) {
-  const Ref<Operation> keep(&operation);
-  leave(operation);
-  operation.staging.reset();
-  operation.finish();
-}
 
 void Transfer::fail(Operation& operation, int error) {
   if (operation.kind == Request::Kind::receive) end_want(static_cast<ReceiveRequest&>(operation));
@@ -172,8 +159,11 @@ void Transfer::on_control(int from, Bytes message) {
   const auto as = [&]<class T>(T head, auto handle) {
     take_head(message, head, rest) ? void(handle(head)) : void(malformed(p));
   };
-  switch (static_cast<Kind>(message[0])) {
-    case Kind::eager: return as(Head{}, [&](const Head& h) { on_eager(p, h, rest, 0); });
+  const auto kind = static_cast<Kind>(message[0]);
+  if (kind == Kind::eager) [[likely]]
+    return as(Head{}, [&](const Head& h) { on_eager(p, h, rest, 0); });
+  switch (kind) {
+    case Kind::eager: return;  // above
     case Kind::eager_sync:
       return as(SyncHead{}, [&](const SyncHead& h) { on_eager(p, h.head, rest, h.send); });
     case Kind::announce:

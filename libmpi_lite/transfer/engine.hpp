@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libmpi_lite/transfer/counters.hpp"
@@ -42,6 +43,7 @@ class Transfer final : private ChannelSink {
 
   // The whole of a short send, if it needs no request; false: it does.
   bool send_now(const Items& items, const Envelope& to, SendMode mode);
+  // One that does.
   void send(const Items& items, const Envelope& to, SendMode mode);
   void start(SendRequest& send);
   void start(ReceiveRequest& receive);
@@ -99,7 +101,7 @@ class Transfer final : private ChannelSink {
     Channel* through = nullptr;
     std::size_t eager = 0;  // largest eager message, bytes
     bool lost = false;
-    std::string why;            // lost
+    bool early = false;         // the write protocol is used with that process
     std::uint32_t sent = 0;     // messages that take part in matching there, modulo 2^32
     std::uint32_t arrived = 0;  // the same from there
     std::uint32_t eager_sent = 0, eager_consumed = 0;   // see ConsumedHead
@@ -113,12 +115,12 @@ class Transfer final : private ChannelSink {
       bool accounted;
     };
     std::deque<Sent> log;
-    bool early = false;  // the write protocol is used with that process
     std::deque<Outgoing> outgoing;
     std::deque<Ready> ready;
     std::deque<Want> wants;
     std::deque<Ref<ReceiveRequest>> to_grant;  // no room to open them yet
     bool listed = false;                       // in backlogged_
+    std::string why;                           // lost
   };
 
   // How often a receiver tells what it has taken in: times in a budget, and after that many
@@ -142,8 +144,15 @@ class Transfer final : private ChannelSink {
   void enter(Operation& operation);  // gives it a name for the other end
   template <class T>
   Ref<T> find(std::uint64_t id, const Peer& from);
-  void leave(Operation& operation);
-  void finish(Operation& operation);
+  // Takes back the name; gives the hold of pending_.
+  Ref<Request> leave(Operation& operation) {
+    return operation.id == 0 ? nullptr : pending_.remove(std::exchange(operation.id, 0));
+  }
+  void finish(Operation& operation) {
+    const Ref<Request> last = leave(operation);
+    operation.staging.reset();
+    operation.finish();
+  }
   void fail(Operation& operation, int error);
   bool malformed(Peer& peer);
   void on_control(int from, Bytes message) override;
@@ -163,7 +172,14 @@ class Transfer final : private ChannelSink {
   void on_eager(Peer& peer, const Head& head, Bytes data, std::uint64_t send);
   void deliver(ReceiveRequest& receive, const Head& head, Bytes data);
   void set_status(ReceiveRequest& receive, const Head& head, std::uint64_t length);
-  void consume(Peer& peer, std::size_t bytes);
+  void consume(Peer& p, std::size_t bytes) {
+    p.consumed += static_cast<std::uint32_t>(bytes);
+    const bool many = p.early && p.arrived - p.arrived_reported >= kReportMessages;
+    if (p.consumed - p.consumed_reported >= config_.eager_budget / kReportConsumed || many)
+        [[unlikely]]
+      report_consumed(p);
+  }
+  void report_consumed(Peer& peer);
   void on_consumed(Peer& peer, const ConsumedHead& head);
   void on_matched(Peer& peer, const IdHead& head);
 

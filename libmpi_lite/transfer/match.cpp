@@ -5,12 +5,6 @@
 namespace viaduct::mpi {
 namespace {
 
-ReceiveRequest* first_match(const Queue<ReceiveRequest>& queue, int source, int tag) {
-  for (ReceiveRequest* r = queue.first(); r; r = r->next)
-    if (r->matches(source, tag)) return r;
-  return nullptr;
-}
-
 bool tags_overlap(int a, int b) {
   return a == MPI_ANY_TAG || b == MPI_ANY_TAG || a == b;
 }
@@ -21,17 +15,6 @@ MatchQueues::~MatchQueues() {
   for_each_posted([&](ReceiveRequest& r) { unpost(r); });
   for (Queue<Unexpected>& queue : unexpected_)
     while (Unexpected* message = queue.first()) take(*message);
-}
-
-Ref<ReceiveRequest> MatchQueues::match_message(const Head& head) {
-  ReceiveRequest* exact = first_match(posted_[bin(head.source)], head.source, head.tag);
-  ReceiveRequest* any = first_match(posted_[kAny], head.source, head.tag);
-  ReceiveRequest* r =
-      exact && any ? (exact->serial < any->serial ? exact : any) : (exact ? exact : any);
-  if (!r) return nullptr;
-  Ref<ReceiveRequest> found(r);
-  unpost(*r);
-  return found;
 }
 
 Unexpected* MatchQueues::find_message(int rank, int tag) const {
@@ -50,15 +33,7 @@ Unexpected* MatchQueues::find_message(int rank, int tag) const {
 void MatchQueues::post(ReceiveRequest& receive) {
   receive.serial = ++serial_;
   receive.posted = true;
-  posted_[receive.rank == MPI_ANY_SOURCE ? kAny : bin(receive.rank)].push_back(
-      Ref(&receive).detach());
-}
-
-void MatchQueues::unpost(ReceiveRequest& receive) {
-  if (!receive.posted) return;
-  posted_[receive.rank == MPI_ANY_SOURCE ? kAny : bin(receive.rank)].remove(&receive);
-  receive.posted = false;
-  Ref<ReceiveRequest>::adopt(&receive);  // and let go
+  posted_[bin_of(receive)].push_back(Ref(&receive).detach());
 }
 
 void MatchQueues::keep(Ref<Unexpected> message) {

@@ -67,12 +67,25 @@ class MatchQueues {
   MatchQueues& operator=(const MatchQueues&) = delete;
   ~MatchQueues();  // lets go of what never met
   // The oldest posted receive for such a message, no longer posted; or nullptr.
-  Ref<ReceiveRequest> match_message(const Head& head);
+  Ref<ReceiveRequest> match_message(const Head& head) {
+    ReceiveRequest* const exact = first_match(posted_[bin(head.source)], head);
+    ReceiveRequest* const any = first_match(posted_[kAny], head);
+    ReceiveRequest* const r = exact && (!any || exact->serial < any->serial) ? exact : any;
+    return r ? take(*r) : nullptr;
+  }
   // The oldest message for such a receive; stays.
   Unexpected* find_message(int rank, int tag) const;
   void post(ReceiveRequest& receive);
+  // It is posted; the queue gives up its hold.
+  Ref<ReceiveRequest> take(ReceiveRequest& posted) {
+    posted_[bin_of(posted)].remove(&posted);
+    posted.posted = false;
+    return Ref<ReceiveRequest>::adopt(&posted);
+  }
   // Takes it out, if it is posted.
-  void unpost(ReceiveRequest& receive);
+  void unpost(ReceiveRequest& receive) {
+    if (receive.posted) take(receive);
+  }
   void keep(Ref<Unexpected> message);
   // The queue gives up its hold.
   Ref<Unexpected> take(Unexpected& message);
@@ -97,6 +110,14 @@ class MatchQueues {
   static constexpr std::size_t kBins = 16;
   static constexpr std::size_t kAny = kBins;  // posted receives from MPI_ANY_SOURCE
   static std::size_t bin(int source) { return static_cast<std::size_t>(source) % kBins; }
+  static std::size_t bin_of(const ReceiveRequest& r) {
+    return r.rank == MPI_ANY_SOURCE ? kAny : bin(r.rank);
+  }
+  static ReceiveRequest* first_match(const Queue<ReceiveRequest>& queue, const Head& head) {
+    ReceiveRequest* r = queue.first();
+    while (r && !r->matches(head.source, head.tag)) r = r->next;
+    return r;
+  }
 
   std::array<Queue<ReceiveRequest>, kBins + 1> posted_;
   std::array<Queue<Unexpected>, kBins> unexpected_;

@@ -38,19 +38,19 @@ Ref<Request> start_send(const Items& items, const Envelope& to, SendMode mode) {
     return Ref<Request>(request_handles.find(kCompleteSend));
   auto request = make<SendRequest>(items, to, process_of(to), mode);
   Transfer::self().start(*request);
-  return Ref<Request>(request.get());
+  return request;
 }
 
 Ref<Request> start_receive(const Items& into, const Envelope& from) {
   auto request = make<ReceiveRequest>(into, from, process_of(from));
   Transfer::self().start(*request);
-  return Ref<Request>(request.get());
+  return request;
 }
 
 void send(const Items& items, const Envelope& to, SendMode mode) {
   if (mode == SendMode::buffered)
     start_buffered(items, to);
-  else
+  else if (!Transfer::self().send_now(items, to, mode)) [[unlikely]]
     Transfer::self().send(items, to, mode);
 }
 
@@ -68,14 +68,14 @@ Ref<Request> make_send(const Items& items, const Envelope& to, SendMode mode) {
   auto request = make<SendRequest>(items, to, process_of(to), mode);
   request->persistent = true;
   request->active = false;
-  return Ref<Request>(request.get());
+  return request;
 }
 
 Ref<Request> make_receive(const Items& into, const Envelope& from) {
   auto request = make<ReceiveRequest>(into, from, process_of(from));
   request->persistent = true;
   request->active = false;
-  return Ref<Request>(request.get());
+  return request;
 }
 
 void start(Request& persistent) {
@@ -108,10 +108,10 @@ bool probe(const Envelope& from, MPI_Status* status) {
 Ref<Message> matched_probe(const Envelope& from, MPI_Status* status) {
   Unexpected* message = look(from);
   if (!message) return nullptr;
-  const Ref<Unexpected> taken = Transfer::self().queues(from.context).take(*message);
+  Ref<Unexpected> taken = Transfer::self().queues(from.context).take(*message);
   taken->comm = Ref<Comm>(from.comm);
   fill(status, taken.get());
-  return Ref<Message>(taken.get());
+  return taken;
 }
 
 Ref<Request> start_matched_receive(const Items& into, Message& message) {
@@ -119,7 +119,7 @@ Ref<Request> start_matched_receive(const Items& into, Message& message) {
   const Envelope from{m.comm.get(), m.head.context, m.head.source, m.head.tag};
   auto request = make<ReceiveRequest>(into, from, m.peer);
   Transfer::self().receive_kept(*request, m);
-  return Ref<Request>(request.get());
+  return request;
 }
 
 void cancel(Request& request) {
@@ -137,12 +137,6 @@ void forget_matching(const Comm& comm) {
 }
 
 // ---- results -----------------------------------------------------------------------------------
-
-void copy_status(const MPI_Status& from, MPI_Status& to) {
-  const int error = to.MPI_ERROR;
-  to = from;
-  to.MPI_ERROR = error;
-}
 
 std::string error_text(const Request& request) {
   if (request.kind != Request::Kind::send && request.kind != Request::Kind::receive)

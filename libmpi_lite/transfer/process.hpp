@@ -32,7 +32,7 @@ class Process {
   bool busy() const;
   void leave();
 
-  Phase phase() const { return phase_; }
+  static Phase phase() { return phase_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
   int thread_level() const { return thread_level_; }
@@ -48,7 +48,7 @@ class Process {
 
  private:
   Process() = default;
-  Phase phase_ = Phase::before_init;
+  static inline Phase phase_ = Phase::before_init;  // each call looks at it
   int rank_ = 0, size_ = 1, thread_level_ = 0;
   std::unique_ptr<Launch> launch_;
   Ref<Comm> world_;

@@ -67,8 +67,6 @@ bool probe(const Envelope& from, MPI_Status* status);
 Ref<Message> matched_probe(const Envelope& from, MPI_Status* status);  // nullptr: none
 Ref<Request> start_matched_receive(const Items& into, Message& message);
 
-// All fields but MPI_ERROR, which only calls on several requests set (section 3.2.5).
-void copy_status(const MPI_Status& from, MPI_Status& to);
 // One sentence about what went wrong with a request whose `error` says so.
 std::string error_text(const Request& request);
 

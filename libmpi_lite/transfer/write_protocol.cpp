@@ -35,7 +35,7 @@ void Transfer::want(Peer& p, ReceiveRequest& receive) {
   WantHead head{};
   const MutableBytes into{receive.contiguous(), static_cast<std::size_t>(receive.bytes)};
   if (!p.through->open_receive(p.rank, into, nullptr, receive.id, receive.ticket))
-    return leave(receive);
+    return void(leave(receive));
   receive.wanted = true;
   ++wanted_[p.channel];
   receive.written = receive.arrived = false;
