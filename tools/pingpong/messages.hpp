@@ -124,7 +124,10 @@ class Messages {
       return;
     }
     Packet packet;
-    while (queues_.next_received(packet)) take(packet);
+    while (queues_.next_received(packet)) {
+      take(packet);
+      if (latency_) return;  // it is answered first; what has been sent can wait
+    }
     while (sending_ > 0 && queues_.next_sent()) --sending_;
     while (owed_ >= window_.packets / 2 && say(Word::credit)) owed_ -= window_.packets / 2;
   }
