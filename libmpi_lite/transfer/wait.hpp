@@ -18,10 +18,10 @@ class Idle {
 
 template <class Done>
 void wait_until(Done done) {
-  Idle idle;
-  while (!done()) {
+  if (done()) return;
+  for (Idle idle;;) {
     const bool any = progress();
-    if (done()) return;  // first: what it was for is done oftener than not
+    if (done()) return;
     any ? idle.reset() : idle.pause();
   }
 }
