@@ -112,7 +112,7 @@ class RingReader {
     if (length_ > kLargestInRing || at + record_bytes(length_) > kRingBytes) return {};
     return {ring_->data + at + sizeof(RingWord), length_};
   }
-  // Tells in steps; with a skip between two of them, less than two steps are not told.
+  // Tells in steps; with a skip between two of them, at most two steps are not told.
   void pop() {
     constexpr std::uint64_t kStep = kRingBytes / 8;
     const std::uint64_t before = std::exchange(read_, read_ + record_bytes(length_));

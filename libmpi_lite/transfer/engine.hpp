@@ -43,7 +43,7 @@ class Transfer final : private ChannelSink {
 
   // The whole of a short send, if it needs no request; false: it does.
   bool send_now(const Items& items, const Envelope& to, SendMode mode);
-  // One that does.
+  // One that does: after send_now().
   void send(const Items& items, const Envelope& to, SendMode mode);
   void start(SendRequest& send);
   void start(ReceiveRequest& receive);
@@ -148,6 +148,7 @@ class Transfer final : private ChannelSink {
   Ref<Request> leave(Operation& operation) {
     return operation.id == 0 ? nullptr : pending_.remove(std::exchange(operation.id, 0));
   }
+  // Its caller holds it.
   void finish(Operation& operation) {
     const Ref<Request> last = leave(operation);
     operation.staging.reset();
