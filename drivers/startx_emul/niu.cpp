@@ -1,5 +1,7 @@
 #include "drivers/startx_emul/niu.hpp"
 
+#include <rte_memcpy.h>
+
 #include <bit>
 
 #include "drivers/link/port.hpp"
@@ -127,12 +129,13 @@ Verdict Niu<D>::on_message(const Incoming& message) {
   std::memcpy(&entry->tag, message.bytes.data(), kTagBytes);
   entry->words = static_cast<std::uint8_t>(words);
   entry->order = message.order;
-  // The smallest packets are the most frequent ones: they cost no call.
+  // The smallest packets are the most frequent ones: they cost no call. Of a memcpy() that is known
+  // to be short gcc makes `rep movs`, which takes longer than all else here.
   const std::byte* payload = message.bytes.data() + kTagBytes;
   std::memcpy(entry->payload, payload, kMinBytes);
   if (words > kMinWords)
-    std::memcpy(entry->payload + kMinWords, payload + kMinBytes,
-                (words - kMinWords) * sizeof(std::uint32_t));
+    rte_memcpy(entry->payload + kMinWords, payload + kMinBytes,
+               (words - kMinWords) * sizeof(std::uint32_t));
   queue.push();
   counters_.add(counter_of(Counter::pio_high_received, message.kind, priority));
   return Verdict::taken;
