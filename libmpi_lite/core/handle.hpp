@@ -45,7 +45,6 @@ class HandleTable {
     Slot& slot = slots_[first_free_];
     first_free_ = slot.next_free;
     slot.object = std::move(object);
-    ++size_;
     return slot.handle;
   }
   // The object, or nullptr if there is none behind this value (never was, freed, a null handle).
@@ -61,7 +60,6 @@ class HandleTable {
     Slot& slot = slots_[at];
     slot.handle = slot.handle < kLastGeneration ? slot.handle + kGeneration : kFirst | at;
     slot.next_free = std::exchange(first_free_, at);
-    --size_;
     return std::move(slot.object);
   }
   // For each object that is not predefined; `visit` may remove any of them.
@@ -70,13 +68,10 @@ class HandleTable {
     for (std::size_t at = 0; at < slots_.size(); ++at)
       if (Ref<T> object = slots_[at].object) visit(*object);
   }
-  // Handles in use, without the predefined ones.
-  std::size_t size() const { return size_; }
   // At MPI_Finalize: everything goes, handles that the program forgot as well.
   void clear() {
     slots_.clear();
     first_free_ = kNone;
-    size_ = 0;
     for (Ref<T>& object : predefined_) object = nullptr;
   }
 
@@ -95,7 +90,6 @@ class HandleTable {
   std::array<Ref<T>, kPredefinedHandles> predefined_;
   std::vector<Slot> slots_;
   std::uint32_t first_free_ = kNone;
-  std::size_t size_ = 0;
 };
 
 }  // namespace viaduct::mpi

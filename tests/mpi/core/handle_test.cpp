@@ -23,14 +23,12 @@ TEST(HandleTable, FindsWhatWasAddedUntilItIsRemoved) {
   std::vector<std::uintptr_t> handles;
   for (int i = 0; i < 100; ++i) handles.push_back(table.add(make<Thing>(i)));
   for (int i = 0; i < 100; i += 2) EXPECT_EQ(table.remove(handles[i])->number, i);
-  EXPECT_EQ(table.size(), 50u);
   EXPECT_EQ(Thing::alive, 50);
   for (int i = 0; i < 100; ++i) {
     Thing* const found = table.find(handles[i]);
     EXPECT_EQ(found ? found->number : -1, i % 2 == 1 ? i : -1);
   }
   EXPECT_FALSE(table.remove(handles[0])) << "twice";
-  EXPECT_EQ(table.size(), 50u);
   table.clear();
   EXPECT_EQ(Thing::alive, 0);
 }
@@ -51,7 +49,6 @@ TEST(HandleTable, ReusesSlotsButNotHandles) {
   // The 128th has the first one's name again: 7 bits of generation.
   EXPECT_FALSE(seen.insert(table.add(make<Thing>(127))).second);
   EXPECT_EQ(table.find(keeps)->number, -1);
-  EXPECT_EQ(table.size(), 2u);
 }
 
 TEST(HandleTable, NothingBehindValuesThatWereNeverGiven) {
