@@ -19,8 +19,7 @@ Comm::Comm(std::uint32_t context, Ref<Group> group, Ref<Group> remote, Ref<Errha
       remote_(std::move(remote)),
       rank_(group_->rank()),
       size_(group_->size()),
-      peers_(remote_ ? remote_->size() : size_),
-      peer_ranks_((remote_ ? *remote_ : *group_).world_ranks().data()) {
+      peers_(remote_ ? remote_->size() : size_) {
   // Two above the even context of the pair there is room for the local group: agree_on_context()
   // leaves it free.
   if (remote_) local = make<Comm>(context_ + 2, group_, nullptr, this->errhandler);

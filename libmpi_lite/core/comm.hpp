@@ -37,7 +37,7 @@ class Comm final : public Counted {
   // How many there are to send to: the remote group's size in an intercommunicator.
   int peers() const { return peers_; }
   // The process behind the rank that a program names in a send or receive.
-  int peer(int rank) const { return peer_ranks_[static_cast<std::size_t>(rank)]; }
+  int peer(int rank) const { return (remote_ ? *remote_ : *group_).world_rank(rank); }
 
   const Ref<Group>& group() const { return group_; }
   const Ref<Group>& remote_group() const { return remote_; }
@@ -62,7 +62,6 @@ class Comm final : public Counted {
   const std::uint32_t context_;
   const Ref<Group> group_, remote_;
   const int rank_, size_, peers_;
-  const int* const peer_ranks_;  // in MPI_COMM_WORLD: the group's own list
 };
 
 inline HandleTable<Comm, HandleKind::comm> comm_handles;

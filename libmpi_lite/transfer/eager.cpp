@@ -11,15 +11,13 @@
 namespace viaduct::mpi {
 namespace {
 
-// A Head made in registers, word by word: see copy_words() in channel/shm_ring.hpp.
-using HeadWords = std::array<std::uint64_t, 2>;
-HeadWords head_words(Kind kind, std::uint32_t context, const Comm& comm, int tag) {
-  return {static_cast<std::uint64_t>(kind) | std::uint64_t{context} << 32,
-          static_cast<std::uint32_t>(comm.rank()) | std::uint64_t{static_cast<std::uint32_t>(tag)}
-                                                        << 32};
-}
+// Made in registers, word by word: see copy_words() in channel/shm_ring.hpp.
 Head head_of(Kind kind, std::uint32_t context, const Comm& comm, int tag) {
-  return std::bit_cast<Head>(head_words(kind, context, comm, tag));
+  const std::array<std::uint64_t, 2> words{
+      static_cast<std::uint64_t>(kind) | std::uint64_t{context} << 32,
+      static_cast<std::uint32_t>(comm.rank()) | std::uint64_t{static_cast<std::uint32_t>(tag)}
+                                                    << 32};
+  return std::bit_cast<Head>(words);
 }
 
 }  // namespace
@@ -33,7 +31,7 @@ bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
   if (mode == SendMode::synchronous || !items.type->contiguous() || !may_be_eager(p, bytes) ||
       !p.outgoing.empty() || !p.wants.empty() || p.lost) [[unlikely]]
     return false;
-  const HeadWords head = head_words(Kind::eager, to.context, *to.comm, to.tag);
+  const Head head = head_of(Kind::eager, to.context, *to.comm, to.tag);
   const Bytes data{static_cast<const std::byte*>(items.data) + items.type->true_lb(),
                    static_cast<std::size_t>(bytes)};
   if (!p.through->send_control(p.rank, bytes_of(head), data)) return false;

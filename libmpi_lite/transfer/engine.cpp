@@ -159,11 +159,8 @@ void Transfer::on_control(int from, Bytes message) {
   const auto as = [&]<class T>(T head, auto handle) {
     take_head(message, head, rest) ? void(handle(head)) : void(malformed(p));
   };
-  const auto kind = static_cast<Kind>(message[0]);
-  if (kind == Kind::eager) [[likely]]
-    return as(Head{}, [&](const Head& h) { on_eager(p, h, rest, 0); });
-  switch (kind) {
-    case Kind::eager: return;  // above
+  switch (static_cast<Kind>(message[0])) {
+    case Kind::eager: return as(Head{}, [&](const Head& h) { on_eager(p, h, rest, 0); });
     case Kind::eager_sync:
       return as(SyncHead{}, [&](const SyncHead& h) { on_eager(p, h.head, rest, h.send); });
     case Kind::announce:
