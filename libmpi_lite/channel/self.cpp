@@ -46,7 +46,7 @@ class SelfChannel final : public Channel {
   std::string describe(int) const override { return "self, memory"; }
 
  private:
-  [[gnu::noinline]] bool deliver() {
+  [[gnu::noinline]] bool deliver() {  // not in poll(), which is what a waiting process does
     // Only what is there now: what the sink sends in reply comes next time.
     const std::size_t messages = messages_.size(), moved = moved_.size();
     for (std::size_t i = 0; i < messages; ++i) {
