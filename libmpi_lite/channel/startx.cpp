@@ -1,10 +1,9 @@
 #include "libmpi_lite/channel/startx.hpp"
 
-#include <rte_memcpy.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "drivers/startx_emul/payload.hpp"
 #include "libmpi_lite/channel/net_impl.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "mpi.h"
@@ -50,16 +49,16 @@ Place place_of(const Ticket& ticket) {
   return place;
 }
 
-// Bytes `at` .. `at + count` of head ++ body. (rte_memcpy, here and below: see Niu::on_message().)
+// Bytes `at` .. `at + count` of head ++ body.
 void copy_part(Bytes head, Bytes body, std::size_t at, std::size_t count, std::byte* to) {
   if (at < head.size()) {
     const std::size_t size = std::min(count, head.size() - at);
-    rte_memcpy(to, head.data() + at, size);
+    startx::copy_payload(to, head.data() + at, size);
     to += size;
     at += size;
     count -= size;
   }
-  if (count != 0) rte_memcpy(to, body.data() + (at - head.size()), count);
+  if (count != 0) startx::copy_payload(to, body.data() + (at - head.size()), count);
 }
 
 // What is behind the last byte is 0, not what the stack held before.
@@ -219,7 +218,7 @@ void StartxChannel<D>::on_part(int from, const startx::Received& packet) {
   }
   const std::size_t count = std::min(kPacketBytes, m.size - m.at);
   if (packet.words != words_of(count)) return;
-  rte_memcpy(m.bytes.data() + m.at, packet.payload, count);
+  startx::copy_payload(m.bytes.data() + m.at, packet.payload, count);
   m.at += count;
   if (m.at == m.size) sink_.on_control(from, {m.bytes.data(), std::exchange(m.size, 0)});
 }
