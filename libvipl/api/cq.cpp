@@ -5,6 +5,7 @@
 
 #include "libvipl/api/guarded.hpp"
 #include "libvipl/core/nic.hpp"
+#include "libvipl/core/taking.hpp"
 
 using namespace viaduct::vipl;
 

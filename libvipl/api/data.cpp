@@ -2,7 +2,7 @@
 #include <vipl.h>
 
 #include "libvipl/api/guarded.hpp"
-#include "libvipl/core/vi.hpp"
+#include "libvipl/core/taking.hpp"
 
 namespace {
 

@@ -1,17 +1,8 @@
 #include "libvipl/core/completions.hpp"
 
-#include <array>
-
-#include "libvipl/core/work_queue.hpp"
+#include "libvipl/core/taking.hpp"
 
 namespace viaduct::vipl {
-namespace {
-
-// Taken from the device at a time.
-constexpr int kBatch = 16;
-
-}  // namespace
-
 bool Completions::open(vi::Device& device, std::size_t capacity, std::chrono::nanoseconds spin) {
   queue_ = device.create_completion_queue(capacity, this);
   listening_ = false;
@@ -21,18 +12,11 @@ bool Completions::open(vi::Device& device, std::size_t capacity, std::chrono::na
 
 void Completions::close() {
   queue_.reset();
-  expected_calls_ = 0;
   wake();
 }
 
 bool Completions::progress() {
-  std::array<vi::Completion, kBatch> done;  // not cleared
-  int n = queue_->poll(kBatch, done.data());
-  if (n <= 0) return false;
-  for (const vi::Completion* it = done.data(); n != 0; ++it, --n)
-    reinterpret_cast<WorkQueue*>(it->id)->complete(*it);
-  wake();
-  return true;
+  return progress_in_place();
 }
 
 void Completions::drain() {
@@ -51,7 +35,7 @@ void Completions::on_event() {
   const std::lock_guard lock(mutex_);
   if (!is_open()) return;  // the event was late
   listening_ = false;
-  if (waiting_ != 0 || expected_calls_ != 0)
+  if (is_awaited())
     listen();
   else
     drain();

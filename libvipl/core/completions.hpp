@@ -28,19 +28,23 @@ class Completions {
 
   // Takes what the device has completed and completes the descriptors. False: there was nothing.
   bool progress();
+  // The same without a call: in taking.hpp.
+  bool progress_in_place();
   // ... until there is nothing left of what was there when it was called.
   void drain();
   // Descriptors were completed, or an object is gone: who waits has to look.
   void wake() {
-    if (waiting_ != 0) changed_.notify_all();
+    if (is_awaited()) changed_.notify_all();
   }
   // The event thread is to look whenever work completes, until a handler of the program's less is
   // expected to be called.
   void expect_call() {
-    ++expected_calls_;
+    ++awaiting_;
     listen();
   }
-  void call_made() { --expected_calls_; }
+  void call_made() { --awaiting_; }
+  // Whether a thread or a handler waits for what completes here.
+  bool is_awaited() const { return awaiting_ != 0; }
 
   // Waits until ready() or the deadline. ready() looks, progresses, and says whether that was it;
   // it is called with the mutex held. False: the deadline is past.
@@ -48,13 +52,13 @@ class Completions {
   bool wait(std::unique_lock<Mutex>& lock, Deadline deadline, Ready ready) {
     if (ready() || spin(lock, deadline, ready)) return true;
     if (past(deadline)) return false;
-    ++waiting_;
+    ++awaiting_;
     bool done = false;
     do {
       listen();
       done = ready() || (block(lock, deadline) && ready());
     } while (!done && !past(deadline));
-    --waiting_;
+    --awaiting_;
     return done || ready();
   }
 
@@ -64,6 +68,9 @@ class Completions {
   void on_event();
 
  private:
+  // Taken from the device at a time.
+  static constexpr int kBatch = 16;
+
   // The event thread is to look when the next work completes. What completed before is taken now.
   void listen();
   static bool past(Deadline deadline) { return deadline.has_value() && Clock::now() >= *deadline; }
@@ -94,8 +101,7 @@ class Completions {
   std::condition_variable_any changed_;
   std::unique_ptr<vi::CompletionQueue> queue_;
   std::chrono::nanoseconds spin_{0};
-  unsigned waiting_ = 0;
-  unsigned expected_calls_ = 0;
+  unsigned awaiting_ = 0;  // threads, and handlers that are expected to be called
   bool listening_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "libvipl/core/nic.hpp"
+#include "libvipl/core/taking.hpp"
 #include "libvipl/core/vi.hpp"
 
 namespace viaduct::vipl {
@@ -76,7 +77,7 @@ bool Cq::open(Nic& nic, std::size_t entries) {
 }
 
 void Cq::close() {
-  calls_.clear();
+  for (; !calls_.empty(); calls_.pop_front()) completions_.call_made();
   completions_.close();
   entries_.reset();
   nic_ = nullptr;
@@ -156,20 +157,25 @@ VIP_RETURN Cq::resize(Handle cq, std::size_t entries) {
 
 // ---- taking ----
 
-inline bool Cq::take(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
+bool Cq::take(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
   if (is_empty()) completions_.progress();
   if (is_empty()) return false;
-  const WorkQueue& queue = *entries_[first_++ & mask_];
-  owed_.fetch_sub(1, std::memory_order_relaxed);
-  vi = queue.vi().program_handle();
-  receive = queue.is_receive() ? VIP_TRUE : VIP_FALSE;
+  take_first(vi, receive);
   return true;
 }
 
-VIP_RETURN Cq::done(Handle cq, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
+VIP_RETURN Cq::done_after_wait(Handle cq, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
   const std::lock_guard lock(completions_.mutex());
   if (!is(cq)) return VIP_INVALID_PARAMETER;
   return take(vi, receive) ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
+VIP_RETURN Cq::done_by_device(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
+  const std::lock_guard lock(completions_.mutex(), std::adopt_lock);
+  completions_.progress_in_place();
+  if (is_empty()) return VIP_NOT_DONE;
+  take_first(vi, receive);
+  return VIP_SUCCESS;
 }
 
 VIP_RETURN Cq::wait(Handle cq, Deadline deadline, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {

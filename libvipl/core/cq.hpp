@@ -50,10 +50,9 @@ class Cq final : public Slot {
   // With its entries, and what it has posted that has not completed.
   void detach(const WorkQueue& queue, std::size_t outstanding);
   // It has completed.
-  void add(WorkQueue& queue) {
-    entries_[end_++ & mask_] = &queue;
-    if (!calls_.empty()) make_due_calls();
-  }
+  void add(WorkQueue& queue) { entries_[end_++ & mask_] = &queue; }
+  // Handlers that wait for an entry get what there is.
+  [[gnu::cold]] void make_due_calls();
 
  private:
   bool open(Nic& nic, std::size_t entries);
@@ -68,7 +67,11 @@ class Cq final : public Slot {
   void make_entries(std::size_t capacity);
   void count_room() { room_ = std::min<std::size_t>(mask_ + 1, completions_.queue().capacity()); }
   bool take(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive);
-  [[gnu::cold]] void make_due_calls();
+  // done() with the mutex held, which it gives back...
+  VIP_RETURN done_by_device(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive);
+  // ... and where another thread has it.
+  [[gnu::cold]] VIP_RETURN done_after_wait(Handle cq, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive);
+  void take_first(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive);
 
   Nic* nic_ = nullptr;
   Completions completions_;

@@ -11,9 +11,12 @@ namespace viaduct::vipl {
 class Mutex {
  public:
   void lock() {
-    if (state_.exchange(kTaken, std::memory_order_acquire) != kFree) [[unlikely]]
+    if (!begin_lock()) [[unlikely]]
       wait();
   }
+  // Whether lock() need not wait. If not, it has to be called, because others that wait may have
+  // been forgotten.
+  bool begin_lock() { return state_.exchange(kTaken, std::memory_order_acquire) == kFree; }
   // Sequentially consistent: see WorkQueue::post_receive().
   void unlock() {
     if (state_.exchange(kFree) == kWanted) [[unlikely]]

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "libvipl/core/failure.hpp"
+#include "libvipl/core/taking.hpp"
 #include "libvipl/core/vi.hpp"
 
 namespace viaduct::vipl {
@@ -201,6 +202,7 @@ void WorkQueue::finish_failed(std::uint32_t status) {
     finish(it);
   else
     pass();
+  if (completions().is_awaited()) make_due_calls();
 }
 
 void WorkQueue::fail(const vi::Completion& completion) {
@@ -254,22 +256,24 @@ void WorkQueue::flush() {
 
 // ---- taking ----
 
-inline VIP_RETURN WorkQueue::take(VIP_DESCRIPTOR*& descriptor) {
-  std::uint64_t at = taken_.load(std::memory_order_relaxed);
-  if (at == completed_) {
-    if (at == posted_.load(std::memory_order_acquire)) return VIP_DESCRIPTOR_ERROR;
-    completions().progress();
-    at = taken_.load(std::memory_order_relaxed);  // a handler may have been given it
-    if (at == completed_) return VIP_NOT_DONE;
-  }
-  const Place& it = place(at);
-  const std::uint32_t status = it.status;
-  descriptor = it.descriptor;
-  taken_.store(at + 1, std::memory_order_release);  // from here on the place is another's
-  return (status & VIP_STATUS_ERROR_MASK) != 0 ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS;
+VIP_RETURN WorkQueue::take(VIP_DESCRIPTOR*& descriptor) {
+  if (taken() != completed_) return take_completed(taken(), descriptor);
+  return take_from_device(descriptor);
 }
 
-VIP_RETURN WorkQueue::done(Handle vi, VIP_DESCRIPTOR*& descriptor) {
+inline VIP_RETURN WorkQueue::take_from_device(VIP_DESCRIPTOR*& descriptor) {
+  if (is_empty()) return VIP_DESCRIPTOR_ERROR;
+  completions().progress_in_place();
+  if (taken() == completed_) return VIP_NOT_DONE;  // or a handler was given it
+  return take_completed(taken(), descriptor);
+}
+
+VIP_RETURN WorkQueue::done_by_device(VIP_DESCRIPTOR*& descriptor) {
+  const std::lock_guard lock(completions().mutex(), std::adopt_lock);
+  return take_from_device(descriptor);
+}
+
+VIP_RETURN WorkQueue::done_after_wait(Handle vi, VIP_DESCRIPTOR*& descriptor) {
   const std::lock_guard lock(completions().mutex());
   return vi_.is(vi) ? take(descriptor) : VIP_INVALID_PARAMETER;
 }
@@ -300,6 +304,7 @@ VIP_RETURN WorkQueue::notify(Handle vi, VIP_PVOID context, VIP_VI_CALLBACK handl
 }
 
 void WorkQueue::make_due_calls() {
+  if (cq_ != nullptr) cq_->make_due_calls();
   while (!calls_.empty() && taken_ != completed_) {
     take(std::get<QueueCall>(calls_.front()).descriptor);
     completions().call_made();

@@ -61,7 +61,7 @@ class WorkQueue {
   Completions& completions() const { return *completions_.load(std::memory_order_acquire); }
   Mutex& post_mutex() { return post_mutex_; }
   bool is_empty() const { return taken_ == posted_; }
-  std::uint64_t taken() const { return taken_; }
+  std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   // Whether the device has work that needs this region.
   bool uses(VIP_MEM_HANDLE handle) const;
   // What has not completed completes as flushed. The device has forgotten it.
@@ -74,6 +74,8 @@ class WorkQueue {
   bool has_outstanding() const { return completed_ != posted_; }
   // The device has finished with the oldest descriptor.
   void complete(const vi::Completion& completion);
+  // Handlers that wait for its descriptors, or for entries of its CQ, get what there is.
+  [[gnu::cold]] void make_due_calls();
 
  private:
   struct alignas(32) Place {  // so that none lies in two cache lines
@@ -103,7 +105,7 @@ class WorkQueue {
   std::uint32_t read_again(const Place& it, vi::ReceiveWork& work, vi::Segment* to) const;
 
   // Completing, always the oldest that has not completed.
-  void succeed(const vi::Completion& completion);
+  void succeed(Place& it, const vi::Completion& completion);
   [[gnu::cold]] void fail(const vi::Completion& completion);
   std::uint32_t error_of_failed_receive(vi::Outcome outcome) const;
   void finish(const Place& it);
@@ -111,8 +113,13 @@ class WorkQueue {
   void pass();
   [[gnu::cold]] void complete_bad();
 
+  VIP_RETURN take_completed(std::uint64_t at, VIP_DESCRIPTOR*& descriptor);
+  VIP_RETURN take_from_device(VIP_DESCRIPTOR*& descriptor);
   VIP_RETURN take(VIP_DESCRIPTOR*& descriptor);
-  [[gnu::cold]] void make_due_calls();
+  // done() with the mutex held, which it gives back...
+  VIP_RETURN done_by_device(VIP_DESCRIPTOR*& descriptor);
+  // ... and where another thread has it.
+  [[gnu::cold]] VIP_RETURN done_after_wait(Handle vi, VIP_DESCRIPTOR*& descriptor);
   void cancel_calls();
 
   // First: so the queue's address is also that of the lock, which is taken for each descriptor.
@@ -142,47 +149,5 @@ class WorkQueue {
   Completions own_;
   VIP_DESCRIPTOR nobodys_{};  // in the place of those that are forgotten
 };
-
-// ---- for each completion ----
-
-inline void WorkQueue::complete(const vi::Completion& completion) {
-  if (completed_ == posted_.load(std::memory_order_acquire)) [[unlikely]]
-    return;  // device errs
-  if (completion.outcome == vi::Outcome::success) [[likely]]
-    succeed(completion);
-  else
-    fail(completion);
-  if (bad_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    complete_bad();
-}
-
-inline void WorkQueue::succeed(const vi::Completion& completion) {
-  Place& it = place(completed_);
-  if (receive_) {
-    VIP_CONTROL_SEGMENT& control = it.descriptor->CS;
-    control.Length = completion.length;
-    if (completion.by_rdma_write()) it.status = VIP_STATUS_OP_REMOTE_RDMA_WRITE;
-    if (completion.has_immediate()) {
-      control.ImmediateData = completion.immediate();
-      it.status |= VIP_STATUS_IMMEDIATE;
-    }
-  }
-  finish(it);
-}
-
-// With the status that it has.
-inline void WorkQueue::finish(const Place& it) {
-  // Last: the program may look at the status alone.
-  std::atomic_ref(it.descriptor->CS.Status)
-      .store(it.status | VIP_STATUS_DONE, std::memory_order_release);
-  pass();
-}
-
-inline void WorkQueue::pass() {
-  ++completed_;
-  if (cq_ != nullptr) cq_->add(*this);
-  if (!calls_.empty()) [[unlikely]]
-    make_due_calls();
-}
 
 }  // namespace viaduct::vipl

@@ -1,0 +1,120 @@
+// What happens to each descriptor on its way from the device back to the program. It is in a header
+// because the calls in between would take a third of the instructions; what is rare is elsewhere.
+// All of it but done() is called with the mutex of the completions held.
+#pragma once
+
+#include <array>
+
+#include "libvipl/core/completions.hpp"
+#include "libvipl/core/cq.hpp"
+#include "libvipl/core/vi.hpp"
+#include "libvipl/core/work_queue.hpp"
+
+namespace viaduct::vipl {
+
+// ---- the device has finished ----
+
+inline void WorkQueue::complete(const vi::Completion& completion) {
+  const std::uint64_t at = completed_;
+  if (at == posted_.load(std::memory_order_acquire)) [[unlikely]]
+    return;  // device errs
+  if (completion.outcome == vi::Outcome::success) [[likely]]
+    succeed(place(at), completion);
+  else
+    fail(completion);
+  if (bad_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    complete_bad();
+}
+
+inline void WorkQueue::succeed(Place& it, const vi::Completion& completion) {
+  if (receive_) {
+    VIP_CONTROL_SEGMENT& control = it.descriptor->CS;
+    control.Length = completion.length;
+    if (completion.by_rdma_write()) it.status = VIP_STATUS_OP_REMOTE_RDMA_WRITE;
+    if (completion.has_immediate()) {
+      control.ImmediateData = completion.immediate();
+      it.status |= VIP_STATUS_IMMEDIATE;
+    }
+  }
+  finish(it);
+}
+
+// With the status that it has.
+inline void WorkQueue::finish(const Place& it) {
+  // Last: the program may look at the status alone.
+  std::atomic_ref(it.descriptor->CS.Status)
+      .store(it.status | VIP_STATUS_DONE, std::memory_order_release);
+  pass();
+}
+
+inline void WorkQueue::pass() {
+  ++completed_;
+  if (cq_ != nullptr) cq_->add(*this);
+}
+
+[[gnu::always_inline]] inline bool Completions::progress_in_place() {
+  std::array<vi::Completion, kBatch> done;  // not cleared
+  int n = queue_->poll(kBatch, done.data());
+  if (n <= 0) return false;
+  const vi::Completion* it = done.data();
+  do {
+    WorkQueue& queue = *reinterpret_cast<WorkQueue*>(it->id);
+    queue.complete(*it);
+    if (is_awaited()) [[unlikely]] {
+      queue.make_due_calls();
+      wake();
+    }
+    ++it;
+  } while (--n != 0);
+  return true;
+}
+
+// ---- the program takes it ----
+
+inline VIP_RETURN WorkQueue::take_completed(std::uint64_t at, VIP_DESCRIPTOR*& descriptor) {
+  const Place& it = place(at);
+  const std::uint32_t status = it.status;
+  descriptor = it.descriptor;
+  taken_.store(at + 1, std::memory_order_release);  // from here on the place is another's
+  return (status & VIP_STATUS_ERROR_MASK) != 0 ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS;
+}
+
+// Where a completion queue has told of the descriptor it calls nothing, so it has no registers to
+// save either.
+inline VIP_RETURN WorkQueue::done(Handle vi, VIP_DESCRIPTOR*& descriptor) {
+  Mutex& mutex = completions().mutex();
+  if (!mutex.begin_lock()) [[unlikely]]
+    return done_after_wait(vi, descriptor);
+  if (!vi_.is(vi)) [[unlikely]] {
+    mutex.unlock();
+    return VIP_INVALID_PARAMETER;
+  }
+  const std::uint64_t at = taken();
+  if (at == completed_) return done_by_device(descriptor);
+  const VIP_RETURN result = take_completed(at, descriptor);
+  mutex.unlock();
+  return result;
+}
+
+inline void Cq::take_first(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
+  const WorkQueue& queue = *entries_[first_++ & mask_];
+  owed_.fetch_sub(1, std::memory_order_relaxed);
+  vi = queue.vi().program_handle();
+  receive = queue.is_receive() ? VIP_TRUE : VIP_FALSE;
+}
+
+inline VIP_RETURN Cq::done(Handle cq, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
+  Mutex& mutex = completions_.mutex();
+  if (!mutex.begin_lock()) [[unlikely]]
+    return done_after_wait(cq, vi, receive);
+  if (!is(cq)) [[unlikely]] {
+    mutex.unlock();
+    return VIP_INVALID_PARAMETER;
+  }
+  if (is_empty()) return done_by_device(vi, receive);
+  take_first(vi, receive);
+  mutex.unlock();
+  return VIP_SUCCESS;
+}
+
+}  // namespace viaduct::vipl
