@@ -5,18 +5,11 @@
 #include <bit>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 namespace viaduct::mbcf {
 
 namespace {
-
-// Unpredictable bits: whoever knows some keys must not be able to tell others.
-std::uint64_t random_bits() {
-  std::uint64_t bits = 0;
-  if (::getentropy(&bits, sizeof bits) != 0)
-    throw link::SetupError("the system has no random numbers for MBCF keys: mount /dev/urandom");
-  return bits;
-}
 
 std::size_t checked(std::size_t most) {
   if (most == 0 || most > kMostKeys)
@@ -39,12 +32,21 @@ KeyTable::KeyTable(std::size_t most)
   }
 }
 
+std::uint64_t KeyTable::RandomBits::next() {
+  if (next_ == bits_.size()) {
+    if (::getentropy(bits_.data(), sizeof bits_) != 0)
+      throw link::SetupError("the system has no random numbers for MBCF keys: mount /dev/urandom");
+    next_ = 0;
+  }
+  return std::exchange(bits_[next_++], 0);
+}
+
 KeyTable::Object* KeyTable::place(Kind kind) {
   const std::uint16_t* slot = free_.front();
   if (slot == nullptr) return nullptr;
   Object& o = storage_[*slot];
   do {
-    o.key = {(random_bits() & ~std::uint64_t{0xffff}) | *slot};
+    o.key = {(random_.next() & ~std::uint64_t{0xffff}) | *slot};
   } while (o.key.value >> 16 == 0 || o.key == o.withdrawn);
   o.kind = kind;
   free_.pop();
