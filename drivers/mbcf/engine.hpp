@@ -96,7 +96,9 @@ class Engine final : private link::MessageSink {
   void close_writer(WriterId writer);
   // Appends head ++ body as one entry; head at most kMostCarried bytes. no_room while the FIFO is
   // full: poll, try again. A writer whose FIFO is gone says why with each append.
+  // What was not `copied` can be kept elsewhere: from relocate() on it is read from there.
   Issued append(WriterId writer, Bytes head, Bytes body, const Options& options, Time now);
+  void relocate(RequestId append, Bytes body);
   // The largest entry of that FIFO, in bytes; 0: not known yet.
   std::size_t capacity(WriterId writer) const;
 

@@ -64,6 +64,7 @@ struct RequestId {
 struct Issued {
   Status status = Status::ok;
   RequestId id;
+  bool copied = false;  // append: all of the entry is copied, so its bytes may change
 };
 
 struct Options {

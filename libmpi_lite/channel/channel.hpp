@@ -65,6 +65,7 @@ class Channel {
   virtual const char* name() const = 0;  // "shm", "mbcf", ...
   virtual Limits limits() const = 0;
 
+  static constexpr std::size_t kMostHead = 128;  // bytes
   // One control message: head ++ body. Its first byte is below 0xf0 (larger ones are for channels
   // themselves). false: no room just now; poll, then try again.
   virtual bool send_control(int to, Bytes head, Bytes body) = 0;

@@ -116,26 +116,31 @@ template <link::PacketDevice D>
 bool MbcfChannel<D>::send_control(int to, Bytes head, Bytes body) {
   if (!ready(to)) [[unlikely]]
     return lost(to);
-  if (head.size() + body.size() <= peer(to).in_frame && head.size() <= mbcf::kMostCarried)
-      [[likely]]
+  if (head.size() + body.size() <= peer(to).in_frame) [[likely]]
     return append(to, head, body, kSilent);
-  return append_staged(to, head, body);
+  return append_long(to, head, body);
 }
 
-// The bytes have to stay until the entry is complete, which the caller does not wait for.
+static_assert(Channel::kMostHead <= mbcf::kMostCarried);
+
+// As a rule the link has room for all pieces at once, which are copied then. Else the bytes have to
+// stay until the entry is complete, and the caller does not wait for that.
 template <link::PacketDevice D>
-bool MbcfChannel<D>::append_staged(int to, Bytes head, Bytes body) {
+bool MbcfChannel<D>::append_long(int to, Bytes head, Bytes body) {
   std::uint32_t name;
   Staging* staging = staging_.take(name);
   if (staging == nullptr) return false;
-  if (*staging == nullptr) *staging = std::make_unique<std::byte[]>(this->limits().control);
-  std::copy(head.begin(), head.end(), staging->get());
-  std::copy(body.begin(), body.end(), staging->get() + head.size());
-  const Bytes all(staging->get(), head.size() + body.size());
   bool refused;
   const mbcf::Options options = with_context(kStaged | name);
-  const bool done = taken(to, driver_.append(peer(to).writer, {}, all, options, now()), refused);
-  if (refused) staging_.give_back(name);
+  const mbcf::Issued issued = driver_.append(peer(to).writer, head, body, options, now());
+  const bool done = taken(to, issued, refused);
+  if (refused) {
+    staging_.give_back(name);
+  } else if (!issued.copied) {
+    if (*staging == nullptr) *staging = std::make_unique<std::byte[]>(this->limits().control);
+    std::copy(body.begin(), body.end(), staging->get());
+    driver_.relocate(issued.id, {staging->get(), body.size()});
+  }
   return done;
 }
 

@@ -57,7 +57,7 @@ class MbcfChannel final
   std::string detail() const;
 
   bool append(int to, Bytes head, Bytes body, const mbcf::Options& options);
-  bool append_staged(int to, Bytes head, Bytes body);
+  bool append_long(int to, Bytes head, Bytes body);
   // Whether a request was taken. If it never will be, the peer is given up, and it counts as taken.
   bool taken(int to, const mbcf::Issued& issued, bool& refused);
   [[gnu::noinline]] void on_own_entry(link::PeerId from, Bytes entry);
@@ -68,7 +68,7 @@ class MbcfChannel final
   mbcf::Fifo* fifo_;
   SlotTable<Receive> receives_;
   SlotTable<Send> sends_;
-  // Copies of messages that do not fit a frame, until they have been sent.
+  // Of messages that do not fit a frame, until they have been answered: copies where need be.
   SlotTable<Staging> staging_;
 };
 

@@ -100,6 +100,7 @@ struct ConsumedHead {
 static_assert(sizeof(Head) == 16 && sizeof(SyncHead) == 24 && sizeof(AnnounceHead) == 72);
 static_assert(sizeof(GrantHead) == 72 && sizeof(WantHead) == 64 && sizeof(WrittenHead) == 32);
 inline constexpr std::size_t kLargestHead = 72;
+static_assert(kLargestHead <= Channel::kMostHead);
 
 template <class T>
 Bytes bytes_of(const T& head) {

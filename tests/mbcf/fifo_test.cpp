@@ -66,6 +66,38 @@ TEST(Fifo, EntriesOfEverySizeUpToItsOwnArriveWholeAndInOrder) {
   EXPECT_EQ(bed[0].engine.append(writer, head, {}, {}, bed.now()).status, Status::too_long);
 }
 
+TEST(Fifo, AnEntryThatIsCopiedMayChangeAtOnceAndTheRestOfAnotherMayMove) {
+  for (const std::size_t size : std::initializer_list<std::size_t>{8, 9'000, 400'000}) {
+    Bed bed;
+    Fifo* fifo = bed[1].engine.create_fifo(1 << 20);
+    const WriterId writer = bed.writer(0, 1, *fifo);
+    bed[0].fill(0, size, 7);
+    Issued issued;
+    ASSERT_TRUE(bed.run([&] {
+      issued = bed[0].engine.append(writer, {}, bed[0].bytes(0, size), {}, bed.now());
+      return issued.status != Status::no_room;
+    }));
+    ASSERT_EQ(issued.status, Status::ok);
+    EXPECT_EQ(issued.copied, size < 64 * 1024) << size;
+    std::vector<std::byte> elsewhere;
+    if (!issued.copied) {
+      elsewhere.assign(bed[0].memory.begin(), bed[0].memory.begin() + size);
+      bed[0].engine.relocate(issued.id, elsewhere);
+    }
+    bed[0].fill(0, size, 8);
+    ASSERT_TRUE(bed.run([&] { return fifo->front().has_value(); }));
+    const auto entry = fifo->front();
+    ASSERT_EQ(entry->bytes.size(), size);
+    for (std::size_t i = 0; i < size; ++i)
+      ASSERT_EQ(entry->bytes[i], SimNode::pattern(i, 7)) << i << " of " << size;
+    // It is over: nobody reads there any more.
+    Completion completion{};
+    ASSERT_TRUE(bed.run([&] { return bed[0].engine.next_completion(completion); }));
+    EXPECT_EQ(completion.id, issued.id);
+    bed[0].engine.relocate(issued.id, {});
+  }
+}
+
 TEST(Fifo, AFullOneHoldsUpItsWritersAndNobodyElse) {
   Bed bed;
   Fifo* full = bed[1].engine.create_fifo(4096);

@@ -233,7 +233,7 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
     return append_long(*writer, head, body, options, now);
   AppendHead all;
   if (!head.empty()) std::memcpy(all.head, head.data(), head.size());
-  const Issued issued = issue(Kind::append, writer->peer, options, [&](std::uint32_t number) {
+  Issued issued = issue(Kind::append, writer->peer, options, [&](std::uint32_t number) {
     all.target = {writer->key.value, size, number};
     return link_.try_send(
         writer->peer, link::Lane::low, link::Order::ordered, message_type(Kind::append),
@@ -241,7 +241,15 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
   });
   if (issued.status == Status::ok) [[likely]]
     spend(*writer, blocks_of(size));
+  issued.copied = true;
   return issued;
+}
+
+template <link::PacketDevice D>
+void Engine<D>::relocate(RequestId append, Bytes body) {
+  const Slot slot = append.value & 0xffff;
+  if (slot >= requests_.size() || requests_.id(slot) != append) return;
+  requests_[slot].local = const_cast<std::byte*>(body.data());
 }
 
 // The first piece leaves at once or nothing does; the entries behind it wait until the last has.
@@ -280,7 +288,7 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
   spend(writer, blocks_of(size));
   start_now(*peer, options, now);
   counters_.add(Counter::requests_issued);
-  return {Status::ok, requests_.id(slot)};
+  return {Status::ok, requests_.id(slot), r.state != RequestState::waiting};
 }
 
 // ---- the book-keeping of requests -------------------------------------------------------------

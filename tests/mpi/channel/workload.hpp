@@ -52,7 +52,7 @@ class Chatter {
     int& number = sent_[pair(from, to)];
     for (std::size_t burst = random_() % 8; burst != 0 && number < count_; --burst) {
       auto bytes = message(from, to, number);
-      const std::size_t head = random_() % (bytes.size() + 1);
+      const std::size_t head = random_() % (std::min(bytes.size(), Channel::kMostHead) + 1);
       const Bytes all(bytes);
       const bool taken = bed_[from].send_control(to, all.first(head), all.subspan(head));
       // The memory is ours again at once.
