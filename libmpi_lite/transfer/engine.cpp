@@ -129,9 +129,16 @@ void Transfer::enter(Operation& operation) {
   if (operation.id == 0) throw Error(MPI_ERR_NO_MEM, "there are too many operations under way");
 }
 
+// nullptr: there is none of that kind.
+template <class T>
+T* Transfer::pending(std::uint64_t id) const {
+  Request* const request = pending_.find(id);
+  return request && request->kind == T::kKind ? static_cast<T*>(request) : nullptr;
+}
+
 template <class T>
 Ref<T> Transfer::find(std::uint64_t id, const Peer& from) {
-  auto* operation = dynamic_cast<T*>(pending_.find(id));
+  T* const operation = pending<T>(id);
   return operation && operation->peer == from.rank ? Ref<T>(operation) : nullptr;
 }
 template Ref<SendRequest> Transfer::find(std::uint64_t, const Peer&);
@@ -180,13 +187,13 @@ void Transfer::on_control(int from, Bytes message) {
 }
 
 void Transfer::on_long_sent(Cookie cookie, bool ok) {
-  const Ref<SendRequest> send(dynamic_cast<SendRequest*>(pending_.find(cookie)));
+  const Ref<SendRequest> send(pending<SendRequest>(cookie));
   if (!send) return;
   ok ? sent_part(*send) : fail(*send, MPI_ERR_PROC_ABORTED);
 }
 
 void Transfer::on_long_received(Cookie cookie, bool ok) {
-  const Ref<ReceiveRequest> receive(dynamic_cast<ReceiveRequest*>(pending_.find(cookie)));
+  const Ref<ReceiveRequest> receive(pending<ReceiveRequest>(cookie));
   if (!receive) return;
   if (ok) return received_part(*receive);
   matches_[receive->context].unpost(*receive);  // where it still is if it was opened early

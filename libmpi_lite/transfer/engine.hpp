@@ -115,6 +115,9 @@ class Transfer final : private ChannelSink {
       bool accounted;
     };
     std::deque<Sent> log;
+    // Receives that asked in vain since one that did not, up to kMostMissed; and receives that will
+    // not ask, because of that.
+    unsigned missed = 0, silent = 0;
     std::deque<Outgoing> outgoing;
     std::deque<Ready> ready;
     std::deque<Want> wants;
@@ -142,6 +145,8 @@ class Transfer final : private ChannelSink {
     return !p.outgoing.empty() || !p.ready.empty() || !p.to_grant.empty();
   }
   void enter(Operation& operation);  // gives it a name for the other end
+  template <class T>
+  T* pending(std::uint64_t id) const;
   template <class T>
   Ref<T> find(std::uint64_t id, const Peer& from);
   // Takes back the name; gives the hold of pending_.
@@ -207,6 +212,7 @@ class Transfer final : private ChannelSink {
   void forget_seen(Peer& peer, std::uint32_t seen);
   void on_written(Peer& peer, const WrittenHead& head);
   void written_part(ReceiveRequest& receive);
+  static bool stays_silent(Peer& peer);
   void unwant(ReceiveRequest& receive);
   void end_want(ReceiveRequest& receive);
 

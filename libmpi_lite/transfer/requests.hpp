@@ -81,10 +81,11 @@ class Operation : public Request {
 
 class SendRequest final : public Operation, public Recycled<SendRequest> {
  public:
+  static constexpr Kind kKind = Kind::send;
   using Recycled::operator new;
   using Recycled::operator delete;
   SendRequest(const Items& items, const Envelope& to, int peer, SendMode mode)
-      : Operation(Kind::send, items, to, peer), mode(mode) {}
+      : Operation(kKind, items, to, peer), mode(mode) {}
 
   // What the receiver is to say next about it, if anything.
   enum class Awaits : std::uint8_t {
@@ -112,10 +113,11 @@ class SendRequest final : public Operation, public Recycled<SendRequest> {
 
 class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {
  public:
+  static constexpr Kind kKind = Kind::receive;
   using Recycled::operator new;
   using Recycled::operator delete;
   ReceiveRequest(const Items& into, const Envelope& from, int peer)
-      : Operation(Kind::receive, into, from, peer) {}
+      : Operation(kKind, into, from, peer) {}
 
   bool matches(int source, int with_tag) const {
     return (rank == MPI_ANY_SOURCE || rank == source) && (tag == MPI_ANY_TAG || tag == with_tag);

@@ -18,6 +18,9 @@
 namespace viaduct::mpi {
 namespace {
 
+// Where messages are always sent before they can be asked for, one receive in 64 asks.
+constexpr unsigned kMostMissed = 6;
+
 bool accepts(int wanted_tag, int tag) {
   return wanted_tag == MPI_ANY_TAG || wanted_tag == tag;
 }
@@ -28,7 +31,7 @@ bool accepts(int wanted_tag, int tag) {
 
 void Transfer::want(Peer& p, ReceiveRequest& receive) {
   if (static_cast<std::uint64_t>(receive.bytes) <= p.eager || !receive.type->contiguous() ||
-      backlogged(p) || wanted_[p.channel] >= p.through->limits().early ||
+      stays_silent(p) || backlogged(p) || wanted_[p.channel] >= p.through->limits().early ||
       !matches_[receive.context].only_wanted_before(receive))
     return;
   enter(receive);
@@ -47,7 +50,15 @@ void Transfer::want(Peer& p, ReceiveRequest& receive) {
   head.capacity = static_cast<std::uint64_t>(receive.bytes);
   head.ticket = receive.ticket;
   ++counters_[p.channel].wants;
+  if (p.missed != 0) p.silent = 1u << p.missed;  // until it is known how this one fared
   say(p, bytes_of(head));
+}
+
+// Asking costs both ends and gains nothing if the message is on its way already.
+bool Transfer::stays_silent(Peer& p) {
+  if (p.silent == 0) return false;
+  --p.silent;
+  return true;
 }
 
 // The receive has met its message by another way.
@@ -56,6 +67,8 @@ void Transfer::unwant(ReceiveRequest& receive) {
   end_want(receive);
   Peer& p = peer(receive.peer);
   ++counters_[p.channel].wants_missed;
+  p.missed = std::min(p.missed + 1, kMostMissed);
+  p.silent = 1u << p.missed;
   // A sender that has written although it sends the message another way has closed it itself.
   if (!receive.arrived) p.through->close_receive(p.rank, receive.ticket);
 }
@@ -78,6 +91,8 @@ void Transfer::on_written(Peer& p, const WrittenHead& head) {
 void Transfer::written_part(ReceiveRequest& receive) {
   receive.arrived = true;
   if (!receive.written) return;
+  Peer& p = peer(receive.peer);
+  p.missed = p.silent = 0;
   end_want(receive);
   finish(receive);
 }

@@ -301,10 +301,11 @@ TEST_F(Peers, NoSleepWhileSomethingWaitsForRoom) {
 TEST_F(Peers, EarlyReceivesLeavePlaces) {
   int tag = 0;
   const auto wants = [&](std::size_t expected, const char* when) {
-    for (;;) {  // until one does not ask
+    // Until none asks; after one has asked in vain two do not anyway.
+    for (int silent = 0; silent < 3;) {
       const std::size_t before = count_said(Kind::want);
       receive(bytes(kLong), world(1, ++tag));
-      if (count_said(Kind::want) == before) break;
+      silent = count_said(Kind::want) == before ? silent + 1 : 0;
       ASSERT_LE(count_said(Kind::want), 100u) << "nothing holds it up";
     }
     EXPECT_EQ(count_said(Kind::want), expected) << when;
@@ -322,6 +323,45 @@ TEST_F(Peers, EarlyReceivesLeavePlaces) {
   sink_->on_long_received(written.receive, true);
   EXPECT_EQ(completions_, 1);
   wants(kEarly + 2, "one was written");
+}
+
+// To ask costs as much as a message, so where it is always too late it is hardly ever tried.
+TEST_F(Peers, WhoAsksInVainAsksLessAndLess) {
+  constexpr std::size_t kMessages = 1000;
+  for (std::size_t i = 1; i <= kMessages; ++i) {
+    receive(bytes(kLong), world(1));
+    hear_announced(1, i, kLong);
+  }
+  const std::size_t in_vain = count_said(Kind::want);
+  EXPECT_GE(in_vain, kMessages / 64);
+  EXPECT_LE(in_vain, kMessages / 64 + 8);
+  // Those posted together do not ask together either.
+  for (int tag = 1; tag <= 128; ++tag) receive(bytes(kLong), world(1, 100 + tag));
+  EXPECT_EQ(count_said(Kind::want), in_vain + 2);
+}
+
+TEST_F(Peers, WhoIsWrittenIntoGoesOnAsking) {
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    receive(bytes(kLong), world(1));
+    hear_announced(1, i, kLong);
+  }
+  std::size_t before = count_said(Kind::want);
+  int tag = 100;
+  while (count_said(Kind::want) == before) {
+    ASSERT_LT(tag, 200) << "it never asks again";
+    receive(bytes(kLong), world(1, ++tag));
+  }
+  for (int i = 0; i < 10; ++i) {
+    WrittenHead written{};
+    written.head = {Kind::written, {}, kContext, 1, tag};
+    written.receive = channel_->open.back().cookie;
+    written.length = kLong;
+    hear(1, written);
+    sink_->on_long_received(written.receive, true);
+    before = count_said(Kind::want);
+    receive(bytes(kLong), world(1, ++tag));
+    EXPECT_EQ(count_said(Kind::want), before + 1);
+  }
 }
 
 TEST_F(Peers, CancelledEarlyReceivesGiveTheirPlacesBack) {
