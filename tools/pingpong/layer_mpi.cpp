@@ -61,8 +61,9 @@ class Mpi {
   explicit Mpi(const Wire& wire)
       : peer_(wire.client ? 1 : 0),
         size_(wire.point.bytes),
-        receives_(wire.point.measure == Measure::latency || !wire.client),
-        window_(wire.point.measure == Measure::latency ? 1 : window(size_)),
+        latency_(wire.point.measure == Measure::latency),
+        receives_(latency_ || !wire.client),
+        window_(latency_ ? 1 : window(size_)),
         out_(size_, std::byte{0x5a}),
         in_(receives_ ? size_ * window_ : 0),
         incoming_(receives_ ? window_ : 0, MPI_REQUEST_NULL),
@@ -92,7 +93,11 @@ class Mpi {
   void poll() {
     if (!ready()) [[unlikely]]
       return greet();
-    while (take(next_in_)) next_in_ = (next_in_ + 1) % window_;
+    while (take(next_in_)) {
+      if (latency_) return;  // to be answered before anything else
+      receive(next_in_);
+      next_in_ = (next_in_ + 1) % window_;
+    }
     if (finish_in_ != MPI_REQUEST_NULL && (!receives_ || ++polls_ % 64 == 0)) test(finish_in_);
     while (pending_ != 0 && sent(oldest_out_)) oldest_out_ = (oldest_out_ + 1) % window_;
   }
@@ -100,6 +105,7 @@ class Mpi {
   bool try_send() {
     if (pending_ == window_ && !sent(oldest_out_)) return false;
     send();
+    if (latency_ && incoming_[0] == MPI_REQUEST_NULL) receive(0);
     return true;
   }
 
@@ -167,11 +173,11 @@ class Mpi {
     check(MPI_Irecv(in_.data() + i * size_, static_cast<int>(size_), MPI_BYTE, peer_, kData,
                     MPI_COMM_WORLD, &incoming_[i]));
   }
-  // Whether message i of the window has arrived; another one may come in its place.
+  // Whether message i of the window has arrived.
   bool take(std::size_t i) {
-    if (!receives_ || !test(incoming_[i]) || !failure_.empty()) return false;
+    if (!receives_ || incoming_[i] == MPI_REQUEST_NULL || !test(incoming_[i]) || !failure_.empty())
+      return false;
     ++arrived_;
-    receive(i);
     return true;
   }
 
@@ -190,6 +196,7 @@ class Mpi {
 
   const int peer_;
   const std::size_t size_;
+  const bool latency_;   // one message at a time: received, answered, and then the next is awaited
   const bool receives_;
   const std::size_t window_;  // messages under way at once, each way
   std::vector<std::byte> out_, in_;
