@@ -19,6 +19,17 @@ bool Completions::progress() {
   return progress_in_place();
 }
 
+bool Completions::tell(const vi::Completion* it, int n) {
+  for (;;) {
+    queue_of(*it).make_due_calls();
+    if (--n == 0) break;
+    ++it;
+    queue_of(*it).complete(*it);
+  }
+  wake();
+  return true;
+}
+
 void Completions::drain() {
   for (std::size_t left = queue_->capacity() / std::size_t{kBatch} + 1; left != 0 && progress();
        --left) {

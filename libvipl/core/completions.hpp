@@ -28,10 +28,10 @@ class Completions {
 
   // Takes what the device has completed and completes the descriptors. False: there was nothing.
   bool progress();
-  // The same without a call: in taking.hpp.
-  bool progress_in_place();
   // ... until there is nothing left of what was there when it was called.
   void drain();
+  // progress() without a call: in taking.hpp.
+  bool progress_in_place();
   // Descriptors were completed, or an object is gone: who waits has to look.
   void wake() {
     if (is_awaited()) changed_.notify_all();
@@ -71,6 +71,8 @@ class Completions {
   // Taken from the device at a time.
   static constexpr int kBatch = 16;
 
+  // The rest of progress() when the first of these `n` has completed and somebody waits for that.
+  [[gnu::cold]] bool tell(const vi::Completion* it, int n);
   // The event thread is to look when the next work completes. What completed before is taken now.
   void listen();
   static bool past(Deadline deadline) { return deadline.has_value() && Clock::now() >= *deadline; }

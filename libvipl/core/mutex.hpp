@@ -11,12 +11,13 @@ namespace viaduct::vipl {
 class Mutex {
  public:
   void lock() {
-    if (!begin_lock()) [[unlikely]]
+    if (state_.exchange(kTaken, std::memory_order_acquire) != kFree) [[unlikely]]
       wait();
   }
-  // Whether lock() need not wait. If not, it has to be called, because others that wait may have
-  // been forgotten.
-  bool begin_lock() { return state_.exchange(kTaken, std::memory_order_acquire) == kFree; }
+  bool try_lock() {
+    std::uint32_t free = kFree;
+    return state_.compare_exchange_strong(free, kTaken, std::memory_order_acquire);
+  }
   // Sequentially consistent: see WorkQueue::post_receive().
   void unlock() {
     if (state_.exchange(kFree) == kWanted) [[unlikely]]

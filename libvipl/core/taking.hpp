@@ -52,18 +52,19 @@ inline void WorkQueue::pass() {
   if (cq_ != nullptr) cq_->add(*this);
 }
 
+inline WorkQueue& queue_of(const vi::Completion& completion) {
+  return *reinterpret_cast<WorkQueue*>(completion.id);
+}
+
 [[gnu::always_inline]] inline bool Completions::progress_in_place() {
   std::array<vi::Completion, kBatch> done;  // not cleared
   int n = queue_->poll(kBatch, done.data());
   if (n <= 0) return false;
   const vi::Completion* it = done.data();
   do {
-    WorkQueue& queue = *reinterpret_cast<WorkQueue*>(it->id);
-    queue.complete(*it);
-    if (is_awaited()) [[unlikely]] {
-      queue.make_due_calls();
-      wake();
-    }
+    queue_of(*it).complete(*it);
+    if (is_awaited()) [[unlikely]]
+      return tell(it, n);
     ++it;
   } while (--n != 0);
   return true;
@@ -83,7 +84,7 @@ inline VIP_RETURN WorkQueue::take_completed(std::uint64_t at, VIP_DESCRIPTOR*& d
 // save either.
 inline VIP_RETURN WorkQueue::done(Handle vi, VIP_DESCRIPTOR*& descriptor) {
   Mutex& mutex = completions().mutex();
-  if (!mutex.begin_lock()) [[unlikely]]
+  if (!mutex.try_lock()) [[unlikely]]
     return done_after_wait(vi, descriptor);
   if (!vi_.is(vi)) [[unlikely]] {
     mutex.unlock();
@@ -105,7 +106,7 @@ inline void Cq::take_first(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
 
 inline VIP_RETURN Cq::done(Handle cq, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
   Mutex& mutex = completions_.mutex();
-  if (!mutex.begin_lock()) [[unlikely]]
+  if (!mutex.try_lock()) [[unlikely]]
     return done_after_wait(cq, vi, receive);
   if (!is(cq)) [[unlikely]] {
     mutex.unlock();
