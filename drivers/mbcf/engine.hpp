@@ -66,7 +66,8 @@ class Engine final : private link::MessageSink {
 
   // ---- requests --------------------------------------------------------------------------------
   // Data that fits a frame is copied at once. Longer data, and what is read into, must stay as it
-  // is until the completion (silent: until a fence has completed).
+  // is until the completion (silent: until a fence has completed); longer entries only if they were
+  // not `copied`.
 
   // A write of 4 or 8 bytes to a multiple of that is one store: nobody sees half of it.
   Issued write(const Remote& to, Bytes data, const Options& options, Time now) {

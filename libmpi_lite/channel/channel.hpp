@@ -65,9 +65,9 @@ class Channel {
   virtual const char* name() const = 0;  // "shm", "mbcf", ...
   virtual Limits limits() const = 0;
 
-  static constexpr std::size_t kMostHead = 128;  // bytes
-  // One control message: head ++ body. Its first byte is below 0xf0 (larger ones are for channels
-  // themselves). false: no room just now; poll, then try again.
+  static constexpr std::size_t kMostHead = 128;
+  // One control message: head (at most kMostHead bytes) ++ body. Its first byte is below 0xf0
+  // (larger ones are for channels themselves). false: no room just now; poll, then try again.
   virtual bool send_control(int to, Bytes head, Bytes body) = 0;
 
   // Sender, when it announces a transfer: what its ticket may hold, so that the receiver can fetch

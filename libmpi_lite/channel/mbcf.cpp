@@ -55,7 +55,7 @@ bool read_exactly(Bytes bytes, T& message) {
 }
 
 // The context of a request says what waits for its completion. Silent requests have none: 0.
-constexpr std::uint64_t kSend = std::uint64_t{1} << 32, kStaged = std::uint64_t{2} << 32;
+constexpr std::uint64_t kSend = std::uint64_t{1} << 32, kLongEntry = std::uint64_t{2} << 32;
 constexpr std::uint64_t kContextKind = ~std::uint64_t{0} << 32;
 
 constexpr mbcf::Options kSilent{.urgency = link::Urgency::now, .silent = true, .context = 0};
@@ -63,7 +63,7 @@ constexpr mbcf::Options with_context(std::uint64_t context) {
   return {.urgency = link::Urgency::now, .silent = false, .context = context};
 }
 
-constexpr std::size_t kMostStaged = 64;
+constexpr std::size_t kMostLongEntries = 64;
 // A FIFO holds at least that many of the largest messages.
 constexpr std::size_t kLeastEntries = 4;
 
@@ -71,7 +71,7 @@ mbcf::EngineConfig engine_config(const Launch& launch) {
   const auto size = static_cast<std::size_t>(launch.size());
   const std::size_t transfers = net_transfers(launch.size());
   return {.max_keys = transfers + 1,  // and the FIFO
-          .max_requests = transfers + kMostStaged,
+          .max_requests = transfers + kMostLongEntries,
           .max_writers = std::min(size, mbcf::kMostWriters)};
 }
 
@@ -84,7 +84,7 @@ MbcfChannel<D>::MbcfChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D
       fifo_(driver_.create_fifo(std::max(fifo, kLeastEntries * this->limits().control))),
       receives_(net_transfers(launch.size())),
       sends_(net_transfers(launch.size())),
-      staging_(kMostStaged) {
+      long_entries_(kMostLongEntries) {
   this->publish(fifo_->key().value);
 }
 
@@ -128,18 +128,24 @@ static_assert(Channel::kMostHead <= mbcf::kMostCarried);
 template <link::PacketDevice D>
 bool MbcfChannel<D>::append_long(int to, Bytes head, Bytes body) {
   std::uint32_t name;
-  Staging* staging = staging_.take(name);
-  if (staging == nullptr) return false;
+  LongEntry* entry = long_entries_.take(name);
+  if (entry == nullptr) return false;
+  // Before anything is sent: there may be no memory.
+  if (entry->copy == nullptr)
+    entry->copy.reset(new (std::nothrow) std::byte[this->limits().control]);
+  if (entry->copy == nullptr) {
+    long_entries_.give_back(name);
+    return false;
+  }
   bool refused;
-  const mbcf::Options options = with_context(kStaged | name);
+  const mbcf::Options options = with_context(kLongEntry | name);
   const mbcf::Issued issued = driver_.append(peer(to).writer, head, body, options, now());
   const bool done = taken(to, issued, refused);
   if (refused) {
-    staging_.give_back(name);
+    long_entries_.give_back(name);
   } else if (!issued.copied) {
-    if (*staging == nullptr) *staging = std::make_unique<std::byte[]>(this->limits().control);
-    std::copy(body.begin(), body.end(), staging->get());
-    driver_.relocate(issued.id, {staging->get(), body.size()});
+    std::copy(body.begin(), body.end(), entry->copy.get());
+    driver_.relocate(issued.id, {entry->copy.get(), body.size()});
   }
   return done;
 }
@@ -279,7 +285,7 @@ void MbcfChannel<D>::complete(const mbcf::Completion& completion) {
       sends_.give_back(name);
       return sink_.on_long_sent(cookie, ok);
     }
-    case kStaged: staging_.give_back(name); break;
+    case kLongEntry: long_entries_.give_back(name); break;
     default: break;
   }
   // A control message was refused: the peer's FIFO is gone. It will not come back.

@@ -45,7 +45,10 @@ class MbcfChannel final
   struct Send {
     Cookie cookie;
   };
-  using Staging = std::unique_ptr<std::byte[]>;
+  // A control message that does not fit a frame, until it has been answered.
+  struct LongEntry {
+    std::unique_ptr<std::byte[]> copy;  // of its body, used if the link had no room for all of it
+  };
 
   // For NetChannel.
   bool receive(std::size_t most);
@@ -53,7 +56,7 @@ class MbcfChannel final
   bool introduce(int rank);
   void learn(MbcfPeer& peer, std::uint64_t key) { peer.fifo = {key}; }
   void end_transfers(int rank);
-  std::size_t transfers() const { return sends_.used() + staging_.used(); }
+  std::size_t transfers() const { return sends_.used() + long_entries_.used(); }
   std::string detail() const;
 
   bool append(int to, Bytes head, Bytes body, const mbcf::Options& options);
@@ -68,8 +71,7 @@ class MbcfChannel final
   mbcf::Fifo* fifo_;
   SlotTable<Receive> receives_;
   SlotTable<Send> sends_;
-  // Of messages that do not fit a frame, until they have been answered: copies where need be.
-  SlotTable<Staging> staging_;
+  SlotTable<LongEntry> long_entries_;
 };
 
 // On `port`, or where that is nullptr on the one of this process (VIADUCT_PORTS); publishes its

@@ -90,12 +90,37 @@ TEST(Fifo, AnEntryThatIsCopiedMayChangeAtOnceAndTheRestOfAnotherMayMove) {
     ASSERT_EQ(entry->bytes.size(), size);
     for (std::size_t i = 0; i < size; ++i)
       ASSERT_EQ(entry->bytes[i], SimNode::pattern(i, 7)) << i << " of " << size;
-    // It is over: nobody reads there any more.
     Completion completion{};
     ASSERT_TRUE(bed.run([&] { return bed[0].engine.next_completion(completion); }));
     EXPECT_EQ(completion.id, issued.id);
-    bed[0].engine.relocate(issued.id, {});
   }
+}
+
+TEST(Fifo, ARequestThatIsOverMovesNobodysEntry) {
+  Bed bed({.driver = {.engine = {.max_requests = 1}}});
+  Fifo* fifo = bed[1].engine.create_fifo(1 << 20);
+  const WriterId writer = bed.writer(0, 1, *fifo);
+  const auto append = [&](std::uint32_t seed) {
+    bed[0].fill(0, 400'000, seed);
+    Issued issued;
+    EXPECT_TRUE(bed.run([&] {
+      issued = bed[0].engine.append(writer, {}, bed[0].bytes(0, 400'000), {}, bed.now());
+      return issued.status == Status::ok;
+    }));
+    EXPECT_FALSE(issued.copied);
+    return issued.id;
+  };
+  const RequestId over = append(1);
+  Completion completion{};
+  ASSERT_TRUE(bed.run([&] { return bed[0].engine.next_completion(completion); }));
+  fifo->pop();
+  append(2);
+  const std::vector<std::byte> other(400'000);
+  bed[0].engine.relocate(over, other);
+  ASSERT_TRUE(bed.run([&] { return fifo->front().has_value(); }));
+  const auto entry = fifo->front();
+  for (std::size_t i = 0; i < entry->bytes.size(); ++i)
+    ASSERT_EQ(entry->bytes[i], SimNode::pattern(i, 2)) << i;
 }
 
 TEST(Fifo, AFullOneHoldsUpItsWritersAndNobodyElse) {

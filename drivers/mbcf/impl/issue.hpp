@@ -241,7 +241,7 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
   });
   if (issued.status == Status::ok) [[likely]]
     spend(*writer, blocks_of(size));
-  issued.copied = true;
+  issued.copied = issued.status == Status::ok;
   return issued;
 }
 
