@@ -23,7 +23,7 @@ struct TransferCounters {
   std::array<Traffic, kProtocols> sent{};
   std::uint64_t unexpected = 0;    // received before their receives
   std::uint64_t wants = 0;         // receives that asked to be written into...
-  std::uint64_t wants_missed = 0;  // ... and whose request crossed a message
+  std::uint64_t wants_missed = 0;  // ... and got a message that came another way
   std::uint64_t malformed = 0;     // control messages that nobody could have meant
 
   void add(Protocol p, std::int64_t bytes) {

@@ -212,6 +212,8 @@ class Transfer final : private ChannelSink {
   void forget_seen(Peer& peer, std::uint32_t seen);
   void on_written(Peer& peer, const WrittenHead& head);
   void written_part(ReceiveRequest& receive);
+  bool may_want(const Peer& peer, const ReceiveRequest& receive) const;
+  bool ask(Peer& peer, ReceiveRequest& receive);
   static bool stays_silent(Peer& peer);
   void unwant(ReceiveRequest& receive);
   void end_want(ReceiveRequest& receive);

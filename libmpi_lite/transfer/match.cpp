@@ -53,12 +53,13 @@ Unexpected* MatchQueues::find_announced(int peer, std::uint64_t send) const {
   return nullptr;
 }
 
-bool MatchQueues::only_wanted_before(const ReceiveRequest& receive) const {
+ReceiveRequest& MatchQueues::first_not_wanted(ReceiveRequest& receive) const {
+  ReceiveRequest* oldest = &receive;
   for (const std::size_t b : {bin(receive.rank), kAny})
-    for (const ReceiveRequest* r = posted_[b].first(); r && r->serial < receive.serial; r = r->next)
+    for (ReceiveRequest* r = posted_[b].first(); r && r->serial < oldest->serial; r = r->next)
       if (!r->wanted && (b == kAny || r->rank == receive.rank) && tags_overlap(r->tag, receive.tag))
-        return false;
-  return true;
+        oldest = r;
+  return *oldest;
 }
 
 bool MatchQueues::empty() const {

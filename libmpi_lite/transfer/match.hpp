@@ -91,9 +91,9 @@ class MatchQueues {
   Ref<Unexpected> take(Unexpected& message);
   // A message of that peer that can still be cancelled.
   Unexpected* find_announced(int peer, std::uint64_t send) const;
-  // Write protocol: whether a message from `rank` with such a tag would go to `receive` or to an
-  // older one that has been wanted as well.
-  bool only_wanted_before(const ReceiveRequest& receive) const;
+  // Write protocol: the oldest that is not wanted of `receive` and those before it that could take
+  // its messages.
+  ReceiveRequest& first_not_wanted(ReceiveRequest& receive) const;
   bool empty() const;
   // For each posted receive; `visit` may take it out.
   template <class Visit>

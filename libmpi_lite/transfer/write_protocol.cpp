@@ -20,6 +20,8 @@ namespace {
 
 // Where messages are always sent before they can be asked for, one receive in 64 asks.
 constexpr unsigned kMostMissed = 6;
+// Requests at a time: each looks through all receives before it.
+constexpr unsigned kMostAsked = 8;
 
 bool accepts(int wanted_tag, int tag) {
   return wanted_tag == MPI_ANY_TAG || wanted_tag == tag;
@@ -29,16 +31,32 @@ bool accepts(int wanted_tag, int tag) {
 
 // ---- receiver ----------------------------------------------------------------------------------
 
+// Older ones that were silent, or found no place, have to ask first. After one in vain, one more is
+// enough to find out how it fares.
 void Transfer::want(Peer& p, ReceiveRequest& receive) {
-  if (static_cast<std::uint64_t>(receive.bytes) <= p.eager || !receive.type->contiguous() ||
-      stays_silent(p) || backlogged(p) || wanted_[p.channel] >= p.through->limits().early ||
-      !matches_[receive.context].only_wanted_before(receive))
-    return;
+  if (!may_want(p, receive) || stays_silent(p)) return;
+  MatchQueues& queues = matches_[receive.context];
+  for (unsigned asked = 0; asked < kMostAsked; ++asked) {
+    ReceiveRequest& oldest = queues.first_not_wanted(receive);
+    if (!ask(p, oldest) || &oldest == &receive || p.missed != 0) return;
+  }
+}
+
+bool Transfer::may_want(const Peer& p, const ReceiveRequest& receive) const {
+  return static_cast<std::uint64_t>(receive.bytes) > p.eager && receive.type->contiguous() &&
+         !backlogged(p) && wanted_[p.channel] < p.through->limits().early;
+}
+
+// False: it may not, or there is no room for it.
+bool Transfer::ask(Peer& p, ReceiveRequest& receive) {
+  if (receive.peer != p.rank || !may_want(p, receive) ||
+      &matches_[receive.context].first_not_wanted(receive) != &receive)
+    return false;
   enter(receive);
   WantHead head{};
   const MutableBytes into{receive.contiguous(), static_cast<std::size_t>(receive.bytes)};
   if (!p.through->open_receive(p.rank, into, nullptr, receive.id, receive.ticket))
-    return void(leave(receive));
+    return leave(receive), false;
   receive.wanted = true;
   ++wanted_[p.channel];
   receive.written = receive.arrived = false;
@@ -50,8 +68,9 @@ void Transfer::want(Peer& p, ReceiveRequest& receive) {
   head.capacity = static_cast<std::uint64_t>(receive.bytes);
   head.ticket = receive.ticket;
   ++counters_[p.channel].wants;
-  if (p.missed != 0) p.silent = 1u << p.missed;  // until it is known how this one fared
+  if (p.missed != 0) p.silent = 1u << p.missed;  // until it is known how this one fares
   say(p, bytes_of(head));
+  return true;
 }
 
 // Asking costs both ends and gains nothing if the message is on its way already.

@@ -364,6 +364,30 @@ TEST_F(Peers, WhoIsWrittenIntoGoesOnAsking) {
   }
 }
 
+// One that was silent is not in the way of those behind it for ever.
+TEST_F(Peers, WhoKeepsReceivesPostedGoesOnAskingToo) {
+  static_assert(kEarly == 3);
+  const auto written_into = [&](std::size_t which) {
+    WrittenHead written{};
+    written.head = {Kind::written, {}, kContext, 1, 7};
+    written.receive = channel_->open.at(which).cookie;
+    written.length = kLong;
+    hear(1, written);
+    sink_->on_long_received(written.receive, true);
+  };
+  for (int i = 0; i < 3; ++i) receive(bytes(kLong), world(1));
+  ASSERT_EQ(count_said(Kind::want), 3u);
+  hear_announced(1, 50, kLong);  // has crossed the request of the first
+  receive(bytes(kLong), world(1));
+  ASSERT_EQ(count_said(Kind::want), 3u);
+  for (std::size_t i = 1; i < 10; ++i) {
+    written_into(i);
+    receive(bytes(kLong), world(1));
+    EXPECT_EQ(count_said(Kind::want), 4 + i) << "the silent one's and its own";
+  }
+  EXPECT_EQ(completions_, 9);
+}
+
 TEST_F(Peers, CancelledEarlyReceivesGiveTheirPlacesBack) {
   for (std::size_t round = 1; round <= 3; ++round) {
     std::vector<Ref<ReceiveRequest>> receives;
