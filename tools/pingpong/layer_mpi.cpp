@@ -196,7 +196,7 @@ class Mpi {
 
   const int peer_;
   const std::size_t size_;
-  const bool latency_;   // one message at a time: received, answered, and then the next is awaited
+  const bool latency_;  // one message at a time: received, answered, and then the next is awaited
   const bool receives_;
   const std::size_t window_;  // messages under way at once, each way
   std::vector<std::byte> out_, in_;
