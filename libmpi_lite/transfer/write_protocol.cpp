@@ -31,14 +31,14 @@ bool accepts(int wanted_tag, int tag) {
 
 // ---- receiver ----------------------------------------------------------------------------------
 
-// Older ones that were silent, or found no place, have to ask first. After one in vain, one more is
-// enough to find out how it fares.
+// Older ones that were silent, or found no place, have to ask first. The oldest may well be too late
+// again, and those behind it not.
 void Transfer::want(Peer& p, ReceiveRequest& receive) {
   if (!may_want(p, receive) || stays_silent(p)) return;
   MatchQueues& queues = matches_[receive.context];
   for (unsigned asked = 0; asked < kMostAsked; ++asked) {
     ReceiveRequest& oldest = queues.first_not_wanted(receive);
-    if (!ask(p, oldest) || &oldest == &receive || p.missed != 0) return;
+    if (!ask(p, oldest) || &oldest == &receive) return;
   }
 }
 
