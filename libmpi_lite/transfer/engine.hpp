@@ -115,8 +115,8 @@ class Transfer final : private ChannelSink {
       bool accounted;
     };
     std::deque<Sent> log;
-    // Receives that asked in vain since one that did not, up to kMostMissed; and receives that will
-    // not ask, because of that.
+    // Receives that asked in vain since one that did not, up to kMostMissed; and because of that,
+    // receives that will not ask when they are posted.
     unsigned missed = 0, silent = 0;
     std::deque<Outgoing> outgoing;
     std::deque<Ready> ready;

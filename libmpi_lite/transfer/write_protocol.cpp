@@ -18,9 +18,10 @@
 namespace viaduct::mpi {
 namespace {
 
-// Where messages are always sent before they can be asked for, one receive in 64 asks.
+// Where messages are always sent before they can be asked for, 2^6 receives are posted without
+// asking before it is tried again...
 constexpr unsigned kMostMissed = 6;
-// Requests at a time: each looks through all receives before it.
+// ... with so many of those that wait at a time. Each looks through all receives before it.
 constexpr unsigned kMostAsked = 8;
 
 bool accepts(int wanted_tag, int tag) {
@@ -31,13 +32,16 @@ bool accepts(int wanted_tag, int tag) {
 
 // ---- receiver ----------------------------------------------------------------------------------
 
-// Older ones that were silent, or found no place, have to ask first. The oldest may well be too late
-// again, and those behind it not.
+// Older ones that were silent, or found no place, have to ask first. The oldest may well be too
+// late again, and those behind it not.
 void Transfer::want(Peer& p, ReceiveRequest& receive) {
   if (!may_want(p, receive) || stays_silent(p)) return;
   MatchQueues& queues = matches_[receive.context];
   for (unsigned asked = 0; asked < kMostAsked; ++asked) {
     ReceiveRequest& oldest = queues.first_not_wanted(receive);
+    if (&oldest != &receive &&
+        (oldest.peer != p.rank || &queues.first_not_wanted(oldest) != &oldest))
+      return;
     if (!ask(p, oldest) || &oldest == &receive) return;
   }
 }
@@ -47,11 +51,9 @@ bool Transfer::may_want(const Peer& p, const ReceiveRequest& receive) const {
          !backlogged(p) && wanted_[p.channel] < p.through->limits().early;
 }
 
-// False: it may not, or there is no room for it.
+// All before it have asked. False: it may not, or there is no room for it.
 bool Transfer::ask(Peer& p, ReceiveRequest& receive) {
-  if (receive.peer != p.rank || !may_want(p, receive) ||
-      &matches_[receive.context].first_not_wanted(receive) != &receive)
-    return false;
+  if (!may_want(p, receive)) return false;
   enter(receive);
   WantHead head{};
   const MutableBytes into{receive.contiguous(), static_cast<std::size_t>(receive.bytes)};

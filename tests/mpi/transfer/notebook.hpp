@@ -24,7 +24,7 @@ class Notebook final : public Channel {
   };
 
   const char* name() const override { return "notebook"; }
-  Limits limits() const override { return {.control = 256, .eager = kEager, .early = kEarly}; }
+  Limits limits() const override { return {.control = 256, .eager = kEager, .early = early}; }
   bool send_control(int, Bytes head, Bytes body) override {
     if (full) return false;
     said.emplace_back(head.begin(), head.end());
@@ -51,6 +51,7 @@ class Notebook final : public Channel {
   }
   std::string describe(int) const override { return "notebook"; }
 
+  std::size_t early = kEarly;
   bool full = false;
   std::vector<std::vector<std::byte>> said;
   std::vector<Open> open;

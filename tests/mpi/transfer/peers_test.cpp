@@ -335,7 +335,7 @@ TEST_F(Peers, WhoAsksInVainAsksLessAndLess) {
   const std::size_t in_vain = count_said(Kind::want);
   EXPECT_GE(in_vain, kMessages / 64);
   EXPECT_LE(in_vain, kMessages / 64 + 8);
-  // Those posted together do not ask together either.
+  // Those that could not take each other's messages ask for themselves.
   for (int tag = 1; tag <= 128; ++tag) receive(bytes(kLong), world(1, 100 + tag));
   EXPECT_EQ(count_said(Kind::want), in_vain + 2);
 }
@@ -386,6 +386,31 @@ TEST_F(Peers, WhoKeepsReceivesPostedGoesOnAskingToo) {
     EXPECT_EQ(count_said(Kind::want), 4 + i) << "the silent one's and its own";
   }
   EXPECT_EQ(completions_, 9);
+}
+
+TEST_F(Peers, OnlySoManyAskAtATime) {
+  channel_->early = 100;
+  for (std::uint64_t i = 1; i <= 200; ++i) {
+    receive(bytes(kLong), world(1));
+    hear_announced(1, i, kLong);
+  }
+  const auto asked_by_the_next = [&] {
+    const std::size_t before = count_said(Kind::want);
+    receive(bytes(kLong), world(1));
+    return count_said(Kind::want) - before;
+  };
+  std::size_t asked = 0, silent = 0;
+  for (; silent <= 64 && asked == 0; ++silent) asked = asked_by_the_next();
+  ASSERT_GT(silent, 16u) << "they would ask one by one";
+  EXPECT_EQ(asked, 8u);
+  // One of them is written into: those that are left ask with the next ones.
+  WrittenHead written{};
+  written.head = {Kind::written, {}, kContext, 1, 7};
+  written.receive = channel_->open.back().cookie;
+  written.length = kLong;
+  hear(1, written);
+  sink_->on_long_received(written.receive, true);
+  EXPECT_EQ(asked_by_the_next(), 8u);
 }
 
 TEST_F(Peers, CancelledEarlyReceivesGiveTheirPlacesBack) {
