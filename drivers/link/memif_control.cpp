@@ -1,7 +1,6 @@
 #include "drivers/link/memif_control.hpp"
 
 #include <rte_ethdev.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -9,10 +8,8 @@
 
 #include <array>
 #include <cerrno>
-#include <cinttypes>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 #include "drivers/link/port_plan.hpp"
@@ -98,27 +95,26 @@ bool closed(ssize_t result) {
   return result == 0 || (result < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-// Maps the pages of the rings and buffers that both ends share before the first frame: else each of
-// the first thousand frames each way costs a page fault, several times the frame's own time. The
-// driver does not tell where they are. What cannot be had, or is larger than any ring that we ask
-// for (the peer may have said its size), is left as it is.
-void populate_regions() {
-  constexpr std::size_t kMost = std::size_t{64} << 20;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("/memfd:memif_region_") == std::string::npos) continue;
-    std::uintptr_t first = 0, end = 0;
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &first, &end) == 2 &&
-        end - first <= kMost)
-      ::madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE);
-  }
+// -1: none.
+int carried_file(msghdr& message) {
+  const cmsghdr* const first = CMSG_FIRSTHDR(&message);
+  if (first == nullptr || first->cmsg_level != SOL_SOCKET || first->cmsg_type != SCM_RIGHTS ||
+      first->cmsg_len < CMSG_LEN(sizeof(int)))
+    return -1;
+  int file = -1;
+  std::memcpy(&file, CMSG_DATA(first), sizeof file);
+  return file;
+}
+
+bool is_server(const std::string& devargs) {
+  const std::string role = devarg(devargs, "role").value_or("client");
+  return role.find("server") != std::string::npos || role.find("master") != std::string::npos;
 }
 
 }  // namespace
 
-MemifControl::MemifControl(const std::string& asked, const std::string& devargs) {
-  const std::string role = devarg(devargs, "role").value_or("client");
-  server_ = role.find("server") != std::string::npos || role.find("master") != std::string::npos;
+MemifControl::MemifControl(const std::string& asked, const std::string& devargs)
+    : server_(is_server(devargs)), rings_(server_) {
   abstract_ = devarg(devargs, "socket-abstract").value_or("yes").find("no") == std::string::npos;
   path_ = devarg(devargs, "socket").value_or("/run/memif.sock");
   driver_path_ = private_path();
@@ -202,6 +198,8 @@ MemifControl::Passed MemifControl::pass(int from, int to, std::uint16_t& type) {
   if (size <= 0) return closed(size) ? Passed::end : Passed::nothing;
   std::memcpy(&type, message.data(), sizeof type);
   part.iov_len = static_cast<std::size_t>(size);
+  if (from == (server_ ? peer_ : driver_))
+    rings_.learn(std::as_bytes(std::span(message)).first(part.iov_len), carried_file(header));
   bool sent = size == kMessage && (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   // A farewell is not for the driver, which would act on it in its own thread.
   if (type != kDisconnect || to != driver_)
@@ -238,10 +236,15 @@ void MemifControl::relay(Time now) {
       if (type == kConnected && server_) state_ = State::joined;
     }
     if (last_word_ && driver_is_up()) state_ = State::joined;
-    if (state_ == State::joined) return populate_regions();
+    if (state_ == State::joined) return joined_now();
     if (down == Passed::nothing && up == Passed::nothing) break;
   }
   if (now - since_ > kJoinWithin) part(now);
+}
+
+void MemifControl::joined_now() {
+  rings_.populate();
+  next_frame_ = rings_.next_frame();
 }
 
 // Nothing but a farewell comes from a peer that is connected, and any word ends it.
@@ -256,6 +259,8 @@ void MemifControl::part(Time now) {
   if (state_ == State::joined) unanswered_ = 0;
   state_ = State::parting;
   since_ = now;
+  next_frame_ = {};
+  rings_.forget();
   close_socket(peer_);
   restart(now);
 }

@@ -11,6 +11,7 @@
 
 #include <string>
 
+#include "drivers/link/memif_rings.hpp"
 #include "drivers/link/types.hpp"
 
 namespace viaduct::link {
@@ -31,6 +32,8 @@ class MemifControl {
   // All that is to be done, without waiting. The owner thread calls it outside of bursts.
   void progress(Time now);
   bool joined() const { return state_ == State::joined; }
+  // Valid until the next progress().
+  const NextFrame& next_frame() const { return next_frame_; }
 
  private:
   enum class State : std::uint8_t { apart, joining, joined, parting };
@@ -39,13 +42,15 @@ class MemifControl {
   void listen_for_peers(const std::string& asked);
   void find_peer();
   void relay(Time now);
+  void joined_now();
   void watch(Time now);
   void part(Time now);
   void restart(Time now);
   Passed pass(int from, int to, std::uint16_t& type);
   bool driver_is_up() const;
 
-  bool server_ = false, abstract_ = true;
+  const bool server_;
+  bool abstract_ = true;
   std::string path_, driver_path_, driver_devargs_;
   std::uint16_t port_ = 0;
   int peer_listener_ = -1, driver_listener_ = -1;  // a server's, a client's
@@ -54,6 +59,8 @@ class MemifControl {
   int unanswered_ = 0;      // messages the driver has not answered: it is at work on one
   bool last_word_ = false;  // the peer's `connected` went to a client, which does not answer it
   Time next_try_{}, since_{};
+  MemifRings rings_;
+  NextFrame next_frame_;  // nowhere unless joined
 };
 
 }  // namespace viaduct::link

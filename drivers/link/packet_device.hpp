@@ -46,6 +46,8 @@ concept PacketDevice = requires(D device, const D constant, typename D::Frame* f
   // Takes over one reference of each of the first k frames and returns k.
   { device.transmit(burst, count) } -> std::same_as<std::uint16_t>;
   { device.receive(burst, count) } -> std::same_as<std::uint16_t>;
+  // Frames have come, so that one may be sent soon: fetches what transmit() will write. A hint.
+  device.expect_transmit();
   { D::bytes(frame) } -> std::same_as<std::byte*>;
   { D::length(frame) } -> std::same_as<std::size_t>;
   D::set_length(frame, size);

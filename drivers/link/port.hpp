@@ -9,6 +9,7 @@
 
 #include "drivers/link/fault.hpp"
 #include "drivers/link/frame_pool.hpp"
+#include "drivers/link/memif_rings.hpp"
 #include "drivers/link/packet_device.hpp"
 
 namespace viaduct::link {
@@ -59,6 +60,11 @@ class Port {
       housekeeping();
     return received;
   }
+  void expect_transmit() const {
+    if (next_frame_) next_frame_.fetch();
+  }
+  // Whether that does anything.
+  bool fetches_ahead() const { return static_cast<bool>(next_frame_); }
   static std::byte* bytes(Frame* f) { return rte_pktmbuf_mtod(f, std::byte*); }
   // A frame scattered over several mbufs would be cut here; ports are configured so that none is.
   static std::size_t length(Frame* f) { return rte_pktmbuf_data_len(f); }
@@ -92,6 +98,7 @@ class Port {
   std::uint16_t port_ = 0;
   bool slow_path_ = false;
   std::uint32_t empty_polls_ = 1;  // until the next housekeeping
+  NextFrame next_frame_;           // nowhere, but on a memif that has its peer
   std::size_t mtu_ = 0, receive_capacity_ = 0, pool_size_ = 0;
   Address address_;
   std::unique_ptr<Parts> parts_;

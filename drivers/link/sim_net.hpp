@@ -46,6 +46,7 @@ class SimPort {
   Frame* allocate();
   std::uint16_t transmit(Frame** burst, std::uint16_t count);
   std::uint16_t receive(Frame** burst, std::uint16_t count);
+  void expect_transmit() {}
 
   static std::byte* bytes(Frame* f) { return f->bytes.data(); }
   static std::size_t length(Frame* f) { return f->length; }

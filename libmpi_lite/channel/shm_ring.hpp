@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "drivers/link/prefetch.hpp"
 #include "libmpi_lite/channel/shm_segment.hpp"
 
 namespace viaduct::mpi {
@@ -37,11 +38,6 @@ inline void copy_words(std::byte* to, std::span<const std::byte> words) {
   }
   if (const std::size_t rest = words.size() % 8)
     std::memcpy(to + words.size() - rest, words.data() + words.size() - rest, rest);
-}
-// Fetches a line that will be written. (__builtin_prefetch fetches it for reading, unless all of
-// the program is compiled for processors of the last years.)
-inline void own_soon(const std::byte* line) {
-  asm volatile("prefetchw %0" ::"m"(*line));
 }
 inline std::atomic_ref<RingWord> ring_word(Ring& ring, std::uint64_t at) {
   return std::atomic_ref<RingWord>(*reinterpret_cast<RingWord*>(ring.data + at % kRingBytes));
@@ -86,7 +82,7 @@ class RingWriter {
     ring_word(ring, next).store(0, std::memory_order_relaxed);
     ring_word(ring, at).store(word, std::memory_order_release);
     // The reader has these lines; a burst of messages would wait for each.
-    own_soon(ring.data + (next + 4 * kLine) % kRingBytes);
+    link::own_soon(ring.data + (next + 4 * kLine) % kRingBytes);
   }
 
   Ring* ring_;

@@ -39,6 +39,8 @@ class Memif : public testing::Test {
     const auto port = Port::open(config);
     EXPECT_EQ(ping(*port, 50, size), 50);
     EXPECT_TRUE(port->link_up());
+    // Else short messages take a third more time, and nobody would notice.
+    EXPECT_TRUE(port->fetches_ahead());
   }
 
   const std::string name_ = "viaduct-test-" + std::to_string(getpid());
@@ -93,6 +95,31 @@ TEST_P(MemifRole, PeersMayBeKilledWhileJoining) {
   }
   EXPECT_TRUE(succeeds([&] { expect_pings({.devargs = devargs(other(GetParam()))}); }));
   EXPECT_TRUE(survivor.running());
+}
+
+// What is fetched ahead goes with the peer, and comes with the next one.
+TEST_P(MemifRole, FetchesAheadOnlyWhileThereIsAPeer) {
+  Child survivor([&] {
+    const auto port = Port::open({.devargs = devargs(GetParam())});
+    EXPECT_FALSE(port->fetches_ahead());
+    EXPECT_EQ(ping(*port, 50), 50);
+    EXPECT_TRUE(port->fetches_ahead());
+    Child::tell();
+    const Time until = now() + 10s;
+    rte_mbuf* burst[8];
+    while (port->fetches_ahead() && now() < until) {
+      rte_pktmbuf_free_bulk(burst, port->receive(burst, 8));
+      port->expect_transmit();
+    }
+    EXPECT_FALSE(port->fetches_ahead());
+    EXPECT_EQ(ping(*port, 50), 50);
+    EXPECT_TRUE(port->fetches_ahead());
+  });
+  Child peer([&] { echo(devargs(other(GetParam()))); });
+  ASSERT_TRUE(survivor.wait_until_told());
+  peer.kill();
+  Child next([&] { echo(devargs(other(GetParam()))); });
+  EXPECT_TRUE(survivor.succeeded());
 }
 
 TEST_P(MemifRole, PeersMayCloseAndComeBack) {

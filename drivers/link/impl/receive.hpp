@@ -16,6 +16,7 @@ void Link<D>::receive(Time now) {
   for (std::uint16_t taken = 0; taken < kBurst;) {
     const std::uint16_t count = device_.receive(burst, kReceiveBurst);
     if (count == 0) break;
+    device_.expect_transmit();  // before the work, which hides it
     counters_.add(Counter::frames_received, count);
     for (std::uint16_t i = 0; i < count; ++i) {
       if (i + 1 < count) __builtin_prefetch(D::bytes(burst[i + 1]));

@@ -1,0 +1,208 @@
+// What is made of a memif's control messages, which a stranger may have written.
+#include "drivers/link/memif_rings.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <limits>
+
+namespace viaduct::link {
+namespace {
+
+using Message = std::array<std::byte, 128>;
+
+template <class Number>
+void put(Message& message, std::size_t at, Number number) {
+  std::memcpy(message.data() + at, &number, sizeof number);
+}
+
+Message region_message(std::uint16_t number) {
+  Message message{};
+  put<std::uint16_t>(message, 0, 4);
+  put<std::uint16_t>(message, 2, number);
+  put<std::uint64_t>(message, 4, std::numeric_limits<std::uint64_t>::max());  // is not believed
+  return message;
+}
+
+struct Ring {
+  bool from_client = true;
+  std::uint16_t number = 0, region = 0;
+  std::uint32_t offset = 0;
+  std::uint8_t log2 = 6;
+
+  Message message() const {
+    Message out{};
+    put<std::uint16_t>(out, 0, 5);
+    put<std::uint16_t>(out, 2, from_client ? 1 : 0);
+    put<std::uint16_t>(out, 4, number);
+    put<std::uint16_t>(out, 6, region);
+    put<std::uint32_t>(out, 8, offset);
+    put<std::uint8_t>(out, 12, log2);
+    return out;
+  }
+};
+
+// Memory as DPDK's client makes it: a ring each way, then the buffers of the first, of the second.
+class Memory {
+ public:
+  static constexpr std::size_t kSlots = 64, kBuffer = 2048;
+  static constexpr std::uint32_t kSecondRing = 128 + 16 * kSlots;
+  static constexpr std::size_t kBuffers = 2 * kSecondRing;
+  static constexpr std::size_t kBytes = kBuffers + 2 * kSlots * kBuffer;
+
+  Memory() : file_(::memfd_create("memif test", MFD_CLOEXEC)) {
+    EXPECT_EQ(::ftruncate(file_, kBytes), 0);
+    bytes_ = static_cast<std::byte*>(
+        ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0));
+    for (std::size_t ring = 0; ring < 2; ++ring)
+      for (std::size_t slot = 0; slot < kSlots; ++slot)
+        put_offset(ring, slot, kBuffers + (ring * kSlots + slot) * kBuffer);
+  }
+  ~Memory() {
+    ::munmap(bytes_, kBytes);
+    ::close(file_);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  void put_offset(std::size_t ring, std::size_t slot, std::size_t offset) {
+    const auto value = static_cast<std::uint32_t>(offset);
+    std::memcpy(descriptor(ring, slot) + 8, &value, sizeof value);
+  }
+  void put_region(std::size_t ring, std::size_t slot, std::uint16_t region) {
+    std::memcpy(descriptor(ring, slot) + 2, &region, sizeof region);
+  }
+  void put_index(std::size_t at, std::uint16_t value) {
+    std::memcpy(bytes_ + at, &value, sizeof value);
+  }
+  int file() const { return file_; }
+
+ private:
+  std::byte* descriptor(std::size_t ring, std::size_t slot) {
+    return bytes_ + ring * kSecondRing + 128 + 16 * slot;
+  }
+  int file_;
+  std::byte* bytes_ = nullptr;
+};
+
+class MemifRingsTest : public testing::Test {
+ protected:
+  // What a port learns from a region and a ring.
+  bool finds(bool server, const Ring& ring, int file, std::uint16_t region = 0) {
+    MemifRings rings(server);
+    rings.learn(region_message(region), file);
+    rings.learn(ring.message(), -1);
+    rings.populate();
+    const NextFrame next = rings.next_frame();
+    if (next) next.fetch();
+    return static_cast<bool>(next);
+  }
+  bool finds(const Ring& ring) { return finds(false, ring, memory_.file()); }
+
+  Memory memory_;
+};
+
+TEST_F(MemifRingsTest, EachRoleFindsTheRingItSendsIn) {
+  EXPECT_TRUE(finds(false, {}, memory_.file()));
+  EXPECT_TRUE(finds(true, {.from_client = false, .offset = Memory::kSecondRing}, memory_.file()));
+  EXPECT_FALSE(finds(true, {}, memory_.file()));
+  EXPECT_FALSE(finds(false, {.from_client = false, .offset = Memory::kSecondRing}, memory_.file()));
+  // We have one queue pair.
+  EXPECT_FALSE(finds({.number = 1}));
+}
+
+// A client fills its ring at the head, a server at the tail.
+TEST_F(MemifRingsTest, TheSlotIsThatOfTheOwnIndex) {
+  for (const bool server : {false, true}) {
+    MemifRings rings(server);
+    rings.learn(region_message(0), memory_.file());
+    const std::uint32_t offset = server ? Memory::kSecondRing : 0;
+    rings.learn(Ring{.from_client = !server, .offset = offset}.message(), -1);
+    const NextFrame next = rings.next_frame();
+    ASSERT_TRUE(next);
+    for (const std::uint16_t index : {0, 1, 63, 64, 65535}) {
+      memory_.put_index(offset + (server ? 64 : 6), index);
+      memory_.put_index(offset + (server ? 6 : 64), 7);
+      EXPECT_EQ(next.slot(), index % Memory::kSlots);
+    }
+  }
+}
+
+TEST_F(MemifRingsTest, FindsNothingBeforeItHasLearntBoth) {
+  MemifRings rings(false);
+  EXPECT_FALSE(rings.next_frame());
+  rings.learn(Ring{}.message(), -1);
+  EXPECT_FALSE(rings.next_frame());
+  rings.learn(region_message(0), memory_.file());
+  EXPECT_TRUE(rings.next_frame());
+  rings.forget();
+  EXPECT_FALSE(rings.next_frame());
+  rings.populate();
+}
+
+TEST_F(MemifRingsTest, WhatDoesNotFitTheMemoryIsNotBelieved) {
+  EXPECT_FALSE(finds({.offset = Memory::kBytes - 128 - 16 * 64 + 2}));
+  EXPECT_FALSE(finds({.offset = Memory::kBytes}));
+  EXPECT_FALSE(finds({.offset = std::numeric_limits<std::uint32_t>::max() - 1}));
+  EXPECT_FALSE(finds({.offset = 1}));
+  EXPECT_FALSE(finds({.log2 = 14}));
+  EXPECT_FALSE(finds({.log2 = 255}));
+  EXPECT_FALSE(finds({.region = 1}));
+  EXPECT_FALSE(finds(false, {}, memory_.file(), 1));
+}
+
+TEST_F(MemifRingsTest, BuffersThatAreNotInFixedPlacesAreLeftAlone) {
+  memory_.put_offset(0, 63, Memory::kBuffers);
+  EXPECT_FALSE(finds({}));
+  memory_.put_offset(0, 63, Memory::kBuffers + 63 * Memory::kBuffer);
+  EXPECT_TRUE(finds({}));
+  memory_.put_region(0, 5, 1);
+  EXPECT_FALSE(finds({}));
+  memory_.put_region(0, 5, 0);
+  // All in one place, as in a ring that nobody has filled in.
+  for (std::size_t slot = 0; slot < Memory::kSlots; ++slot) memory_.put_offset(0, slot, 0);
+  EXPECT_FALSE(finds({}));
+  for (std::size_t slot = 0; slot < Memory::kSlots; ++slot)
+    memory_.put_offset(0, slot, Memory::kBytes + slot * Memory::kBuffer);
+  EXPECT_FALSE(finds({}));
+}
+
+TEST_F(MemifRingsTest, MessagesAndFilesOfNoUseAreIgnored) {
+  const int empty = ::memfd_create("empty", MFD_CLOEXEC);
+  EXPECT_FALSE(finds(false, {}, empty));
+  EXPECT_EQ(::ftruncate(empty, std::int64_t{1} << 40), 0);
+  EXPECT_FALSE(finds(false, {}, empty));
+  ::close(empty);
+  EXPECT_FALSE(finds(false, {}, -1));
+  EXPECT_FALSE(finds(false, {}, 1 << 20));
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  EXPECT_FALSE(finds(false, {}, ends[0]));
+  ::close(ends[0]);
+  ::close(ends[1]);
+
+  MemifRings rings(false);
+  const Message region = region_message(0), ring = Ring{}.message();
+  for (std::size_t length = 0; length < 13; ++length) {
+    rings.learn(std::span(region).first(length), memory_.file());
+    rings.learn(std::span(ring).first(length), -1);
+  }
+  EXPECT_FALSE(rings.next_frame());
+}
+
+// The first ones stay: what a second region or ring is for, we do not use.
+TEST_F(MemifRingsTest, LaterRegionsAndRingsChangeNothing) {
+  Memory other;
+  MemifRings rings(false);
+  rings.learn(region_message(0), memory_.file());
+  rings.learn(Ring{}.message(), -1);
+  rings.learn(region_message(1), other.file());
+  rings.learn(Ring{.region = 1}.message(), -1);
+  EXPECT_TRUE(rings.next_frame());
+}
+
+}  // namespace
+}  // namespace viaduct::link
