@@ -61,8 +61,14 @@ ISOLATE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-pro
            'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh"]
 
 
-def run(command, options, env=None, timeout=120, isolate=True):
-    """Runs mpi_bench: `command` starts it on all ranks, `options` are its own. Gives its rows."""
+def bench_row(row):
+    """A figure of mpi_bench: what it is, and its value."""
+    return (row["test"], row["bytes"]), row["median"]
+
+
+def run(command, options, env=None, timeout=120, isolate=True, figure=bench_row):
+    """Runs mpi_bench: `command` starts it on all ranks, `options` are its own. Gives its figures. (Or
+    another program that writes rows as JSON, of which `figure` makes figures.)"""
     with tempfile.TemporaryDirectory() as place:
         rows = os.path.join(place, "rows.json")
         full = [*(ISOLATE if isolate and os.geteuid() == 0 else []), *command, *options,
@@ -82,7 +88,7 @@ def run(command, options, env=None, timeout=120, isolate=True):
             raise RunFailed(said.strip().splitlines()[-1] if said.strip()
                             else f"exit status {process.returncode}")
         with open(rows) as file:
-            return {(row["test"], row["bytes"]): row["median"] for row in json.load(file)}
+            return dict(map(figure, json.load(file)))
 
 
 @contextlib.contextmanager
@@ -258,6 +264,16 @@ def number(value):
     return f"{value:.{3 if value < 10 else 1 if value < 1000 else 0}f}"
 
 
+def judged(cells, mine, theirs, peer, bound, at_most):
+    """The cells and what is to be said of the ratio mine / theirs; whether it is good."""
+    want = f"{'<=' if at_most else '>='} {bound:.3g}"
+    if mine is None or theirs is None:
+        return [*cells, "-", want, "NOT MEASURED"], False
+    ratio = mine / theirs
+    good = ratio <= bound if at_most else ratio >= bound
+    return [*cells, f"{ratio:.2f} x {peer}", want, "good" if good else "MISSED"], good
+
+
 class Bar:
     """What the ratio ours / theirs must reach. Of several peers the better one counts."""
 
@@ -276,12 +292,7 @@ class Bar:
         mine, (theirs, peer) = samples.median(ours, self.what), self.best(samples)
         cells = [self.title, self.unit, samples.text(ours, self.what),
                  *(samples.text(p, self.what) for p in peers)]
-        want = f"{'<=' if self.at_most else '>='} {self.bound:.3g}"
-        if mine is None or theirs is None:
-            return [*cells, "-", want, "NOT MEASURED"], False
-        ratio = mine / theirs
-        good = ratio <= self.bound if self.at_most else ratio >= self.bound
-        return [*cells, f"{ratio:.2f} x {peer}", want, "good" if good else "MISSED"], good
+        return judged(cells, mine, theirs, peer, self.bound, self.at_most)
 
 
 def print_table(heading, rows):
