@@ -114,7 +114,7 @@ bool is_server(const std::string& devargs) {
 }  // namespace
 
 MemifControl::MemifControl(const std::string& asked, const std::string& devargs)
-    : server_(is_server(devargs)), rings_(server_) {
+    : server_(is_server(devargs)) {
   abstract_ = devarg(devargs, "socket-abstract").value_or("yes").find("no") == std::string::npos;
   path_ = devarg(devargs, "socket").value_or("/run/memif.sock");
   driver_path_ = private_path();
@@ -244,7 +244,8 @@ void MemifControl::relay(Time now) {
 
 void MemifControl::joined_now() {
   rings_.populate();
-  next_frame_ = rings_.next_frame();
+  outgoing_ = rings_.ring(server_ ? MemifRings::kServer : MemifRings::kClient);
+  incoming_ = rings_.ring(server_ ? MemifRings::kClient : MemifRings::kServer);
 }
 
 // Nothing but a farewell comes from a peer that is connected, and any word ends it.
@@ -259,7 +260,7 @@ void MemifControl::part(Time now) {
   if (state_ == State::joined) unanswered_ = 0;
   state_ = State::parting;
   since_ = now;
-  next_frame_ = {};
+  outgoing_ = incoming_ = {};
   rings_.forget();
   close_socket(peer_);
   restart(now);

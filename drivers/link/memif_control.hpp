@@ -32,8 +32,9 @@ class MemifControl {
   // All that is to be done, without waiting. The owner thread calls it outside of bursts.
   void progress(Time now);
   bool joined() const { return state_ == State::joined; }
-  // Valid until the next progress().
-  const NextFrame& next_frame() const { return next_frame_; }
+  // Unknown unless joined; valid until the next progress().
+  const MemifRing& outgoing() const { return outgoing_; }
+  const MemifRing& incoming() const { return incoming_; }
 
  private:
   enum class State : std::uint8_t { apart, joining, joined, parting };
@@ -60,7 +61,7 @@ class MemifControl {
   bool last_word_ = false;  // the peer's `connected` went to a client, which does not answer it
   Time next_try_{}, since_{};
   MemifRings rings_;
-  NextFrame next_frame_;  // nowhere unless joined
+  MemifRing outgoing_, incoming_;
 };
 
 }  // namespace viaduct::link

@@ -24,9 +24,11 @@ enum MessageType : std::uint16_t { kAddRegion = 4, kAddRing = 5 };
 constexpr std::size_t kLongestFields = 13;
 constexpr std::uint16_t kFromClient = 1;  // flag of a ring in which the client sends
 
-// A ring: cookie (32), flags (16) and the head index (16); from the second cache line on the tail
-// index (16); from the third on the descriptors: flags (16), region (16), length (32), offset (32)
-// and metadata (32). A client's ring is filled at the head, that of a server at the tail.
+// A ring: cookie (32), flags (16) and head (16); from the second cache line on tail (16); from the
+// third on the descriptors: flags (16), region (16), length (32), offset (32), metadata (32).
+// Where the client sends, head counts the frames filled and tail those taken. Where the server
+// does, tail counts the frames filled, and head the buffers offered, which are always as many as
+// fit.
 constexpr std::size_t kHeadAt = 6, kTailAt = 64, kDescriptorsAt = 128;
 constexpr std::size_t kRegionAt = 2, kOffsetAt = 8;
 
@@ -46,14 +48,13 @@ void MemifRings::learn(std::span<const std::byte> message, int file) {
   if (type == kAddRegion && file >= 0 && memory_ == nullptr) {
     region_ = number_at<std::uint16_t>(at + 2);
     map(file);
-  } else if (type == kAddRing && !known_ && number_at<std::uint16_t>(at + 4) == 0 &&
-             ((number_at<std::uint16_t>(at + 2) & kFromClient) == 0) == server_) {
+  } else if (type == kAddRing && number_at<std::uint16_t>(at + 4) == 0) {
+    const bool from_client = (number_at<std::uint16_t>(at + 2) & kFromClient) != 0;
+    Place& place = places_[from_client ? kClient : kServer];
     const auto log2 = number_at<std::uint8_t>(at + 12);
-    if (log2 > kMostLog2) return;
-    known_ = true;
-    ring_region_ = number_at<std::uint16_t>(at + 6);
-    offset_ = number_at<std::uint32_t>(at + 8);
-    slots_ = std::size_t{1} << log2;
+    if (place.slots != 0 || log2 > kMostLog2) return;
+    place = {number_at<std::uint16_t>(at + 6), number_at<std::uint32_t>(at + 8),
+             std::size_t{1} << log2};
   }
 }
 
@@ -87,39 +88,36 @@ void MemifRings::populate() const {
   }
 }
 
-NextFrame MemifRings::next_frame() const {
-  if (memory_ == nullptr || !known_ || ring_region_ != region_ ||
-      offset_ % alignof(std::uint16_t) ||
-      bytes_ < kDescriptorsAt + slots_ * NextFrame::kDescriptor ||
-      offset_ > bytes_ - kDescriptorsAt - slots_ * NextFrame::kDescriptor)
+MemifRing MemifRings::ring(Sender sender) const {
+  const auto& [region, offset, slots] = places_[sender];
+  const std::size_t bytes = kDescriptorsAt + slots * MemifRing::kDescriptor;
+  if (memory_ == nullptr || slots == 0 || region != region_ || bytes_ < bytes ||
+      offset > bytes_ - bytes || offset % alignof(std::uint16_t) != 0)
     return {};
-  const std::byte* const ring = memory_ + offset_;
-  const std::byte* const descriptors = ring + kDescriptorsAt;
+  const std::span descriptors(memory_ + offset + kDescriptorsAt, slots * MemifRing::kDescriptor);
   const auto buffer = [&](std::size_t slot) -> std::size_t {
-    return number_at<std::uint32_t>(descriptors + slot * NextFrame::kDescriptor + kOffsetAt);
+    return number_at<std::uint32_t>(&descriptors[slot * MemifRing::kDescriptor + kOffsetAt]);
   };
-  const std::size_t first = buffer(0), apart = buffer(1 % slots_) - first;
-  for (std::size_t slot = 0; slot < slots_; ++slot) {
-    const std::size_t offset = buffer(slot);
-    if (number_at<std::uint16_t>(descriptors + slot * NextFrame::kDescriptor + kRegionAt) !=
+  const std::size_t first = buffer(0), apart = buffer(1 % slots) - first;
+  for (std::size_t slot = 0; slot < slots; ++slot) {
+    const std::size_t at = buffer(slot);
+    if (number_at<std::uint16_t>(&descriptors[slot * MemifRing::kDescriptor + kRegionAt]) !=
             region_ ||
-        offset != first + slot * apart || offset >= bytes_ || (slot != 0 && offset <= first))
+        at != first + slot * apart || at >= bytes_ || (slot != 0 && at <= first))
       return {};
   }
-  const std::byte* const head = ring + kHeadAt;
-  const std::byte* const tail = ring + kTailAt;
-  return {reinterpret_cast<const volatile std::uint16_t*>(server_ ? tail : head),
-          server_ ? head : tail,
-          descriptors,
-          memory_ + first,
-          apart,
-          slots_};
+  const auto index = [&](std::size_t at) {
+    return reinterpret_cast<const volatile std::uint16_t*>(memory_ + offset + at);
+  };
+  if (sender == kClient)
+    return {index(kHeadAt), index(kTailAt), 0, descriptors, memory_ + first, apart};
+  return {index(kTailAt), index(kHeadAt), slots, descriptors, memory_ + first, apart};
 }
 
 void MemifRings::forget() {
   if (memory_ != nullptr) ::munmap(memory_, bytes_);
   memory_ = nullptr;
-  known_ = false;
+  for (Place& place : places_) place = {};
 }
 
 }  // namespace viaduct::link

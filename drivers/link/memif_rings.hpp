@@ -1,6 +1,6 @@
 // The memory that both ends of a memif share, as its control messages tell of it (memif
-// protocol 2.0, DPDK's guide to the memif poll mode driver), and in it the place of the frame that
-// is sent next.
+// protocol 2.0, as DPDK's memif driver speaks it), and how to have its lines in the cache when they
+// are needed.
 #pragma once
 
 #include <sys/types.h>
@@ -13,53 +13,69 @@
 
 namespace viaduct::link {
 
-// Where a memif port writes its next frame. The descriptor, the buffer and the index that says how
-// much room there is were last in the cache of the other end's CPU. Whoever answers a frame waits
-// for those lines one after the other, unless they are fetched when the frame arrives: docs/link.md
-// tells what that is worth.
-class NextFrame {
+// One direction, seen from either end. The frame's descriptor and buffer, and the index that tells
+// of it, were last in the cache of the other end's CPU; a driver fetches them one after the other,
+// when it comes to them. docs/link.md tells what it is worth to be there first.
+class MemifRing {
  public:
-  NextFrame() = default;  // nowhere
-  // `own`: the index that the port itself advances, `theirs` the other; the arrays begin with slot
-  // 0.
-  NextFrame(const volatile std::uint16_t* own, const void* theirs, const std::byte* descriptors,
-            const std::byte* buffers, std::size_t buffer_bytes, std::size_t slots)
-      : own_(own),
-        theirs_(theirs),
-        descriptors_(descriptors),
+  MemifRing() = default;  // unknown
+  // `filled` counts the frames that were put into the ring, `taken` and `ahead` those that were
+  // taken from it: *taken - ahead. The arrays begin with slot 0; `slots` is a power of two.
+  MemifRing(const volatile std::uint16_t* filled, const volatile std::uint16_t* taken,
+            std::size_t ahead, std::span<const std::byte> descriptors, const std::byte* buffers,
+            std::size_t buffer_bytes)
+      : filled_(filled),
+        taken_(taken),
+        ahead_(static_cast<std::uint16_t>(ahead)),
+        mask_(descriptors.size() / kDescriptor - 1),
+        descriptors_(descriptors.data()),
         buffers_(buffers),
-        buffer_bytes_(buffer_bytes),
-        mask_(slots - 1) {}
+        buffer_bytes_(buffer_bytes) {}
 
-  explicit operator bool() const { return own_ != nullptr; }
-  std::size_t slot() const { return *own_ & mask_; }
-  void fetch() const {
-    const std::size_t at = slot();
-    const std::byte* const buffer = buffers_ + at * buffer_bytes_;
-    __builtin_prefetch(theirs_);
-    own_soon(descriptors_ + at * kDescriptor);
-    for (std::size_t line = 0; line < kLines; ++line) own_soon(buffer + line * kLine);
+  explicit operator bool() const { return filled_ != nullptr; }
+
+  // The end that sends.
+  std::size_t next_slot() const { return *filled_ & mask_; }
+  void fetch_next() const {
+    const std::size_t slot = next_slot();
+    __builtin_prefetch(const_cast<const std::uint16_t*>(taken_));
+    own_soon(descriptors_ + slot * kDescriptor);
+    for (std::size_t at = 0; at < kHeadBytes; at += kLine) own_soon(buffer(slot) + at);
+  }
+
+  // The end that receives.
+  bool any() const { return *filled_ != taken(); }
+  std::size_t first_slot() const { return taken() & mask_; }
+  void fetch_first() const {
+    const std::size_t slot = first_slot();
+    __builtin_prefetch(descriptors_ + slot * kDescriptor);
+    for (std::size_t at = 0; at < kHeadBytes; at += kLine) __builtin_prefetch(buffer(slot) + at);
   }
 
   static constexpr std::size_t kDescriptor = 16;
-  static constexpr std::size_t kLine = 64;
-  // Enough for the headers and a few words of every protocol; copies of more fetch for themselves.
-  static constexpr std::size_t kLines = 3;
 
  private:
-  const volatile std::uint16_t* own_ = nullptr;
-  const void* theirs_ = nullptr;
+  static constexpr std::size_t kLine = 64;
+  // The headers and a few words of every protocol; who copies more has the rest fetched by that.
+  static constexpr std::size_t kHeadBytes = 2 * kLine;
+
+  std::uint16_t taken() const { return static_cast<std::uint16_t>(*taken_ - ahead_); }
+  const std::byte* buffer(std::size_t slot) const { return buffers_ + slot * buffer_bytes_; }
+
+  const volatile std::uint16_t* filled_ = nullptr;
+  const volatile std::uint16_t* taken_ = nullptr;
+  std::uint16_t ahead_ = 0;
+  std::size_t mask_ = 0;
   const std::byte* descriptors_ = nullptr;
   const std::byte* buffers_ = nullptr;
-  std::size_t buffer_bytes_ = 0, mask_ = 0;
+  std::size_t buffer_bytes_ = 0;
 };
 
 // Maps the memory a second time, so that it is there as long as we want it, whatever the driver or
 // another port of this process does with its own mapping.
 class MemifRings {
  public:
-  // The role of the port whose next frames are wanted.
-  explicit MemifRings(bool server) : server_(server) {}
+  MemifRings() = default;
   ~MemifRings() { forget(); }
   MemifRings(const MemifRings&) = delete;
   MemifRings& operator=(const MemifRings&) = delete;
@@ -69,26 +85,26 @@ class MemifRings {
   void learn(std::span<const std::byte> message, int file);
   // Once both drivers have mapped the memory: maps all its pages everywhere in this process.
   void populate() const;
-  // Nowhere, if the buffers are not in fixed places of that memory, one behind the other (zero-copy
-  // clients, other programs than DPDK).
-  NextFrame next_frame() const;
-  // What next_frame() gave before is no longer valid.
+  // The ring in which that end sends. Unknown, if its buffers are not in fixed places of that
+  // memory, one behind the other (zero-copy clients, other programs than DPDK).
+  enum Sender : std::uint8_t { kServer, kClient };
+  MemifRing ring(Sender sender) const;
+  // The rings that were given out are no longer valid.
   void forget();
 
  private:
+  struct Place {
+    std::uint16_t region = 0;
+    std::size_t offset = 0, slots = 0;  // no slots: unknown
+  };
   void map(int file);
 
-  bool server_;
+  Place places_[2];
   std::uint16_t region_ = 0;  // number of the region that is mapped
   std::byte* memory_ = nullptr;
   std::size_t bytes_ = 0;
   dev_t device_ = 0;  // of the file, to know other mappings of it by
   ino_t inode_ = 0;
-
-  // The ring in which this port sends.
-  bool known_ = false;
-  std::uint16_t ring_region_ = 0;
-  std::size_t offset_ = 0, slots_ = 0;
 };
 
 }  // namespace viaduct::link

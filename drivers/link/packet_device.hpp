@@ -46,7 +46,9 @@ concept PacketDevice = requires(D device, const D constant, typename D::Frame* f
   // Takes over one reference of each of the first k frames and returns k.
   { device.transmit(burst, count) } -> std::same_as<std::uint16_t>;
   { device.receive(burst, count) } -> std::same_as<std::uint16_t>;
-  // Frames have come, so that one may be sent soon: fetches what transmit() will write. A hint.
+  // False: receive() would find nothing.
+  { device.may_receive() } -> std::same_as<bool>;
+  // A hint: frames have come, so that one may be sent soon.
   device.expect_transmit();
   { D::bytes(frame) } -> std::same_as<std::byte*>;
   { D::length(frame) } -> std::same_as<std::size_t>;

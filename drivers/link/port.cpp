@@ -409,7 +409,8 @@ void Port::housekeeping() {
   MemifControl* const memif = parts_->memif.get();
   if (memif == nullptr) return;
   memif->progress(now());
-  next_frame_ = memif->next_frame();
+  outgoing_ = memif->outgoing();
+  incoming_ = memif->incoming();
   // A look at a socket costs a fraction of a microsecond.
   empty_polls_ = memif->joined() ? kPollsJoined : kPollsApart;
 }

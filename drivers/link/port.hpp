@@ -60,11 +60,24 @@ class Port {
       housekeeping();
     return received;
   }
-  void expect_transmit() const {
-    if (next_frame_) next_frame_.fetch();
+  // False: receive() would find nothing, which it would take longer to say. True elsewhere than on
+  // a memif: only its driver knows.
+  bool may_receive() {
+    if (!incoming_ || slow_path_) return true;
+    if (incoming_.any()) {
+      incoming_.fetch_first();
+      return true;
+    }
+    if (--empty_polls_ == 0) [[unlikely]]
+      housekeeping();
+    return false;
   }
-  // Whether that does anything.
-  bool fetches_ahead() const { return static_cast<bool>(next_frame_); }
+  // Frames have come, so that one may be sent soon: fetches what transmit() will write.
+  void expect_transmit() const {
+    if (outgoing_) outgoing_.fetch_next();
+  }
+  // Whether those two do anything.
+  bool fetches_ahead() const { return incoming_ && outgoing_; }
   static std::byte* bytes(Frame* f) { return rte_pktmbuf_mtod(f, std::byte*); }
   // A frame scattered over several mbufs would be cut here; ports are configured so that none is.
   static std::size_t length(Frame* f) { return rte_pktmbuf_data_len(f); }
@@ -98,7 +111,7 @@ class Port {
   std::uint16_t port_ = 0;
   bool slow_path_ = false;
   std::uint32_t empty_polls_ = 1;  // until the next housekeeping
-  NextFrame next_frame_;           // nowhere, but on a memif that has its peer
+  MemifRing outgoing_, incoming_;  // unknown, but on a memif that has its peer
   std::size_t mtu_ = 0, receive_capacity_ = 0, pool_size_ = 0;
   Address address_;
   std::unique_ptr<Parts> parts_;

@@ -46,6 +46,7 @@ class SimPort {
   Frame* allocate();
   std::uint16_t transmit(Frame** burst, std::uint16_t count);
   std::uint16_t receive(Frame** burst, std::uint16_t count);
+  bool may_receive() const { return true; }
   void expect_transmit() {}
 
   static std::byte* bytes(Frame* f) { return f->bytes.data(); }

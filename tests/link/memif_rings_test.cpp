@@ -90,56 +90,75 @@ class Memory {
 
 class MemifRingsTest : public testing::Test {
  protected:
-  // What a port learns from a region and a ring.
-  bool finds(bool server, const Ring& ring, int file, std::uint16_t region = 0) {
-    MemifRings rings(server);
+  // Whether the ring is found that is told of.
+  static bool finds(const Ring& ring, int file, std::uint16_t region = 0) {
+    MemifRings rings;
     rings.learn(region_message(region), file);
     rings.learn(ring.message(), -1);
     rings.populate();
-    const NextFrame next = rings.next_frame();
-    if (next) next.fetch();
-    return static_cast<bool>(next);
+    const auto sender = ring.from_client ? MemifRings::kClient : MemifRings::kServer;
+    const auto other = ring.from_client ? MemifRings::kServer : MemifRings::kClient;
+    EXPECT_FALSE(rings.ring(other));
+    const MemifRing found = rings.ring(sender);
+    if (found) {
+      found.fetch_next();
+      found.fetch_first();
+    }
+    return static_cast<bool>(found);
   }
-  bool finds(const Ring& ring) { return finds(false, ring, memory_.file()); }
+  bool finds(const Ring& ring) { return finds(ring, memory_.file()); }
 
   Memory memory_;
 };
 
-TEST_F(MemifRingsTest, EachRoleFindsTheRingItSendsIn) {
-  EXPECT_TRUE(finds(false, {}, memory_.file()));
-  EXPECT_TRUE(finds(true, {.from_client = false, .offset = Memory::kSecondRing}, memory_.file()));
-  EXPECT_FALSE(finds(true, {}, memory_.file()));
-  EXPECT_FALSE(finds(false, {.from_client = false, .offset = Memory::kSecondRing}, memory_.file()));
+const Ring kServersRing{.from_client = false, .offset = Memory::kSecondRing};
+
+TEST_F(MemifRingsTest, BothRingsAreFound) {
+  EXPECT_TRUE(finds(Ring{}));
+  EXPECT_TRUE(finds(kServersRing));
   // We have one queue pair.
   EXPECT_FALSE(finds({.number = 1}));
 }
 
-// A client fills its ring at the head, a server at the tail.
-TEST_F(MemifRingsTest, TheSlotIsThatOfTheOwnIndex) {
-  for (const bool server : {false, true}) {
-    MemifRings rings(server);
-    rings.learn(region_message(0), memory_.file());
-    const std::uint32_t offset = server ? Memory::kSecondRing : 0;
-    rings.learn(Ring{.from_client = !server, .offset = offset}.message(), -1);
-    const NextFrame next = rings.next_frame();
-    ASSERT_TRUE(next);
-    for (const std::uint16_t index : {0, 1, 63, 64, 65535}) {
-      memory_.put_index(offset + (server ? 64 : 6), index);
-      memory_.put_index(offset + (server ? 6 : 64), 7);
-      EXPECT_EQ(next.slot(), index % Memory::kSlots);
+// In a client's ring the head runs ahead of the tail by what has been sent, in a server's the tail
+// comes nearer to the head by it.
+TEST_F(MemifRingsTest, TheIndicesSayWhatIsThere) {
+  constexpr std::size_t kHead = 6, kTail = 64;
+  MemifRings rings;
+  rings.learn(region_message(0), memory_.file());
+  rings.learn(Ring{}.message(), -1);
+  rings.learn(kServersRing.message(), -1);
+  const MemifRing client = rings.ring(MemifRings::kClient),
+                  server = rings.ring(MemifRings::kServer);
+  ASSERT_TRUE(client && server);
+  for (const std::uint16_t taken : {0, 1, 63, 64, 65472, 65535}) {
+    for (const std::uint16_t sent : {0, 1, 64}) {
+      const auto filled = static_cast<std::uint16_t>(taken + sent);
+      memory_.put_index(kHead, filled);
+      memory_.put_index(kTail, taken);
+      EXPECT_EQ(client.any(), sent != 0);
+      EXPECT_EQ(client.next_slot(), filled % Memory::kSlots);
+      EXPECT_EQ(client.first_slot(), taken % Memory::kSlots);
+
+      memory_.put_index(Memory::kSecondRing + kTail, filled);
+      memory_.put_index(Memory::kSecondRing + kHead,
+                        static_cast<std::uint16_t>(taken + Memory::kSlots));
+      EXPECT_EQ(server.any(), sent != 0);
+      EXPECT_EQ(server.next_slot(), filled % Memory::kSlots);
+      EXPECT_EQ(server.first_slot(), taken % Memory::kSlots);
     }
   }
 }
 
 TEST_F(MemifRingsTest, FindsNothingBeforeItHasLearntBoth) {
-  MemifRings rings(false);
-  EXPECT_FALSE(rings.next_frame());
+  MemifRings rings;
+  EXPECT_FALSE(rings.ring(MemifRings::kClient));
   rings.learn(Ring{}.message(), -1);
-  EXPECT_FALSE(rings.next_frame());
+  EXPECT_FALSE(rings.ring(MemifRings::kClient));
   rings.learn(region_message(0), memory_.file());
-  EXPECT_TRUE(rings.next_frame());
+  EXPECT_TRUE(rings.ring(MemifRings::kClient));
   rings.forget();
-  EXPECT_FALSE(rings.next_frame());
+  EXPECT_FALSE(rings.ring(MemifRings::kClient));
   rings.populate();
 }
 
@@ -151,57 +170,57 @@ TEST_F(MemifRingsTest, WhatDoesNotFitTheMemoryIsNotBelieved) {
   EXPECT_FALSE(finds({.log2 = 14}));
   EXPECT_FALSE(finds({.log2 = 255}));
   EXPECT_FALSE(finds({.region = 1}));
-  EXPECT_FALSE(finds(false, {}, memory_.file(), 1));
+  EXPECT_FALSE(finds(Ring{}, memory_.file(), 1));
 }
 
 TEST_F(MemifRingsTest, BuffersThatAreNotInFixedPlacesAreLeftAlone) {
   memory_.put_offset(0, 63, Memory::kBuffers);
-  EXPECT_FALSE(finds({}));
+  EXPECT_FALSE(finds(Ring{}));
   memory_.put_offset(0, 63, Memory::kBuffers + 63 * Memory::kBuffer);
-  EXPECT_TRUE(finds({}));
+  EXPECT_TRUE(finds(Ring{}));
   memory_.put_region(0, 5, 1);
-  EXPECT_FALSE(finds({}));
+  EXPECT_FALSE(finds(Ring{}));
   memory_.put_region(0, 5, 0);
   // All in one place, as in a ring that nobody has filled in.
   for (std::size_t slot = 0; slot < Memory::kSlots; ++slot) memory_.put_offset(0, slot, 0);
-  EXPECT_FALSE(finds({}));
+  EXPECT_FALSE(finds(Ring{}));
   for (std::size_t slot = 0; slot < Memory::kSlots; ++slot)
     memory_.put_offset(0, slot, Memory::kBytes + slot * Memory::kBuffer);
-  EXPECT_FALSE(finds({}));
+  EXPECT_FALSE(finds(Ring{}));
 }
 
 TEST_F(MemifRingsTest, MessagesAndFilesOfNoUseAreIgnored) {
   const int empty = ::memfd_create("empty", MFD_CLOEXEC);
-  EXPECT_FALSE(finds(false, {}, empty));
+  EXPECT_FALSE(finds(Ring{}, empty));
   EXPECT_EQ(::ftruncate(empty, std::int64_t{1} << 40), 0);
-  EXPECT_FALSE(finds(false, {}, empty));
+  EXPECT_FALSE(finds(Ring{}, empty));
   ::close(empty);
-  EXPECT_FALSE(finds(false, {}, -1));
-  EXPECT_FALSE(finds(false, {}, 1 << 20));
+  EXPECT_FALSE(finds(Ring{}, -1));
+  EXPECT_FALSE(finds(Ring{}, 1 << 20));
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  EXPECT_FALSE(finds(false, {}, ends[0]));
+  EXPECT_FALSE(finds(Ring{}, ends[0]));
   ::close(ends[0]);
   ::close(ends[1]);
 
-  MemifRings rings(false);
+  MemifRings rings;
   const Message region = region_message(0), ring = Ring{}.message();
   for (std::size_t length = 0; length < 13; ++length) {
     rings.learn(std::span(region).first(length), memory_.file());
     rings.learn(std::span(ring).first(length), -1);
   }
-  EXPECT_FALSE(rings.next_frame());
+  EXPECT_FALSE(rings.ring(MemifRings::kClient));
 }
 
 // The first ones stay: what a second region or ring is for, we do not use.
 TEST_F(MemifRingsTest, LaterRegionsAndRingsChangeNothing) {
   Memory other;
-  MemifRings rings(false);
+  MemifRings rings;
   rings.learn(region_message(0), memory_.file());
   rings.learn(Ring{}.message(), -1);
   rings.learn(region_message(1), other.file());
   rings.learn(Ring{.region = 1}.message(), -1);
-  EXPECT_TRUE(rings.next_frame());
+  EXPECT_TRUE(rings.ring(MemifRings::kClient));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace viaduct::link {
 template <PacketDevice D>
 void Link<D>::receive(Time now) {
   Frame* burst[kReceiveBurst];
-  for (std::uint16_t taken = 0; taken < kBurst;) {
+  for (std::uint16_t taken = 0; taken < kBurst && device_.may_receive();) {
     const std::uint16_t count = device_.receive(burst, kReceiveBurst);
     if (count == 0) break;
     device_.expect_transmit();  // before the work, which hides it
