@@ -149,9 +149,8 @@ Started Rdma<D>::write(PeerId to, const Right& right, RegionBytes from, link::Ti
 }
 
 template <link::PacketDevice D>
-bool Rdma<D>::next_completion(Completion& completion) {
+bool Rdma<D>::take_completion(Completion& completion) {
   const Slot slot = table_.complete().take_first(table_.data());
-  if (slot == kNoSlot) return false;
   Transfer& t = table_[slot];
   completion = {table_.id(slot), t.receiving, t.status, t.peer, t.moved};
   t.taken = true;

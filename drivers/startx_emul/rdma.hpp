@@ -60,7 +60,9 @@ class Rdma {
   Started write(link::PeerId to, const Right& right, RegionBytes from, link::Time now);
 
   // Finished transfers, oldest first; false when there is none.
-  bool next_completion(Completion& completion);
+  bool next_completion(Completion& completion) {
+    return !table_.complete().empty() && take_completion(completion);
+  }
   // No peer waits for anything that only a poll here can send.
   bool idle() const { return table_.owing().empty() && table_.sending().empty(); }
 
@@ -74,6 +76,7 @@ class Rdma {
   }
 
  private:
+  bool take_completion(Completion& completion);
   link::Verdict on_request(const link::Incoming& message);
   void on_grant(const link::Incoming& message);
   void on_refuse(const link::Incoming& message);
