@@ -29,13 +29,16 @@ class RunFailed(Exception):
 
 # ---- building ------------------------------------------------------------------------------------------
 
+OURS = {"viaduct": "bench/mpi/mpi_bench", "pingpong": "tools/viaduct-pingpong"}
+
+
 def build(library, place):
-    """mpi_bench for "viaduct" (the build directory `place`), "mpich" or "openmpi"."""
-    if library == "viaduct":
+    """mpi_bench for "viaduct" (the build directory `place`), "mpich" or "openmpi"; or viaduct-pingpong."""
+    if library in OURS:
         if not os.path.exists(os.path.join(place, "build.ninja")):
             fail(f"{place} is not a build directory; run: meson setup {place}, or give --build DIR")
-        command = ["ninja", "-C", place, "bench/mpi/mpi_bench"]
-        program = os.path.join(place, "bench", "mpi", "mpi_bench")
+        command = ["ninja", "-C", place, OURS[library]]
+        program = os.path.join(place, OURS[library])
     else:
         compiler = "mpicxx." + library
         if not shutil.which(compiler):
@@ -49,7 +52,7 @@ def build(library, place):
                      if f.endswith(".cpp"))]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        fail(f"building mpi_bench for {library} failed:\n{done.stdout}{done.stderr}")
+        fail(f"building for {library} failed:\n{done.stdout}{done.stderr}")
     return program
 
 

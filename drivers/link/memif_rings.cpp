@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -13,8 +14,10 @@
 namespace viaduct::link {
 namespace {
 
-// Larger than any memory that we ask for; the other end may have said its size.
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+// The other end may have said the size. A mapping costs nothing until it is used; what is populated
+// is ours to pay for: two rings of 1024 jumbo frames and more.
+constexpr std::size_t kMostMapped = std::size_t{1} << 30;
+constexpr std::size_t kMostPopulated = std::size_t{64} << 20;
 constexpr unsigned kMostLog2 = 14;
 
 // Control messages: a type, then
@@ -61,7 +64,7 @@ void MemifRings::learn(std::span<const std::byte> message, int file) {
 void MemifRings::map(int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0 || status.st_size <= 0 ||
-      static_cast<std::size_t>(status.st_size) > kMostBytes)
+      static_cast<std::size_t>(status.st_size) > kMostMapped)
     return;
   bytes_ = static_cast<std::size_t>(status.st_size);
   void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -84,12 +87,14 @@ void MemifRings::populate() const {
     if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %x:%x %" SCNu64, &first, &end,
                     &major, &minor, &inode) == 5 &&
         inode == inode_ && makedev(major, minor) == device_)
-      ::madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE);
+      ::madvise(reinterpret_cast<void*>(first),
+                std::min({std::size_t{end - first}, bytes_, kMostPopulated}), MADV_POPULATE_WRITE);
   }
 }
 
 MemifRing MemifRings::ring(Sender sender) const {
-  const auto& [region, offset, slots] = places_[sender];
+  const std::uint16_t region = places_[sender].region;
+  const std::size_t offset = places_[sender].offset, slots = places_[sender].slots;
   const std::size_t bytes = kDescriptorsAt + slots * MemifRing::kDescriptor;
   if (memory_ == nullptr || slots == 0 || region != region_ || bytes_ < bytes ||
       offset > bytes_ - bytes || offset % alignof(std::uint16_t) != 0)

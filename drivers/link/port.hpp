@@ -68,6 +68,7 @@ class Port {
       incoming_.fetch_first();
       return true;
     }
+    own_frame_pool(pool_);
     if (--empty_polls_ == 0) [[unlikely]]
       housekeeping();
     return false;
@@ -76,8 +77,8 @@ class Port {
   void expect_transmit() const {
     if (outgoing_) outgoing_.fetch_next();
   }
-  // Whether those two do anything.
-  bool fetches_ahead() const { return incoming_ && outgoing_; }
+  // Whether what those two look at is known.
+  bool knows_rings() const { return incoming_ && outgoing_; }
   static std::byte* bytes(Frame* f) { return rte_pktmbuf_mtod(f, std::byte*); }
   // A frame scattered over several mbufs would be cut here; ports are configured so that none is.
   static std::size_t length(Frame* f) { return rte_pktmbuf_data_len(f); }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -79,6 +80,12 @@ class Memory {
     std::memcpy(bytes_ + at, &value, sizeof value);
   }
   int file() const { return file_; }
+  // Bytes that take memory.
+  std::size_t populated() const {
+    struct stat status {};
+    EXPECT_EQ(::fstat(file_, &status), 0);
+    return static_cast<std::size_t>(status.st_blocks) * 512;
+  }
 
  private:
   std::byte* descriptor(std::size_t ring, std::size_t slot) {
@@ -148,6 +155,23 @@ TEST_F(MemifRingsTest, TheIndicesSayWhatIsThere) {
       EXPECT_EQ(server.first_slot(), taken % Memory::kSlots);
     }
   }
+}
+
+// All pages that the file had when it was learnt of, in every mapping; no more, though the other
+// end can make it larger at any time.
+TEST_F(MemifRingsTest, PopulatesWhatItHasLearntOf) {
+  MemifRings rings;
+  rings.learn(region_message(0), memory_.file());
+  constexpr std::size_t kGrown = 16 * Memory::kBytes;
+  ASSERT_EQ(::ftruncate(memory_.file(), kGrown), 0);
+  void* const large =
+      ::mmap(nullptr, kGrown, PROT_READ | PROT_WRITE, MAP_SHARED, memory_.file(), 0);
+  ASSERT_NE(large, MAP_FAILED);
+  EXPECT_LT(memory_.populated(), Memory::kBytes);
+  rings.populate();
+  EXPECT_GE(memory_.populated(), Memory::kBytes);
+  EXPECT_LT(memory_.populated(), 2 * Memory::kBytes);
+  ::munmap(large, kGrown);
 }
 
 TEST_F(MemifRingsTest, FindsNothingBeforeItHasLearntBoth) {

@@ -40,7 +40,7 @@ class Memif : public testing::Test {
     EXPECT_EQ(ping(*port, 50, size), 50);
     EXPECT_TRUE(port->link_up());
     // Else short messages take half as much time again, and nobody would notice.
-    EXPECT_TRUE(port->fetches_ahead());
+    EXPECT_TRUE(port->knows_rings());
   }
 
   const std::string name_ = "viaduct-test-" + std::to_string(getpid());
@@ -98,28 +98,49 @@ TEST_P(MemifRole, PeersMayBeKilledWhileJoining) {
 }
 
 // What is known of the ring goes with the peer, and comes with the next one.
-TEST_P(MemifRole, FetchesAheadOnlyWhileThereIsAPeer) {
+TEST_P(MemifRole, KnowsTheRingsWhileThereIsAPeer) {
   Child survivor([&] {
     const auto port = Port::open({.devargs = devargs(GetParam())});
-    EXPECT_FALSE(port->fetches_ahead());
+    EXPECT_FALSE(port->knows_rings());
     EXPECT_EQ(ping(*port, 50), 50);
-    EXPECT_TRUE(port->fetches_ahead());
+    EXPECT_TRUE(port->knows_rings());
     Child::tell();
     const Time until = now() + 10s;
     rte_mbuf* burst[8];
-    while (port->fetches_ahead() && now() < until) {
+    while (port->knows_rings() && now() < until) {
       if (port->may_receive()) rte_pktmbuf_free_bulk(burst, port->receive(burst, 8));
       port->expect_transmit();
     }
-    EXPECT_FALSE(port->fetches_ahead());
+    EXPECT_FALSE(port->knows_rings());
     EXPECT_EQ(ping(*port, 50), 50);
-    EXPECT_TRUE(port->fetches_ahead());
+    EXPECT_TRUE(port->knows_rings());
   });
   Child peer([&] { echo(devargs(other(GetParam()))); });
   ASSERT_TRUE(survivor.wait_until_told());
   peer.kill();
   Child next([&] { echo(devargs(other(GetParam()))); });
   EXPECT_TRUE(survivor.succeeded());
+}
+
+// What Port::may_receive() says is what receive() then finds, a long time through the ring.
+TEST_P(MemifRole, SaysWhetherAFrameIsThere) {
+  Child peer([&] { echo(devargs(other(GetParam()))); });
+  EXPECT_TRUE(succeeds([&] {
+    const auto port = Port::open({.devargs = devargs(GetParam())});
+    EXPECT_EQ(ping(*port, 50), 50);
+    rte_mbuf* burst[32];
+    while (port->may_receive()) rte_pktmbuf_free_bulk(burst, port->receive(burst, 32));
+    for (std::uint32_t round = 0; round < 3000; ++round) {
+      ASSERT_FALSE(port->may_receive());
+      ASSERT_EQ(port->receive(burst, 32), 0);
+      ASSERT_TRUE(send(*port, numbered_frame(*port, round)));
+      const Time until = now() + 10s;
+      while (!port->may_receive() && now() < until) sched_yield();
+      ASSERT_EQ(port->receive(burst, 32), 1);
+      ASSERT_EQ(number_of(burst[0]), round);
+      Port::release(burst[0]);
+    }
+  }));
 }
 
 TEST_P(MemifRole, PeersMayCloseAndComeBack) {
