@@ -236,16 +236,10 @@ void MemifControl::relay(Time now) {
       if (type == kConnected && server_) state_ = State::joined;
     }
     if (last_word_ && driver_is_up()) state_ = State::joined;
-    if (state_ == State::joined) return joined_now();
+    if (state_ == State::joined) return rings_.populate();
     if (down == Passed::nothing && up == Passed::nothing) break;
   }
   if (now - since_ > kJoinWithin) part(now);
-}
-
-void MemifControl::joined_now() {
-  rings_.populate();
-  outgoing_ = rings_.ring(server_ ? MemifRings::kServer : MemifRings::kClient);
-  incoming_ = rings_.ring(server_ ? MemifRings::kClient : MemifRings::kServer);
 }
 
 // Nothing but a farewell comes from a peer that is connected, and any word ends it.
@@ -260,7 +254,6 @@ void MemifControl::part(Time now) {
   if (state_ == State::joined) unanswered_ = 0;
   state_ = State::parting;
   since_ = now;
-  outgoing_ = incoming_ = {};
   rings_.forget();
   close_socket(peer_);
   restart(now);

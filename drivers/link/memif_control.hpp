@@ -32,9 +32,13 @@ class MemifControl {
   // All that is to be done, without waiting. The owner thread calls it outside of bursts.
   void progress(Time now);
   bool joined() const { return state_ == State::joined; }
-  // Unknown unless joined; valid until the next progress().
-  const MemifRing& outgoing() const { return outgoing_; }
-  const MemifRing& incoming() const { return incoming_; }
+  // To be asked for when joined() has changed: the rings, and unknown ones when they are gone.
+  MemifRing outgoing() const {
+    return rings_.ring(server_ ? MemifRings::kServer : MemifRings::kClient);
+  }
+  MemifRing incoming() const {
+    return rings_.ring(server_ ? MemifRings::kClient : MemifRings::kServer);
+  }
 
  private:
   enum class State : std::uint8_t { apart, joining, joined, parting };
@@ -43,7 +47,6 @@ class MemifControl {
   void listen_for_peers(const std::string& asked);
   void find_peer();
   void relay(Time now);
-  void joined_now();
   void watch(Time now);
   void part(Time now);
   void restart(Time now);
@@ -61,7 +64,6 @@ class MemifControl {
   bool last_word_ = false;  // the peer's `connected` went to a client, which does not answer it
   Time next_try_{}, since_{};
   MemifRings rings_;
-  MemifRing outgoing_, incoming_;
 };
 
 }  // namespace viaduct::link

@@ -32,7 +32,7 @@ constexpr std::uint16_t kFromClient = 1;  // flag of a ring in which the client 
 // Where the client sends, head counts the frames filled and tail those taken. Where the server
 // does, tail counts the frames filled, and head the buffers offered, which are always as many as
 // fit.
-constexpr std::size_t kHeadAt = 6, kTailAt = 64, kDescriptorsAt = 128;
+constexpr std::size_t kHeadAt = 6, kTailAt = MemifRing::kLine, kDescriptorsAt = 2 * kTailAt;
 constexpr std::size_t kRegionAt = 2, kOffsetAt = 8;
 
 template <class Number>

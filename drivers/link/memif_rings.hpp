@@ -3,6 +3,7 @@
 // are needed.
 #pragma once
 
+#include <rte_config.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -53,9 +54,9 @@ class MemifRing {
   }
 
   static constexpr std::size_t kDescriptor = 16;
+  static constexpr std::size_t kLine = RTE_CACHE_LINE_SIZE;
 
  private:
-  static constexpr std::size_t kLine = 64;
   // The headers and a few words of every protocol; who copies more has the rest fetched by that.
   static constexpr std::size_t kHeadBytes = 2 * kLine;
 

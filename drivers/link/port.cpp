@@ -408,9 +408,12 @@ std::uint16_t Port::receive_slowly(Frame** burst, std::uint16_t count) {
 void Port::housekeeping() {
   MemifControl* const memif = parts_->memif.get();
   if (memif == nullptr) return;
+  const bool was_joined = memif->joined();
   memif->progress(now());
-  outgoing_ = memif->outgoing();
-  incoming_ = memif->incoming();
+  if (memif->joined() != was_joined) {
+    outgoing_ = memif->outgoing();
+    incoming_ = memif->incoming();
+  }
   // A look at a socket costs a fraction of a microsecond.
   empty_polls_ = memif->joined() ? kPollsJoined : kPollsApart;
 }
