@@ -15,7 +15,7 @@ namespace viaduct::link {
 static_assert(std::endian::native == std::endian::little, "wire structs are used in place");
 
 inline constexpr std::uint16_t kEtherType = 0xb588;  // 0x88b5 (IEEE local experimental), as stored
-inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::uint8_t kVersion = 2;
 // A window's frames and the bits of a selective acknowledgement; a power of two.
 inline constexpr std::uint32_t kMaxWindow = 512;
 inline constexpr std::size_t kBitmapWords = kMaxWindow / 64;
@@ -38,12 +38,14 @@ inline constexpr std::uint8_t kFlagWant = 0x08;    // more is waiting than the c
 inline constexpr std::uint8_t kFlagAnswer = 0x10;  // acknowledge at once
 inline constexpr std::uint8_t kFlagsKnown = 0x1f;
 
+// Short: a packet ring of the kernel's puts 66 bytes before a frame, so that one of up to 62 bytes
+// lies in a single cache line.
 struct [[gnu::packed]] FrameHeader {
   // The route: the same in all frames from one peer to another.
   std::uint8_t to[6];
   std::uint8_t from[6];
   std::uint16_t ether_type;
-  std::uint32_t connection;  // the receiver's name (its PeerId) for the sender
+  std::uint16_t connection;  // the receiver's name for the sender
   std::uint32_t token;       // the receiver's secret for this connection
   // The rest: each frame's own.
   std::uint8_t version_type;  // version << 4 | FrameType
@@ -51,13 +53,13 @@ struct [[gnu::packed]] FrameHeader {
   std::uint16_t length;    // bytes of payload after this header; Ethernet padding may follow
   std::uint32_t sequence;  // data: the frame's number in its lane
   std::uint32_t ack;       // data: every frame of this lane before this one has arrived
-  std::uint32_t limit;     // data: credit; the first frame of this lane you may not send
-  std::uint32_t checksum;  // CRC32C of the route, then the payload, then the rest before this field
+  std::uint16_t credit;    // data: how many frames of this lane you may send, from `ack` on
+  std::uint32_t checksum;  // CRC32C: docs/wire.md
 };
 inline constexpr std::size_t kEthernetHeader = 14;
-inline constexpr std::size_t kFrameHeader = 42;
+inline constexpr std::size_t kFrameHeader = 38;
 inline constexpr std::size_t kLinkHeader = kFrameHeader - kEthernetHeader;
-inline constexpr std::size_t kRoute = 22;
+inline constexpr std::size_t kRoute = 20;
 static_assert(sizeof(FrameHeader) == kFrameHeader && offsetof(FrameHeader, version_type) == kRoute,
               "wire layout");
 
@@ -65,14 +67,16 @@ static_assert(sizeof(FrameHeader) == kFrameHeader && offsetof(FrameHeader, versi
 inline bool same_route(const FrameHeader& a, const FrameHeader& b) {
   return std::memcmp(&a, &b, kRoute) == 0;
 }
-inline std::uint32_t route_checksum(const FrameHeader& h) {
-  return crc32c(reinterpret_cast<const std::byte*>(&h), kRoute);
+// `seed`: another secret of the receiver's (Handshake); 0 for a hello.
+inline std::uint32_t route_checksum(const FrameHeader& h, std::uint32_t seed) {
+  return crc32c(reinterpret_cast<const std::byte*>(&h), kRoute, crc32c_word(seed, 0));
 }
-// Continues the sum over route and payload.
+// Continues the sum over seed, route and payload. The rest counts as 16 bytes, the last two 0: one
+// step less than its 14.
 inline std::uint32_t frame_checksum(const FrameHeader& h, std::uint32_t sum) {
   std::uint64_t words[2];
   std::memcpy(words, reinterpret_cast<const std::byte*>(&h) + kRoute, sizeof words);
-  return crc32c_word(words[1], crc32c_word(words[0], sum));
+  return crc32c_word(words[1] & 0xffff'ffff'ffff, crc32c_word(words[0], sum));
 }
 
 // A frame's own part of the header.
@@ -80,10 +84,11 @@ struct FrameFields {
   FrameType type;
   std::uint8_t lane_flags;
   std::uint16_t length;
-  std::uint32_t sequence = 0, ack = 0, limit = 0;
+  std::uint32_t sequence = 0, ack = 0;
+  std::uint16_t credit = 0;
 };
 
-// Writes the header. `sum`: over route and payload; without one the checksum is 0. Made in
+// Writes the header. `sum`: over seed, route and payload; without one the checksum is 0. Made in
 // registers and stored in wide words: reading back fields that have only just been stored waits
 // until they have left the store buffer.
 inline void write_header(std::byte* to, const FrameHeader& route, const FrameFields& fields,
@@ -92,11 +97,11 @@ inline void write_header(std::byte* to, const FrameHeader& route, const FrameFie
       std::uint64_t{kVersion << 4 | static_cast<unsigned>(fields.type)} |
           std::uint64_t{fields.lane_flags} << 8 | std::uint64_t{fields.length} << 16 |
           std::uint64_t{fields.sequence} << 32,
-      fields.ack | std::uint64_t{fields.limit} << 32};
+      fields.ack | std::uint64_t{fields.credit} << 32};
   const std::uint32_t checksum = sum ? crc32c_word(words[1], crc32c_word(words[0], *sum)) : 0;
   std::memcpy(to, &route, kRoute);
   std::memcpy(to + kRoute, words, sizeof words);
-  std::memcpy(to + kRoute + sizeof words, &checksum, sizeof checksum);
+  std::memcpy(to + offsetof(FrameHeader, checksum), &checksum, sizeof checksum);
 }
 
 // A data frame's payload is a row of messages, each behind one of these.
@@ -136,27 +141,27 @@ inline std::uint32_t write_message(std::byte* to, MessageType type, std::span<co
 // An ack frame's payload is one of these for each lane it speaks of, `words` bitmap words behind
 // each. Bit i of the bitmap: frame ack + 1 + i has arrived.
 struct [[gnu::packed]] AckBlock {
-  std::uint8_t lane;
+  std::uint8_t lane_flags;  // kFlagWant
   std::uint8_t words;
-  std::uint16_t flags;  // kFlagWant
+  std::uint16_t credit;
   std::uint32_t ack;
-  std::uint32_t limit;
 };
-static_assert(sizeof(AckBlock) == 12, "wire layout");
+static_assert(sizeof(AckBlock) == 8, "wire layout");
 
 // Payload of hello, welcome and confirm; zeros behind it pad welcome and confirm to the path's MTU
 // so that a connection stands only where full frames pass.
 struct [[gnu::packed]] Handshake {
   std::uint64_t job_key;
-  std::uint64_t incarnation;  // this life of the sender
-  std::uint64_t echo;         // welcome, confirm: the receiver's incarnation
-  std::uint32_t connection;   // put these two into every frame to me
-  std::uint32_t token;
+  std::uint64_t incarnation;       // this life of the sender
+  std::uint64_t echo;              // welcome, confirm: the receiver's incarnation
+  std::uint32_t token;             // put this into every frame to me...
+  std::uint32_t seed;              // ... and begin its checksum with this
   std::uint32_t sequence[kLanes];  // number of my first frame in each lane
   std::uint16_t window[kLanes];    // frames you may always send me in each lane
+  std::uint16_t connection;        // put this into every frame to me
   std::uint16_t mtu;               // largest Ethernet payload I can take
   std::uint8_t flags;              // kHandshake...
-  std::uint8_t reserved[3];
+  std::uint8_t reserved;
 };
 static_assert(sizeof(Handshake) == 56, "wire layout");
 inline constexpr std::uint8_t kHandshakeNoChecksum = 0x01;  // I do without checksums if you do too

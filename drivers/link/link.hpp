@@ -89,6 +89,11 @@ class Link {
     Peer* p = slot < peers_.size() ? peers_[slot].get() : nullptr;
     return p && p->id == id ? p : nullptr;
   }
+  // On the wire a peer goes by its slot, from 1 on; the token tells its lives apart.
+  Peer* find_connection(std::uint16_t connection) const {
+    const std::size_t slot = connection - std::size_t{1};
+    return slot < peers_.size() ? peers_[slot].get() : nullptr;
+  }
   Peer* create(const Address& address);
   void silence(Peer* peer);
   void destroy(Peer* peer);

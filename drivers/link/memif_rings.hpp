@@ -6,6 +6,7 @@
 #include <rte_config.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,30 +36,32 @@ class MemifRing {
 
   explicit operator bool() const { return filled_ != nullptr; }
 
-  // The end that sends.
+  // The end that sends. `bytes`: how long the frame may be.
   std::size_t next_slot() const { return *filled_ & mask_; }
-  void fetch_next() const {
+  void fetch_next(std::size_t bytes) const {
     const std::size_t slot = next_slot();
     __builtin_prefetch(const_cast<const std::uint16_t*>(taken_));
     own_soon(descriptors_ + slot * kDescriptor);
-    for (std::size_t at = 0; at < kHeadBytes; at += kLine) own_soon(buffer(slot) + at);
+    bytes = std::min(bytes, kMostFetched);
+    for (std::size_t at = 0; at < bytes; at += kLine) own_soon(buffer(slot) + at);
   }
 
   // The end that receives.
   bool any() const { return *filled_ != taken(); }
   std::size_t first_slot() const { return taken() & mask_; }
-  void fetch_first() const {
+  void fetch_first(std::size_t bytes) const {
     const std::size_t slot = first_slot();
     __builtin_prefetch(descriptors_ + slot * kDescriptor);
-    for (std::size_t at = 0; at < kHeadBytes; at += kLine) __builtin_prefetch(buffer(slot) + at);
+    bytes = std::min(bytes, kMostFetched);
+    for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(buffer(slot) + at);
   }
 
   static constexpr std::size_t kDescriptor = 16;
   static constexpr std::size_t kLine = RTE_CACHE_LINE_SIZE;
 
  private:
-  // The headers and a few words of every protocol; who copies more has the rest fetched by that.
-  static constexpr std::size_t kHeadBytes = 2 * kLine;
+  // As many lines as a CPU can wait for at a time; who copies more has the rest fetched by that.
+  static constexpr std::size_t kMostFetched = 16 * kLine;
 
   std::uint16_t taken() const { return static_cast<std::uint16_t>(*taken_ - ahead_); }
   const std::byte* buffer(std::size_t slot) const { return buffers_ + slot * buffer_bytes_; }

@@ -68,7 +68,7 @@ template <PacketDevice Device>
 struct Peer {
   using Hook = PeerHook<Peer>;
 
-  PeerId id;  // also the connection number that the peer puts into its frames to us
+  PeerId id;
   Address address;
   PeerState state = PeerState::fresh;
   bool checksum = true;
@@ -80,6 +80,7 @@ struct Peer {
   FrameHeader outgoing{};          // the route of each frame to this peer
   std::uint32_t outgoing_sum = 0;  // its checksum
   FrameHeader incoming{};          // the route of each frame from it
+  std::uint32_t seed = 0;          // what their checksums begin with
   std::uint32_t incoming_sum = 0;
   std::uint64_t incarnation = 0;  // the peer's; 0: not known
   PeerId successor;               // a new incarnation of it that is still answering

@@ -55,9 +55,11 @@ class Port {
     if (slow_path_) [[unlikely]]
       return receive_slowly(burst, count);
     const std::uint16_t received = rte_eth_rx_burst(port_, 0, burst, count);
-    // Only a poll that finds nothing pays for housekeeping: one decrement.
-    if (received == 0 && --empty_polls_ == 0) [[unlikely]]
-      housekeeping();
+    if (received != 0) {
+      recent_bytes_ = rte_pktmbuf_data_len(burst[0]);
+    } else if (--empty_polls_ == 0) [[unlikely]] {
+      housekeeping();  // only a poll that finds nothing pays for it: one decrement
+    }
     return received;
   }
   // False: receive() would find nothing, which it would take longer to say. True elsewhere than on
@@ -65,7 +67,7 @@ class Port {
   bool may_receive() {
     if (!incoming_ || slow_path_) return true;
     if (incoming_.any()) {
-      incoming_.fetch_first();
+      incoming_.fetch_first(recent_bytes_);
       return true;
     }
     own_frame_pool(pool_);
@@ -75,7 +77,7 @@ class Port {
   }
   // Frames have come, so that one may be sent soon: fetches what transmit() will write.
   void expect_transmit() const {
-    if (outgoing_) outgoing_.fetch_next();
+    if (outgoing_) outgoing_.fetch_next(recent_bytes_);
   }
   // Whether what those two look at is known.
   bool knows_rings() const { return incoming_ && outgoing_; }
@@ -113,6 +115,9 @@ class Port {
   bool slow_path_ = false;
   std::uint32_t empty_polls_ = 1;  // until the next housekeeping
   MemifRing outgoing_, incoming_;  // unknown, but on a memif that has its peer
+  // The length of the last frame, and a guess at the next one's: a line too many costs 5 % of a
+  // round trip, as the other CPU has it.
+  std::size_t recent_bytes_ = 0;
   std::size_t mtu_ = 0, receive_capacity_ = 0, pool_size_ = 0;
   Address address_;
   std::unique_ptr<Parts> parts_;

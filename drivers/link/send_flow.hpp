@@ -15,7 +15,7 @@ namespace viaduct::link {
 // A selective acknowledgement as it came in: bit i says that frame ack + 1 + i has arrived.
 struct Acknowledgement {
   std::uint32_t ack;
-  std::uint32_t limit;
+  std::uint32_t limit;  // the first frame that may not be sent
   std::span<const std::uint64_t> bitmap;
 
   bool has(std::uint32_t sequence) const {
@@ -23,6 +23,11 @@ struct Acknowledgement {
     return i < bitmap.size() * 64 && (bitmap[i / 64] >> (i % 64) & 1) != 0;
   }
 };
+
+// What a data frame says of the other direction.
+inline Acknowledgement acknowledgement_in(const FrameHeader& header) {
+  return {header.ack, header.ack + header.credit, {}};
+}
 
 template <PacketDevice Device>
 class SendFlow {

@@ -54,6 +54,7 @@ const EngineConfig& checked(const EngineConfig& config) {
 template <link::PacketDevice D>
 Engine<D>::Engine(Link& link, const EngineConfig& config)
     : link_(link),
+      silent_(link.config().max_peers),
       keys_(checked(config).max_keys),
       requests_(config.max_requests),
       failures_(kFailures),

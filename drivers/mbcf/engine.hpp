@@ -185,6 +185,20 @@ class Engine final : private link::MessageSink {
     Time keep_until{};            // recalled credit that the user has waited for
   };
 
+  // Silent requests that one life of one peer has been sent and has sent. Apart from Peer, because
+  // each of them touches it.
+  struct SilentCount {
+    link::PeerId peer;
+    std::uint64_t issued = 0, served = 0;
+  };
+  // Of a peer that lives: a stale id would wipe out the count of its successor.
+  SilentCount& silent_count(link::PeerId id) {
+    SilentCount& count = silent_[id.value & 0xffff];
+    if (count.peer != id) [[unlikely]]
+      count = {id};
+    return count;
+  }
+
   // A writer of a FIFO that was withdrawn while it waited for an answer.
   struct Bereft {
     link::PeerId peer;
@@ -207,9 +221,10 @@ class Engine final : private link::MessageSink {
                 std::uint64_t compare, const Options& options, Time now);
   Issued read_long(const Remote& from, std::span<std::byte> into, const Options& options, Time now);
   Issued append_long(Writer& writer, Bytes head, Bytes body, const Options& options, Time now);
+  [[gnu::always_inline]] Issued issue(Kind kind, const Remote& to, std::span<std::byte> head,
+                                      Bytes body, const Options& options, Time now);
   template <class Send>
-  Issued issue(Kind kind, link::PeerId to, const Options& options, Send send);
-  std::uint32_t next_silent() { return kSilent | (silent_++ & (kSilent - 1)); }
+  Issued issue_answered(Kind kind, link::PeerId to, const Options& options, Send send);
   Peer* peer_of(link::PeerId id);
   Peer* find_peer(link::PeerId id) const {
     const std::size_t slot = id.value & 0xffff;
@@ -243,16 +258,22 @@ class Engine final : private link::MessageSink {
 
   // impl/serve.hpp: requests of others
   link::Verdict on_message(const link::Incoming& message) override;
-  link::Verdict serve_write(const link::Incoming& message);
-  link::Verdict serve_write_then(const link::Incoming& message);
-  link::Verdict serve_long_write(const link::Incoming& message);
+  link::Verdict serve_silent(const link::Incoming& message, Kind kind);
+  [[gnu::always_inline]] link::Verdict serve_request(const link::Incoming& message, Kind kind,
+                                                     const TargetHead& target, Bytes rest);
+  [[gnu::always_inline]] link::Verdict serve_write(const link::Incoming& message,
+                                                   const TargetHead& target, Bytes data);
+  link::Verdict serve_write_then(const link::Incoming& message, const TargetHead& target,
+                                 Bytes rest);
+  link::Verdict serve_long_write(const link::Incoming& message, const TargetHead& target,
+                                 Bytes data);
   link::Verdict serve_long_more(const link::Incoming& message);
   link::Verdict serve_long_then(const link::Incoming& message);
-  link::Verdict serve_append(const link::Incoming& message);
+  link::Verdict serve_append(const link::Incoming& message, const TargetHead& target, Bytes data);
   link::Verdict serve_append_more(const link::Incoming& message);
-  link::Verdict serve_read(const link::Incoming& message);
-  link::Verdict serve_atomic(const link::Incoming& message);
-  link::Verdict serve_signal(const link::Incoming& message);
+  link::Verdict serve_read(const link::Incoming& message, const TargetHead& target, Bytes rest);
+  link::Verdict serve_atomic(const link::Incoming& message, const TargetHead& target, Bytes rest);
+  link::Verdict serve_signal(const link::Incoming& message, const TargetHead& target, Bytes rest);
   link::Verdict serve_fence(const link::Incoming& message);
   link::Verdict bad(Counter reason) {
     counters_.add(reason);
@@ -291,12 +312,12 @@ class Engine final : private link::MessageSink {
   bool answer_read(Peer& peer, std::size_t& budget, Time now);
 
   Link& link_;
+  std::vector<SilentCount> silent_;  // by the slot in their PeerId
   Counters counters_;
   KeyTable keys_;
   RequestTable requests_;
   RequestList complete_;
   link::BoundedQueue<Completion> failures_;  // of silent requests
-  std::uint32_t silent_ = 0;
 
   std::vector<std::unique_ptr<Peer>> peers_;  // by the slot in their PeerId
   std::vector<Peer*> active_;                 // have something long to send

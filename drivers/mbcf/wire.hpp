@@ -19,16 +19,16 @@ static_assert(std::endian::native == std::endian::little,
 // order travel on the low lane, long writes and what is read in pieces on the bulk lane, answers on
 // the high lane, which no receiver ever holds up.
 enum class Kind : std::uint8_t {
-  write = 0,        // low: TargetHead, data
-  write_then = 1,   // low: TargetHead, ThenHead, entry, data
+  write = 0,        // low: target, data
+  write_then = 1,   // low: target, ThenHead, entry, data
   long_write = 2,   // bulk: TargetHead, LongHead, the first data
   long_more = 3,    // bulk: StreamHead, more data
   long_then = 4,    // bulk: StreamHead, ThenHead, entry; ends a long write announced with one
-  append = 5,       // low: TargetHead (offset: length of the entry), the first data
+  append = 5,       // low: target (offset: length of the entry), the first data
   append_more = 6,  // low: StreamHead, more data
   read = 7,         // low: TargetHead, LongHead
-  atomic = 8,       // low: TargetHead, AtomicHead
-  signal = 9,       // low: TargetHead
+  atomic = 8,       // low: target, AtomicHead
+  signal = 9,       // low: target
   fence = 10,       // low: StreamHead
   answer = 11,      // high: Answer
   value = 12,       // high: ValueAnswer
@@ -41,15 +41,30 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr std::uint8_t kKinds = 19;
 
-// Request numbers from here on are those of silent requests: only a refusal is answered.
+// In the kind byte, of requests: silent, only a refusal is answered. Then the target is a
+// SilentTarget, and both sides number it: the n-th silent request to a peer has kSilent + n.
+inline constexpr std::uint8_t kSilentKind = 0x80;
 inline constexpr std::uint32_t kSilent = 0x80000000;
+// Those for which the answer tells nothing but that they are done.
+constexpr bool may_be_silent(Kind kind) {
+  return kind == Kind::write || kind == Kind::write_then || kind == Kind::append ||
+         kind == Kind::atomic || kind == Kind::signal;
+}
 
 struct [[gnu::packed]] TargetHead {
   std::uint64_t key;
   std::uint64_t offset;
-  std::uint32_t id;  // the requester's number for it, repeated in the answer
+  std::uint32_t id;  // the requester's number for it, repeated in the answer; below kSilent
 };
 static_assert(sizeof(TargetHead) == 20);
+
+// A word written with this fits a frame of 62 bytes: see FrameHeader. Key and word are its last 16,
+// which a driver's copy moves at once: they can be read before that has left the store buffer.
+struct [[gnu::packed]] SilentTarget {
+  std::uint32_t offset;  // what is farther off cannot be silent on the wire
+  std::uint64_t key;
+};
+static_assert(sizeof(SilentTarget) == 12);
 
 struct [[gnu::packed]] LongHead {
   std::uint64_t length;
@@ -73,6 +88,11 @@ struct [[gnu::packed]] StreamHead {
   std::uint32_t id;
 };
 
+// The number of the n-th silent request to a peer, from 0 on; they come round again.
+constexpr std::uint32_t silent_number(std::uint64_t n) {
+  return kSilent | static_cast<std::uint32_t>(n & (kSilent - 1));
+}
+
 struct [[gnu::packed]] ThenHead {
   std::uint64_t key;
   std::uint64_t offset;  // flag
@@ -82,6 +102,13 @@ struct [[gnu::packed]] ThenHead {
   std::uint16_t length;  // entry: bytes of it that follow
 };
 static_assert(sizeof(ThenHead) == 28);
+
+// What a write with a second part begins with.
+struct [[gnu::packed]] WriteThenHead {
+  TargetHead target;
+  ThenHead then;
+  std::byte entry[kMostCarried];
+};
 
 enum class AtomicOp : std::uint8_t { swap = 0, fetch_add = 1, compare_swap = 2 };
 
@@ -93,6 +120,11 @@ struct [[gnu::packed]] AtomicHead {
   std::uint16_t reserved;
 };
 static_assert(sizeof(AtomicHead) == 20);
+
+struct [[gnu::packed]] AtomicRequestHead {
+  TargetHead target;
+  AtomicHead atomic;
+};
 
 struct [[gnu::packed]] Answer {
   std::uint32_t id;
@@ -137,18 +169,29 @@ static_assert(sizeof(Grant) == 12);
 // From a table, for the reason that frame.hpp gives at write_header.
 inline constexpr auto kMessageTypes = [] {
   struct {
-    link::MessageType types[kKinds];
+    link::MessageType usual[kKinds], silent[kKinds];
   } table{};
-  for (std::uint8_t i = 0; i < kKinds; ++i) table.types[i] = {link::Protocol::mbcf, i};
+  for (std::uint8_t i = 0; i < kKinds; ++i) {
+    table.usual[i] = {link::Protocol::mbcf, i};
+    table.silent[i] = {link::Protocol::mbcf, static_cast<std::uint8_t>(i | kSilentKind)};
+  }
   return table;
 }();
 inline link::MessageType message_type(Kind kind) {
-  return kMessageTypes.types[static_cast<std::size_t>(kind)];
+  return kMessageTypes.usual[static_cast<std::size_t>(kind)];
+}
+inline link::MessageType silent_type(Kind kind) {
+  return kMessageTypes.silent[static_cast<std::size_t>(kind)];
 }
 
 template <class T>
 std::span<const std::byte> bytes_of(const T& message) {
   return {reinterpret_cast<const std::byte*>(&message), sizeof(T)};
+}
+
+template <class T>
+std::span<std::byte> bytes_in(T& message) {
+  return {reinterpret_cast<std::byte*>(&message), sizeof(T)};
 }
 
 // Takes a T off the front; false when the message is too short.

@@ -16,13 +16,16 @@ struct Bed {
   Node& victim = world.add();
   Node& honest = world.add();
   SimPort& mallory = world.net.add_port();
-  FrameHeader secret{};  // what honest frames to the victim look like
+  FrameHeader secret{};    // what honest frames to the victim look like...
+  std::uint32_t seed = 0;  // ... and begin their checksums with
 
   Bed() {
     world.net.hook = [this](std::uint32_t port, std::vector<std::byte>& bytes) {
       FrameHeader header;
       std::memcpy(&header, bytes.data(), sizeof(header));
       if (port == 1 && header.connection != 0) secret = header;
+      if (port == 0 && (header.version_type & 15) == static_cast<int>(FrameType::welcome))
+        std::memcpy(&seed, bytes.data() + kFrameHeader + offsetof(Handshake, seed), sizeof seed);
       return true;
     };
     int got = 0;
@@ -39,23 +42,26 @@ struct Bed {
   }
 };
 
-void seal(std::vector<std::byte>& frame, const FrameHeader& secret) {
+void seal(std::vector<std::byte>& frame, const FrameHeader& secret, std::uint32_t seed) {
   auto& header = *reinterpret_cast<FrameHeader*>(frame.data());
   const auto keep_type = header.version_type;
   const auto keep_flags = header.lane_flags;
   const auto sequence = header.sequence % 8 + secret.sequence;
   const auto ack = header.ack % 4 + secret.ack;
-  const auto limit = header.limit;
+  const auto credit = header.credit;
   header = secret;
   header.version_type = static_cast<std::uint8_t>(kVersion << 4 | (keep_type & 7));
   header.lane_flags = keep_flags & kFlagsKnown;
   header.sequence = sequence;
   header.ack = ack;
-  header.limit = ack + limit % 600;
+  header.credit = credit % 600;
   header.length = static_cast<std::uint16_t>(frame.size() - kFrameHeader);
-  if ((keep_type & 7) == static_cast<int>(FrameType::hello)) header.connection = header.token = 0;
+  if ((keep_type & 7) == static_cast<int>(FrameType::hello)) {
+    header.connection = 0;
+    header.token = seed = 0;
+  }
   header.checksum = frame_checksum(
-      header, crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header)));
+      header, crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header, seed)));
 }
 
 }  // namespace
@@ -72,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto n = std::min<std::ptrdiff_t>(length % 1514, end - at);
     std::vector<std::byte> frame(at, at + n);
     at += n;
-    if (honest_outside && frame.size() >= kFrameHeader) seal(frame, bed.secret);
+    if (honest_outside && frame.size() >= kFrameHeader) seal(frame, bed.secret, bed.seed);
     bed.world.net.inject(bed.mallory, frame);
     bed.world.run(microseconds{20}, microseconds{10});
   }

@@ -25,7 +25,15 @@ std::uint64_t near_edge(std::uint64_t offset) {
 }
 
 // Writes a true key over what the input says, where the kind has one.
-void make_genuine(Kind kind, std::vector<std::byte>& body, std::uint64_t key) {
+void make_genuine(Kind kind, bool silent, std::vector<std::byte>& body, std::uint64_t key) {
+  if (silent) {
+    mbcf::SilentTarget head;
+    if (body.size() < sizeof head) return;
+    std::memcpy(&head, body.data(), sizeof head);
+    head.key = key;
+    head.offset = static_cast<std::uint32_t>(near_edge(head.offset));
+    return static_cast<void>(std::memcpy(body.data(), &head, sizeof head));
+  }
   if (kind == Kind::long_more || kind == Kind::long_then || kind == Kind::append_more ||
       kind >= Kind::fence || body.size() < sizeof(mbcf::TargetHead)) {
     if ((kind == Kind::want || kind == Kind::give_back) && body.size() >= sizeof key)
@@ -66,13 +74,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   engine.fence(to_rogue, {}, now());
 
   while (size >= 3) {
-    const auto kind = static_cast<Kind>(data[0] % (mbcf::kKinds + 1));
+    const auto kind = static_cast<Kind>(data[0] % mbcf::kSilentKind % (mbcf::kKinds + 1));
+    const std::uint8_t silent = data[0] & mbcf::kSilentKind;
     const std::uint8_t lane = data[1] >> 6, key = data[1] >> 4 & 3;
     std::vector<std::byte> body = take_body(data, size, data[2] | (data[1] & 7) << 8);
-    if (key != 3) make_genuine(kind, body, keys[key]);
-    rogue.link->try_send(to_victim, static_cast<Lane>(lane % link::kLanes), link::Order::ordered,
-                         {link::Protocol::mbcf, static_cast<std::uint8_t>(kind)}, {}, body,
-                         link::Urgency::batch, now());
+    if (key != 3) make_genuine(kind, silent != 0, body, keys[key]);
+    rogue.link->try_send(
+        to_victim, static_cast<Lane>(lane % link::kLanes), link::Order::ordered,
+        {link::Protocol::mbcf, static_cast<std::uint8_t>(static_cast<std::uint8_t>(kind) | silent)},
+        {}, body, link::Urgency::batch, now());
     world.run_until([&] { return engine.poll(now()), false; }, microseconds{20});
     if (size % 3 == 0)
       while (const auto entry = fifo->front()) {

@@ -36,8 +36,8 @@ void look_at(const MemifRing& ring) {
   if (!ring) return;
   require(ring.next_slot() < 1u << 14 && ring.first_slot() < 1u << 14);
   ring.any();
-  ring.fetch_next();
-  ring.fetch_first();
+  ring.fetch_next(1500);
+  ring.fetch_first(1500);
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ FrameHeader& header_of(Bytes& frame) {
   return *reinterpret_cast<FrameHeader*>(frame.data());
 }
 
-Bytes sealed(Bytes frame) {
+Bytes sealed(Bytes frame, std::uint32_t seed) {
   FrameHeader& header = header_of(frame);
   header.checksum = frame_checksum(
-      header, crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header)));
+      header, crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header, seed)));
   return frame;
 }
 
@@ -29,12 +29,15 @@ struct LinkAttack : ::testing::Test {
   Node& b = world.add();
   SimPort& mallory = world.net.add_port();
   std::vector<Bytes> recorded;  // what a has sent to b
+  std::uint32_t seed = 0;       // of their checksums
   int delivered = 0;
   PeerId peer;
 
   LinkAttack() {
     world.net.hook = [this](std::uint32_t port, Bytes& bytes) {
       if (port == 0) recorded.push_back(bytes);
+      if (port == 1 && type_of(bytes) == FrameType::welcome)
+        std::memcpy(&seed, bytes.data() + kFrameHeader + offsetof(Handshake, seed), sizeof seed);
       return true;
     };
     b.sink.message = [this](const Incoming&) { return ++delivered, Verdict::taken; };
@@ -42,9 +45,14 @@ struct LinkAttack : ::testing::Test {
     send_text(a, peer, "an honest message", world.net.now());
     EXPECT_TRUE(world.run_until([this] { return a.link->idle() && delivered == 1; }, seconds{1}));
   }
+  static FrameType type_of(Bytes& frame) {
+    return static_cast<FrameType>(header_of(frame).version_type & 15);
+  }
+  // With the checksum that b expects.
+  Bytes sealed(const Bytes& frame) const { return test::sealed(frame, seed); }
   Bytes last(FrameType type) {
     for (auto f = recorded.rbegin(); f != recorded.rend(); ++f)
-      if ((header_of(*f).version_type & 15) == static_cast<int>(type)) return *f;
+      if (type_of(*f) == type) return *f;
     ADD_FAILURE() << "no such frame was sent";
     return Bytes(kFrameHeader);
   }
@@ -85,7 +93,7 @@ TEST_F(LinkAttack, HeadersThatLie) {
   header_of(f).length = 0xffff;
   expect_dropped(f, Counter::drop_length);
   f = good;
-  header_of(f).version_type = 2 << 4 | 1;
+  header_of(f).version_type = (kVersion - 1) << 4 | 1;
   expect_dropped(f, Counter::drop_version);
   f = good;
   header_of(f).lane_flags |= 0x80;
@@ -115,12 +123,16 @@ TEST_F(LinkAttack, GuessesAndReplays) {
   header_of(guess).from[5] ^= 1;  // the right token from the wrong place
   header_of(guess).sequence += 1;
   expect_dropped(sealed(guess), Counter::drop_token);
+  for (const std::uint16_t connection : {0, 2, 0x7fff, 0xffff}) {
+    guess = f;
+    header_of(guess).connection = connection;
+    expect_dropped(sealed(guess), Counter::drop_incarnation);
+  }
+  // The right token, if it is guessed, is not enough.
   guess = f;
-  header_of(guess).connection ^= 0x10000;
-  expect_dropped(sealed(guess), Counter::drop_incarnation);
-  guess = f;
-  header_of(guess).connection ^= 0x7fff;
-  expect_dropped(sealed(guess), Counter::drop_incarnation);
+  header_of(guess).sequence += 1;
+  for (const std::uint32_t guessed : {0u, seed ^ 1, ~seed})
+    expect_dropped(test::sealed(guess, guessed), Counter::drop_checksum);
   Bytes goodbye(kFrameHeader);
   std::memcpy(goodbye.data(), f.data(), kFrameHeader);
   header_of(goodbye).version_type = kVersion << 4 | static_cast<int>(FrameType::goodbye);
@@ -156,20 +168,22 @@ TEST_F(LinkAttack, AcknowledgementsOfWhatWasNeverSent) {
     return sealed(ack);
   };
   block.ack = header_of(f).ack + 100;  // of lane 1, where b has sent nothing
-  block.limit = block.ack + 1;
-  block.lane = 1;
+  block.credit = 1;
+  block.lane_flags = 1;
   block.words = 1;
   expect_dropped(with(block, 1), Counter::drop_ack);
   block.ack = header_of(f).ack;
-  block.limit = block.ack + 100000;
+  block.credit = kMaxWindow + 1;
   expect_dropped(with(block, 1), Counter::drop_ack);
-  block.limit = block.ack + 2;
+  block.credit = 2;
   expect_dropped(with(block, std::uint64_t{1} << 63), Counter::drop_ack);
   block.words = 200;
   expect_dropped(with(block, 1), Counter::drop_ack);
   block.words = 1;
-  block.lane = 7;
-  expect_dropped(with(block, 1), Counter::drop_ack);
+  for (const std::uint8_t lane_flags : {3, 7, 0x11, 0x81}) {
+    block.lane_flags = lane_flags;
+    expect_dropped(with(block, 1), Counter::drop_ack);
+  }
   header_of(ack).length = 5;
   expect_dropped(sealed(ack), Counter::drop_length);
 }
@@ -184,7 +198,7 @@ TEST_F(LinkAttack, HandshakesWithImpossibleValues) {
     std::memcpy(&h, f.data() + kFrameHeader, sizeof(h));
     change(h);
     std::memcpy(f.data() + kFrameHeader, &h, sizeof(h));
-    return sealed(f);
+    return test::sealed(f, 0);
   };
   expect_dropped(changed([](Handshake& h) { h.job_key = 99; }), Counter::drop_job);
   expect_dropped(changed([](Handshake& h) { h.mtu = 100; }), Counter::drop_handshake);
@@ -193,13 +207,13 @@ TEST_F(LinkAttack, HandshakesWithImpossibleValues) {
   expect_dropped(changed([](Handshake& h) { h.connection = 0; }), Counter::drop_handshake);
   Bytes from_group = changed([](Handshake&) {});
   header_of(from_group).from[0] |= 1;
-  expect_dropped(sealed(from_group), Counter::drop_handshake);
+  expect_dropped(test::sealed(from_group, 0), Counter::drop_handshake);
   Bytes from_itself = good;
   std::memcpy(header_of(from_itself).from, b.address().bytes.data(), 6);
-  expect_dropped(sealed(from_itself), Counter::drop_handshake);
+  expect_dropped(test::sealed(from_itself, 0), Counter::drop_handshake);
   Bytes cut = good;
   header_of(cut).length = 20;
-  expect_dropped(sealed(cut), Counter::drop_length);
+  expect_dropped(test::sealed(cut, 0), Counter::drop_length);
 }
 
 // A hello of an earlier life, replayed: it gets a welcome that nobody confirms, and the live
@@ -213,7 +227,7 @@ TEST_F(LinkAttack, AReplayedHelloOfAnEarlierLifeEndsNothing) {
   std::memcpy(hello.data() + kFrameHeader, &h, sizeof(h));
   const auto frames = b.link->peers().size();
   for (int i = 0; i < 50; ++i) {
-    world.net.inject(mallory, sealed(hello));
+    world.net.inject(mallory, test::sealed(hello, 0));
     world.run(milliseconds{1});
   }
   EXPECT_LE(b.link->peers().size(), frames + 1);
@@ -230,7 +244,7 @@ TEST_F(LinkAttack, AFloodOfHellosIsBounded) {
     Bytes f = hello;
     header_of(f).from[0] = 6;
     for (int k = 1; k < 6; ++k) header_of(f).from[k] = static_cast<std::uint8_t>(random());
-    world.net.inject(mallory, sealed(f));
+    world.net.inject(mallory, test::sealed(f, 0));
     if (i % 50 == 0) world.run(microseconds{50});
   }
   world.run(milliseconds{1});

@@ -108,8 +108,8 @@ class MemifRingsTest : public testing::Test {
     EXPECT_FALSE(rings.ring(other));
     const MemifRing found = rings.ring(sender);
     if (found) {
-      found.fetch_next();
-      found.fetch_first();
+      found.fetch_next(1500);
+      found.fetch_first(1500);
     }
     return static_cast<bool>(found);
   }

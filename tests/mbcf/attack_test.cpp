@@ -73,6 +73,10 @@ class Attack : public ::testing::Test {
     (all.insert(all.end(), bytes_of(heads).begin(), bytes_of(heads).end()), ...);
     send_on(lane_of(kind), Order::ordered, static_cast<std::uint8_t>(kind), all, body);
   }
+  void send_silent(Kind kind, std::size_t body, std::uint64_t name, std::uint32_t offset) {
+    const SilentTarget target{offset, name};
+    send_on(lane_of(kind), Order::ordered, silent_type(kind).kind, bytes_of(target), body);
+  }
   std::uint64_t count(Counter c) { return bed[0].count(c); }
   // How often `c` has been counted since the last question.
   std::uint64_t news(Counter c) {
@@ -106,7 +110,9 @@ class Attack : public ::testing::Test {
 TEST_F(Attack, ForgedAndForeignKeys) {
   for (const std::uint64_t bad : {std::uint64_t{0}, std::uint64_t{1}, kMost, key.value ^ 1u << 16,
                                   key.value ^ std::uint64_t{1} << 63, key.value ^ 1}) {
-    send(Kind::write, 8, TargetHead{bad, 0, kSilent});
+    send(Kind::write, 8, TargetHead{bad, 0, kId});
+    for (const Kind kind : {Kind::write, Kind::append, Kind::signal})
+      send_silent(kind, kind == Kind::signal ? 0 : 8, bad, 8);
     send(Kind::write_then, 8, TargetHead{bad, 0, kId}, ThenHead{signal.value, 0, 0, 2, 0, 0});
     send(Kind::write_then, 8, TargetHead{key.value, 0, kId}, ThenHead{bad, 0, 0, 2, 0, 0});
     send(Kind::long_write, 100, TargetHead{bad, 0, kId}, LongHead{1000, 0});
@@ -115,7 +121,7 @@ TEST_F(Attack, ForgedAndForeignKeys) {
     send(Kind::atomic, 0, TargetHead{bad, 0, kId}, AtomicHead{1, 0, 1, 8, 0});
     send(Kind::signal, 0, TargetHead{bad, 0, kId});
     send(Kind::want, 0, Want{bad, 5, 1});
-    EXPECT_EQ(news(Counter::refused_no_key), 9u) << bad;
+    EXPECT_EQ(news(Counter::refused_no_key), 12u) << bad;
   }
   EXPECT_EQ(written(), 0u);
   EXPECT_EQ(signals, 0u);
@@ -134,10 +140,14 @@ TEST_F(Attack, RangesAtEveryEdge) {
   for (const auto& [offset, length] : outside) {
     const auto body = static_cast<std::size_t>(std::min<std::uint64_t>(length, 64));
     if (length <= 64) {
-      send(Kind::write, body, TargetHead{key.value, offset, kSilent});
+      send(Kind::write, body, TargetHead{key.value, offset, kId});
       send(Kind::write_then, body, TargetHead{key.value, offset, kId},
            ThenHead{signal.value, 0, 0, 2, 0, 0});
       refused += 2;
+      if (offset <= std::numeric_limits<std::uint32_t>::max()) {
+        send_silent(Kind::write, body, key.value, static_cast<std::uint32_t>(offset));
+        ++refused;
+      }
     }
     send(Kind::long_write, body, TargetHead{key.value, offset, kId}, LongHead{length, 0});
     send(Kind::read, 0, TargetHead{key.value, offset, kId}, LongHead{length, 0});
@@ -149,7 +159,8 @@ TEST_F(Attack, RangesAtEveryEdge) {
       refused += 2;
     }
   }
-  EXPECT_EQ(count(Counter::refused_out_of_range), refused);
+  send_silent(Kind::write, 8, key.value, std::numeric_limits<std::uint32_t>::max());
+  EXPECT_EQ(count(Counter::refused_out_of_range), refused + 1);
   EXPECT_EQ(written(), 0u);
   EXPECT_EQ(signals, 0u);
   // A long write must stay within what its first piece said.
@@ -165,9 +176,9 @@ TEST_F(Attack, RangesAtEveryEdge) {
 }
 
 TEST_F(Attack, TheLastBytesOfASegmentAreInside) {
-  send(Kind::write, 8, TargetHead{key.value, kSize - 8, kSilent});
+  send_silent(Kind::write, 8, key.value, kSize - 8);
   send(Kind::atomic, 0, TargetHead{key.value, kSize - 16, kId}, AtomicHead{~0ull, 0, 0, 8, 0});
-  send(Kind::write, 0, TargetHead{key.value, kSize, kSilent});
+  send(Kind::write, 0, TargetHead{key.value, kSize, kId});
   EXPECT_EQ(written(), 16u);
   EXPECT_EQ(bed[0].memory[kPlace + kSize], std::byte{0});
   EXPECT_EQ(count(Counter::refused_out_of_range), 0u);
@@ -188,10 +199,12 @@ TEST_F(Attack, MisalignedWords) {
 TEST_F(Attack, ImpossibleLengthsFieldsKindsAndLanes) {
   const std::vector<std::byte> zeros(64);
   for (std::uint8_t kind = kKinds; kind != 0; ++kind) {
+    if (kind >= kSilentKind && may_be_silent(Kind(kind - kSilentKind))) continue;
     send_on(Lane::low, Order::ordered, kind, zeros);
     EXPECT_EQ(news(Counter::drop_kind), 1u) << int{kind};
   }
   // Cut off within what each kind starts with.
+  constexpr std::size_t kSaved = sizeof(TargetHead) - sizeof(SilentTarget);
   const std::size_t heads[kKinds] = {20, 48, 32, 4, 32, 20, 4,  32, 40, 20,
                                      4,  8,  12, 4, 16, 16, 12, 4,  8};
   for (std::uint8_t kind = 0; kind < kKinds; ++kind)
@@ -199,6 +212,11 @@ TEST_F(Attack, ImpossibleLengthsFieldsKindsAndLanes) {
       send_on(lane_of(Kind{kind}), Order::ordered, kind, std::span(zeros).first(size));
       EXPECT_EQ(news(Counter::drop_length) + news(Counter::drop_field), 1u)
           << int{kind} << " of " << size;
+      if (!may_be_silent(Kind{kind}) || size >= heads[kind] - kSaved) continue;
+      send_on(Lane::low, Order::ordered, silent_type(Kind{kind}).kind,
+              std::span(zeros).first(size));
+      EXPECT_EQ(news(Counter::drop_length) + news(Counter::drop_field), 1u)
+          << "silent " << int{kind} << " of " << size;
     }
   for (std::uint8_t kind = 0; kind < kKinds; ++kind) {
     for (const Lane lane : {Lane::high, Lane::low, Lane::bulk}) {
@@ -206,9 +224,12 @@ TEST_F(Attack, ImpossibleLengthsFieldsKindsAndLanes) {
       send_on(lane, Order::ordered, kind, zeros);
       EXPECT_EQ(news(Counter::drop_lane), 1u) << int{kind};
     }
-    if (Kind{kind} == Kind::write) continue;  // whose order nobody relies on
     send_on(lane_of(Kind{kind}), Order::unordered, kind, zeros);
     EXPECT_EQ(news(Counter::drop_lane), 1u) << int{kind};
+    if (!may_be_silent(Kind{kind})) continue;
+    send_on(Lane::low, Order::unordered, silent_type(Kind{kind}).kind, zeros);
+    send_on(Lane::bulk, Order::ordered, silent_type(Kind{kind}).kind, zeros);
+    EXPECT_EQ(news(Counter::drop_lane), 2u) << "silent " << int{kind};
   }
   const TargetHead target{key.value, 0, kId};
   for (const AtomicHead& head :
@@ -220,11 +241,13 @@ TEST_F(Attack, ImpossibleLengthsFieldsKindsAndLanes) {
         ThenHead{key.value, 0, 1, 3, 3, 0}, ThenHead{key.value, 0, 1, 3, 8, 1},
         ThenHead{signal.value, 0, 1, 2, 8, 1}, ThenHead{fifo->key().value, 0, 1, 1, 8, 129}})
     send(Kind::write_then, 200, target, head);
+  for (const Kind kind : {Kind::write, Kind::append, Kind::signal})
+    send(kind, 0, TargetHead{key.value, 0, kSilent});
   send(Kind::read, 0, TargetHead{key.value, 0, kSilent}, LongHead{8, 0});
   send(Kind::read, 0, target, LongHead{8, 1});
   send(Kind::long_write, 8, TargetHead{key.value, 0, kSilent}, LongHead{80, 0});
   send(Kind::long_write, 8, target, LongHead{80, 2});
-  EXPECT_EQ(news(Counter::drop_field), 16u);
+  EXPECT_EQ(news(Counter::drop_field), 19u);
   send(Kind::write_then, 10, target, ThenHead{fifo->key().value, 0, 1, 1, 8, 11});
   send(Kind::long_write, 81, target, LongHead{80, 0});
   EXPECT_EQ(news(Counter::drop_length), 2u);
@@ -247,9 +270,9 @@ TEST_F(Attack, EntriesWithoutCreditAndLyingOnes) {
   send(Kind::append, 100, TargetHead{name, kMost, kId});
   EXPECT_EQ(news(Counter::refused_too_long), 2u);
   send(Kind::append, 100, TargetHead{name, 99, kId});
-  send(Kind::append, 8, TargetHead{name, 7, kSilent});
+  send_silent(Kind::append, 8, name, 7);
   EXPECT_EQ(news(Counter::drop_length), 2u);
-  send(Kind::append, 8, TargetHead{name, 9, kSilent});
+  send_silent(Kind::append, 8, name, 9);
   EXPECT_EQ(news(Counter::drop_field), 1u) << "long ones cannot be silent on the wire";
   EXPECT_FALSE(fifo->front());
   EXPECT_EQ(fifo->lent_blocks(), 32u);
@@ -332,9 +355,9 @@ TEST_F(Attack, EachRefusalOfASilentEntryIsTold) {
     return port != 0 || bed.now().time_since_epoch() > std::chrono::milliseconds{20};
   };
   for (std::uint32_t sent = 0; sent < 3000;) {
-    const TargetHead head{fifo->key().value, 0, kSilent + sent};
+    const SilentTarget head{0, fifo->key().value};
     const bool taken = bed[1].link.try_send(bed.peer(1, 0), Lane::low, Order::ordered,
-                                            message_type(Kind::append), bytes_of(head), {},
+                                            silent_type(Kind::append), bytes_of(head), {},
                                             link::Urgency::batch, bed.now()) == SendStatus::sent;
     sent += taken;
     if (!taken) bed.run_for(std::chrono::microseconds{20});

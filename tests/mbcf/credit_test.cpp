@@ -154,7 +154,7 @@ TEST(FifoCredit, AnEndThatIsClosedBeforeItsOwnerHeardOfItEnds) {
       bed.complete(0, [&] { return bed[0].engine.fence(bed.peer(0, 1), {}, bed.now()); }).status,
       Status::ok);
   int writes = 0;
-  while (bed[0].engine.write(bed.remote(0, 1), bed[0].bytes(0, 1448), kSilent, bed.now()).status ==
+  while (bed[0].engine.write(bed.remote(0, 1), bed[0].bytes(0, 1452), kSilent, bed.now()).status ==
          Status::ok)
     ++writes;
   ASSERT_GT(writes, 0) << "the lane is full";

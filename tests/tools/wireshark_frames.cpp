@@ -77,7 +77,7 @@ const std::vector<const char*> kColumns{"viaduct.version",
                                         "viaduct.token",
                                         "viaduct.sequence",
                                         "viaduct.ack",
-                                        "viaduct.limit",
+                                        "viaduct.credit",
                                         "viaduct.checksum.bad",
                                         "viaduct.retransmission",
                                         "viaduct.message.length",
@@ -91,6 +91,7 @@ const std::vector<const char*> kColumns{"viaduct.version",
                                         "viaduct.echo",
                                         "viaduct.my_connection",
                                         "viaduct.my_token",
+                                        "viaduct.my_seed",
                                         "viaduct.first_sequence",
                                         "viaduct.window",
                                         "viaduct.mtu",
@@ -102,6 +103,7 @@ const std::vector<const char*> kColumns{"viaduct.version",
                                         "startx.key",
                                         "startx.length",
                                         "startx.offset",
+                                        "mbcf.silent",
                                         "mbcf.kind",
                                         "mbcf.key",
                                         "mbcf.offset",
@@ -165,6 +167,11 @@ void describe_target(Line& line, Bytes& body) {
   line.dec("mbcf.offset", m.offset);
   line.hex("mbcf.id", m.id);
 }
+void describe_silent_target(Line& line, Bytes& body) {
+  const auto m = read<mbcf::SilentTarget>(body);
+  line.hex64("mbcf.key", m.key);
+  line.dec("mbcf.offset", m.offset);
+}
 void describe_long(Line& line, Bytes& body) {
   const auto m = read<mbcf::LongHead>(body);
   line.dec("mbcf.length", m.length);
@@ -210,8 +217,10 @@ void describe_credit(Line& line, mbcf::Kind kind, Bytes& body) {
 
 void describe_mbcf(Line& line, std::uint8_t number, Bytes body) {
   using mbcf::Kind;
-  const Kind kind{number};
-  line.dec("mbcf.kind", number);
+  const auto kind = static_cast<Kind>(number & ~mbcf::kSilentKind);
+  const bool silent = (number & mbcf::kSilentKind) != 0;
+  line.dec("mbcf.silent", silent);
+  line.dec("mbcf.kind", static_cast<std::uint8_t>(kind));
   if (kind >= Kind::want) {
     describe_credit(line, kind, body);
     if (kind == Kind::gone) line.dec("mbcf.status", read<std::uint32_t>(body));
@@ -219,7 +228,9 @@ void describe_mbcf(Line& line, std::uint8_t number, Bytes body) {
   }
   const bool target = kind <= Kind::long_write || kind == Kind::append || kind == Kind::read ||
                       kind == Kind::atomic || kind == Kind::signal;
-  if (target)
+  if (silent)
+    describe_silent_target(line, body);
+  else if (target)
     describe_target(line, body);
   else
     line.hex("mbcf.id", read<std::uint32_t>(body));
@@ -247,10 +258,10 @@ void describe_messages(Line& line, Bytes payload) {
 void describe_acks(Line& line, Bytes payload) {
   while (!payload.empty()) {
     const auto block = read<link::AckBlock>(payload);
-    line.dec("viaduct.block.lane", block.lane);
+    line.dec("viaduct.block.lane", block.lane_flags & link::kLaneMask);
     line.dec("viaduct.block.words", block.words);
     line.dec("viaduct.ack", block.ack);
-    line.dec("viaduct.limit", block.limit);
+    line.dec("viaduct.credit", block.credit);
     for (std::uint32_t word = 0; word < block.words; ++word) {
       const auto bits = read<std::uint64_t>(payload);
       for (std::uint32_t i = 0; i < 64; ++i)
@@ -264,8 +275,9 @@ void describe_handshake(Line& line, Bytes payload) {
   line.hex64("viaduct.job", h.job_key);
   line.hex64("viaduct.incarnation", h.incarnation);
   line.hex64("viaduct.echo", h.echo);
-  line.hex("viaduct.my_connection", h.connection);
+  line.dec("viaduct.my_connection", h.connection);
   line.hex("viaduct.my_token", h.token);
+  line.hex("viaduct.my_seed", h.seed);
   for (const std::uint32_t s : {h.sequence[0], h.sequence[1], h.sequence[2]})
     line.dec("viaduct.first_sequence", s);
   for (const std::uint16_t w : {h.window[0], h.window[1], h.window[2]})
@@ -298,11 +310,11 @@ class Describer {
     line.dec("viaduct.want", (h.lane_flags & link::kFlagWant) != 0);
     line.dec("viaduct.answer", (h.lane_flags & link::kFlagAnswer) != 0);
     line.dec("viaduct.length", h.length);
-    line.hex("viaduct.connection", h.connection);
+    line.dec("viaduct.connection", h.connection);
     line.hex("viaduct.token", h.token);
     line.dec("viaduct.sequence", h.sequence);
     line.dec("viaduct.ack", h.ack);
-    line.dec("viaduct.limit", h.limit);
+    line.dec("viaduct.credit", h.credit);
     if (h.version_type >> 4 == link::kVersion) {
       if (h.length > rest.size())
         ++seen.truncated;
@@ -318,8 +330,9 @@ class Describer {
   void describe_payload(Line& line, const link::FrameHeader& h, unsigned lane, Bytes payload) {
     const auto type = static_cast<link::FrameType>(h.version_type & 15);
     seen.types.insert(h.version_type & 15);
+    const std::uint32_t seed = seeds_[{h.connection, h.token}];  // hello: 0
     const auto crc = link::frame_checksum(
-        h, link::crc32c(payload.data(), payload.size(), link::route_checksum(h)));
+        h, link::crc32c(payload.data(), payload.size(), link::route_checksum(h, seed)));
     const bool bad = h.checksum != crc;
     if (h.checksum != 0) line.dec("viaduct.checksum.bad", bad);
     seen.bad += bad;
@@ -334,10 +347,13 @@ class Describer {
       describe_acks(line, payload);
     } else if (type != link::FrameType::goodbye) {
       describe_handshake(line, payload);
+      const auto told = read<link::Handshake>(payload);
+      seeds_[{told.connection, told.token}] = told.seed;
     }
   }
 
   std::set<std::tuple<std::uint32_t, std::uint32_t, unsigned, std::uint32_t>> sequences_;
+  std::map<std::pair<std::uint16_t, std::uint32_t>, std::uint32_t> seeds_;
 };
 
 struct Sink final : link::MessageSink {
@@ -455,6 +471,11 @@ class Talk {
     poll_both();
     const Time now = net_.now();
     here.write(at, data.first(8), {.silent = true}, now);
+    here.write(at, data.first(8), {}, now);
+    here.write(at, data.first(8), Then::raise(signal), {.silent = true}, now);
+    here.append(writer, {}, data.first(8), {.silent = true}, now);
+    here.swap(at, Width::eight, 3, {.silent = true}, now);
+    here.signal(peer_, signal, {.silent = true}, now);
     here.write(at, data.first(16), Then::append(writer, data.first(24)), {}, now);
     here.write(at, data.first(5000), Then::set(at.key, 8, 77, Width::four), {}, now);
     here.write({peer_, gone, 0}, data.first(8), {.silent = true}, now);
@@ -482,7 +503,7 @@ class Talk {
     link::FrameHeader h{};
     h.ether_type = link::kEtherType;
     h.version_type = link::kVersion << 4 | static_cast<std::uint8_t>(link::FrameType::data);
-    h.length = 19;  // one more than there is
+    h.length = 60 - link::kFrameHeader + 1;  // one more than there is
     std::memcpy(frame.data(), &h, sizeof h);
     net_.inject(a_, frame);
     frame.resize(30);

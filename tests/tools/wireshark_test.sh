@@ -25,6 +25,14 @@ every_kind() {
   diff <(shark -T fields -e mbcf.kind | tr ',' '\n' | grep . | sort -nu) <(seq 0 16; echo 18)
 }
 
+# Several messages may share a frame.
+every_silent_kind() {
+  diff <(shark -T fields -e mbcf.silent -e mbcf.kind |
+    awk '{ n = split($1, silent, ","); split($2, kind, ",")
+           for (i = 1; i <= n; i++) if (silent[i] == 1) print kind[i] }' | sort -nu) \
+    <(printf '%s\n' 0 1 5 8 9)
+}
+
 check "frames of two links" record
 check "every field as the link has it" fields_agree
 check "no error in the dissector" no_lua_error
@@ -35,6 +43,7 @@ check "summary of a message" summary 'Viaduct [0-9]+ data high seq=[0-9]+ .* sta
 check "summary of several messages" summary 'data low seq=[0-9]+ .* startx queue and [0-9] more$'
 check "summary of a request" summary 'Viaduct [0-9]+ data low seq=[0-9]+ .* mbcf write( |$)'
 check "no request is malformed" explains mbcf.bad_message 0
+check "every kind of silent request was seen" every_silent_kind
 check "every kind of MBCF message was seen" every_kind
 check "summary of an acknowledgement" summary ' ack .*bulk<[0-9]+'
 check "summary of a handshake" summary ' hello mtu=1500$'

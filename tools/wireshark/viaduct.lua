@@ -9,8 +9,8 @@ local bit = bit or bit32
 local band, rshift, bxor = bit.band, bit.rshift, bit.bxor
 
 local ETHER_TYPE = 0x88b5
-local VERSION = 1
-local ETHERNET_HEADER, LINK_HEADER, MESSAGE_HEADER, ACK_BLOCK, HANDSHAKE = 14, 28, 4, 12, 56
+local VERSION = 2
+local ETHERNET_HEADER, LINK_HEADER, MESSAGE_HEADER, ACK_BLOCK, HANDSHAKE = 14, 24, 4, 8, 56
 
 local TYPES = { [1] = "data", [2] = "ack", [3] = "hello", [4] = "welcome", [5] = "confirm",
                 [6] = "goodbye" }
@@ -21,7 +21,7 @@ local STARTX_KINDS = { [0] = "pio", [1] = "queue", [2] = "rdma request", [3] = "
                        [7] = "rdma done" }
 
 local link = Proto("viaduct", "Viaduct link")
-link.prefs.verify = Pref.bool("Verify the checksum", true, "CRC32C of payload and header")
+link.prefs.verify = Pref.bool("Verify the checksum", true, "CRC32C of seed, payload and header")
 
 local l = {
   version = ProtoField.uint8("viaduct.version", "Version", base.DEC, nil, 0xf0),
@@ -31,11 +31,11 @@ local l = {
   want = ProtoField.bool("viaduct.want", "Wants more credit", 8, nil, 0x08),
   answer = ProtoField.bool("viaduct.answer", "Acknowledge at once", 8, nil, 0x10),
   length = ProtoField.uint16("viaduct.length", "Payload length"),
-  connection = ProtoField.uint32("viaduct.connection", "Connection", base.HEX),
+  connection = ProtoField.uint16("viaduct.connection", "Connection"),
   token = ProtoField.uint32("viaduct.token", "Token", base.HEX),
   sequence = ProtoField.uint32("viaduct.sequence", "Sequence"),
   ack = ProtoField.uint32("viaduct.ack", "Acknowledged before"),
-  limit = ProtoField.uint32("viaduct.limit", "Credit limit"),
+  credit = ProtoField.uint16("viaduct.credit", "Credit from there on"),
   checksum = ProtoField.uint32("viaduct.checksum", "CRC32C", base.HEX),
   checksum_bad = ProtoField.bool("viaduct.checksum.bad", "Bad checksum"),
   retransmission = ProtoField.bool("viaduct.retransmission", "Sent before"),
@@ -45,16 +45,17 @@ local l = {
   message_kind = ProtoField.uint8("viaduct.message.kind", "Kind"),
   message_bytes = ProtoField.bytes("viaduct.message.bytes", "Bytes"),
   block = ProtoField.none("viaduct.block", "Acknowledgement"),
-  block_lane = ProtoField.uint8("viaduct.block.lane", "Lane", base.DEC, LANES),
+  block_lane = ProtoField.uint8("viaduct.block.lane", "Lane", base.DEC, LANES, 0x03),
   block_words = ProtoField.uint8("viaduct.block.words", "Bitmap words"),
-  block_want = ProtoField.bool("viaduct.block.want", "Wants more credit", 16, nil, 0x08),
+  block_want = ProtoField.bool("viaduct.block.want", "Wants more credit", 8, nil, 0x08),
   block_bitmap = ProtoField.bytes("viaduct.block.bitmap", "Bitmap"),
   received = ProtoField.uint32("viaduct.block.received", "Arrived out of order"),
   job = ProtoField.uint64("viaduct.job", "Job key", base.HEX),
   incarnation = ProtoField.uint64("viaduct.incarnation", "Incarnation", base.HEX),
   echo = ProtoField.uint64("viaduct.echo", "Receiver's incarnation", base.HEX),
-  my_connection = ProtoField.uint32("viaduct.my_connection", "Connection to use", base.HEX),
+  my_connection = ProtoField.uint16("viaduct.my_connection", "Connection to use"),
   my_token = ProtoField.uint32("viaduct.my_token", "Token to use", base.HEX),
+  my_seed = ProtoField.uint32("viaduct.my_seed", "Seed to use", base.HEX),
   first = ProtoField.uint32("viaduct.first_sequence", "First sequence"),
   window = ProtoField.uint16("viaduct.window", "Window"),
   mtu = ProtoField.uint16("viaduct.mtu", "MTU"),
@@ -101,7 +102,8 @@ local MBCF_STATUS = { [0] = "done", [2] = "peer ended", [3] = "no such key", [4]
                       [8] = "the key names something else", [9] = "no credit", [10] = "too long" }
 local mbcf = Proto("mbcf", "MBCF")
 local m = {
-  kind = ProtoField.uint8("mbcf.kind", "Kind", base.DEC, MBCF_KINDS),
+  kind = ProtoField.uint8("mbcf.kind", "Kind", base.DEC, MBCF_KINDS, 0x7f),
+  silent = ProtoField.bool("mbcf.silent", "Silent", 8, nil, 0x80),
   key = ProtoField.uint64("mbcf.key", "Key", base.HEX),
   offset = ProtoField.uint64("mbcf.offset", "Offset"),
   id = ProtoField.uint32("mbcf.id", "Request", base.HEX),
@@ -148,18 +150,30 @@ local function crc32c(crc, bytes)
   return crc
 end
 
--- The route (Ethernet header, connection, token), the payload, the rest of the header up to the
--- checksum. nil: the Ethernet header is not known.
+-- By destination, connection and token: what the checksums of such frames begin with, if the
+-- handshake that told it was captured. Hellos have none.
+local seeds = {}
+local NO_SEED = ByteArray.new("00000000")
+local function seed_of(tvb)
+  return tvb(0, 2):le_uint() == 0 and NO_SEED or
+         seeds[eth_dst().range:bytes():tohex() .. tvb(0, 6):bytes():tohex()]
+end
+
+-- The seed, the route (Ethernet header, connection, token), the payload, the rest of the header up
+-- to the checksum, two bytes 0. nil: the Ethernet header or the seed is not known.
 local function computed_checksum(tvb, length)
   local dst, src = eth_dst(), eth_src()
-  if not dst or not src then return nil end
+  local seed = dst and src and seed_of(tvb)
+  if not seed then return nil end
   local crc = 0xffffffff
+  crc = crc32c(crc, seed)
   crc = crc32c(crc, dst.range:bytes())
   crc = crc32c(crc, src.range:bytes())
   crc = crc32c(crc, ByteArray.new(string.format("%04x", ETHER_TYPE)))
-  crc = crc32c(crc, tvb(0, 8):bytes())
+  crc = crc32c(crc, tvb(0, 6):bytes())
   if length > 0 then crc = crc32c(crc, tvb(LINK_HEADER, length):bytes()) end
-  crc = crc32c(crc, tvb(8, LINK_HEADER - 12):bytes())
+  crc = crc32c(crc, tvb(6, LINK_HEADER - 10):bytes())
+  crc = crc32c(crc, ByteArray.new("0000"))
   return bxor(crc, 0xffffffff) % 0x100000000
 end
 
@@ -170,8 +184,12 @@ local function add_checksum(tvb, tree, length)
     item:append_text(" (not used)")
     return
   end
-  local right = link.prefs.verify and computed_checksum(tvb, length)
-  if not right then return end
+  if not link.prefs.verify then return end
+  local right = computed_checksum(tvb, length)
+  if not right then
+    item:append_text(" (not verified: the handshake was not captured)")
+    return
+  end
   local bad = range:le_uint() ~= right
   tree:add(l.checksum_bad, range, bad):set_generated()
   item:append_text(bad and string.format(" (wrong, should be 0x%08x)", right) or " (right)")
@@ -195,6 +213,7 @@ local startx_shapes = {
 local startx_data = { [5] = true, [6] = true }
 
 local target = { { m.key, 8 }, { m.offset, 8 }, { m.id, 4 } }
+local silent_target = { { m.offset, 4 }, { m.key, 8 } }
 local long = { { m.length, 8 }, { m.has_then, 4 } }
 local second = { { m.key, 8 }, { m.offset, 8 }, { m.flag, 8 }, { m.then_kind, 1 }, { m.width, 1 },
                  { m.entry, 2 } }
@@ -209,6 +228,10 @@ local mbcf_shapes = {
   [12] = row(id, { { m.value, 8 } }), [13] = id, [14] = row(key, writer, blocks),
   [15] = row(key, blocks, writer), [16] = row(writer, blocks, { { m.capacity, 4 } }),
   [17] = writer, [18] = row(writer, status),
+}
+local silent_shapes = {
+  [0] = silent_target, [1] = row(silent_target, second), [5] = silent_target,
+  [8] = row(silent_target, atomic), [9] = silent_target,
 }
 local mbcf_data = { [0] = true, [1] = true, [2] = true, [3] = true, [4] = true, [5] = true,
                     [6] = true, [13] = true }
@@ -255,13 +278,15 @@ local function add_startx(range, kind, kind_range, tree)
   return "startx " .. (name or "?")
 end
 
-local function add_mbcf(range, kind, kind_range, tree)
+local function add_mbcf(range, number, kind_range, tree)
+  local kind, silent = band(number, 0x7f), number >= 0x80
   local name = MBCF_KINDS[kind]
-  local sub = tree:add(mbcf, range, "MBCF " .. (name or "unknown kind"))
+  local shape = (silent and silent_shapes or mbcf_shapes)[kind]
+  local what = "mbcf " .. (silent and "silent " or "") .. (name or "unknown kind")
+  local sub = tree:add(mbcf, range, what)
+  sub:add(m.silent, kind_range)
   sub:add(m.kind, kind_range)
-  if name and add_shape(range, mbcf_shapes[kind], mbcf_data[kind] and m.data, sub) then
-    return "mbcf " .. name
-  end
+  if shape and add_shape(range, shape, mbcf_data[kind] and m.data, sub) then return what end
   sub:add_proto_expert_info(bad_request)
   return "mbcf malformed"
 end
@@ -304,13 +329,14 @@ local function add_ack_blocks(tvb, tree, finish)
       tree:add_proto_expert_info(bad_length)
       break
     end
-    local lane, words, ack = tvb(at, 1):uint(), tvb(at + 1, 1):uint(), tvb(at + 4, 4):le_uint()
+    local lane = band(tvb(at, 1):uint(), 0x03)
+    local words, ack = tvb(at + 1, 1):uint(), tvb(at + 4, 4):le_uint()
     local sub = tree:add(l.block, tvb(at, ACK_BLOCK + 8 * words))
     sub:add(l.block_lane, tvb(at, 1))
     sub:add(l.block_words, tvb(at + 1, 1))
-    sub:add_le(l.block_want, tvb(at + 2, 2))
+    sub:add(l.block_want, tvb(at, 1))
     sub:add_le(l.ack, tvb(at + 4, 4))
-    sub:add_le(l.limit, tvb(at + 8, 4))
+    sub:add_le(l.credit, tvb(at + 2, 2))
     if words > 0 then
       local bitmap = tvb(at + ACK_BLOCK, 8 * words)
       local bits = sub:add(l.block_bitmap, bitmap)
@@ -335,48 +361,53 @@ local function add_handshake(tvb, tree, finish)
   tree:add_le(l.job, tvb(at, 8))
   tree:add_le(l.incarnation, tvb(at + 8, 8))
   tree:add_le(l.echo, tvb(at + 16, 8))
-  tree:add_le(l.my_connection, tvb(at + 24, 4))
-  tree:add_le(l.my_token, tvb(at + 28, 4))
+  tree:add_le(l.my_token, tvb(at + 24, 4))
+  tree:add_le(l.my_seed, tvb(at + 28, 4))
   for lane = 0, 2 do
     tree:add_le(l.first, tvb(at + 32 + 4 * lane, 4)):append_text(" (" .. LANES[lane] .. ")")
   end
   for lane = 0, 2 do
     tree:add_le(l.window, tvb(at + 44 + 2 * lane, 2)):append_text(" (" .. LANES[lane] .. ")")
   end
-  tree:add_le(l.mtu, tvb(at + 50, 2))
-  tree:add(l.no_checksum, tvb(at + 52, 1))
-  tree:add(l.path_mtu, tvb(at + 52, 1))
+  tree:add_le(l.my_connection, tvb(at + 50, 2))
+  tree:add_le(l.mtu, tvb(at + 52, 2))
+  tree:add(l.no_checksum, tvb(at + 54, 1))
+  tree:add(l.path_mtu, tvb(at + 54, 1))
+  if eth_src() then
+    seeds[eth_src().range:bytes():tohex() .. tvb(at + 50, 2):bytes():tohex() ..
+          tvb(at + 24, 4):bytes():tohex()] = tvb(at + 28, 4):bytes()
+  end
   if finish > at + HANDSHAKE then tree:add(l.padding, tvb(at + HANDSHAKE, finish - at - HANDSHAKE)) end
-  return string.format(" mtu=%u", tvb(at + 50, 2):le_uint())
+  return string.format(" mtu=%u", tvb(at + 52, 2):le_uint())
 end
 
 -- First frame each sequence number was seen in. The connection and the token name one direction of
 -- one connection.
 local first_seen = {}
-function link.init() first_seen = {} end
+function link.init() first_seen, seeds = {}, {} end
 
 local function add_retransmission(tvb, pinfo, tree, lane)
-  local key = tvb(0, 8):bytes():tohex() .. lane .. ":" .. tvb(12, 4):le_uint()
+  local key = tvb(0, 6):bytes():tohex() .. lane .. ":" .. tvb(10, 4):le_uint()
   first_seen[key] = first_seen[key] or pinfo.number
   if first_seen[key] == pinfo.number then return "" end
-  tree:add(l.retransmission, tvb(12, 4), true):set_generated()
+  tree:add(l.retransmission, tvb(10, 4), true):set_generated()
   tree:add_proto_expert_info(again)
   return " (again)"
 end
 
 local function add_header(tvb, tree)
-  tree:add(l.version, tvb(8, 1))
-  tree:add(l.type, tvb(8, 1))
-  tree:add(l.lane, tvb(9, 1))
-  tree:add(l.unordered, tvb(9, 1))
-  tree:add(l.want, tvb(9, 1))
-  tree:add(l.answer, tvb(9, 1))
-  tree:add_le(l.length, tvb(10, 2))
-  tree:add_le(l.connection, tvb(0, 4))
-  tree:add_le(l.token, tvb(4, 4))
-  tree:add_le(l.sequence, tvb(12, 4))
-  tree:add_le(l.ack, tvb(16, 4))
-  tree:add_le(l.limit, tvb(20, 4))
+  tree:add(l.version, tvb(6, 1))
+  tree:add(l.type, tvb(6, 1))
+  tree:add(l.lane, tvb(7, 1))
+  tree:add(l.unordered, tvb(7, 1))
+  tree:add(l.want, tvb(7, 1))
+  tree:add(l.answer, tvb(7, 1))
+  tree:add_le(l.length, tvb(8, 2))
+  tree:add_le(l.connection, tvb(0, 2))
+  tree:add_le(l.token, tvb(2, 4))
+  tree:add_le(l.sequence, tvb(10, 4))
+  tree:add_le(l.ack, tvb(14, 4))
+  tree:add_le(l.credit, tvb(18, 2))
 end
 
 function link.dissector(tvb, pinfo, root)
@@ -388,9 +419,9 @@ function link.dissector(tvb, pinfo, root)
     return
   end
   add_header(tvb, tree)
-  local type, lane = band(tvb(8, 1):uint(), 0x0f), band(tvb(9, 1):uint(), 0x03)
-  local length = tvb(10, 2):le_uint()
-  if rshift(tvb(8, 1):uint(), 4) ~= VERSION or not TYPES[type] then
+  local type, lane = band(tvb(6, 1):uint(), 0x0f), band(tvb(7, 1):uint(), 0x03)
+  local length = tvb(8, 2):le_uint()
+  if rshift(tvb(6, 1):uint(), 4) ~= VERSION or not TYPES[type] then
     tree:add_proto_expert_info(bad_version)
     pinfo.cols.info = "unknown version or type"
     return
@@ -404,8 +435,8 @@ function link.dissector(tvb, pinfo, root)
 
   local finish, info = LINK_HEADER + length, TYPES[type]
   if type == 1 then
-    info = string.format("data %s seq=%u ack=%u limit=%u", LANES[lane] or "?",
-                         tvb(12, 4):le_uint(), tvb(16, 4):le_uint(), tvb(20, 4):le_uint())
+    info = string.format("data %s seq=%u ack=%u credit=%u", LANES[lane] or "?",
+                         tvb(10, 4):le_uint(), tvb(14, 4):le_uint(), tvb(18, 2):le_uint())
     info = info .. add_retransmission(tvb, pinfo, tree, lane)
     info = info .. add_messages(tvb, tree, finish)
   elseif type == 2 then

@@ -51,12 +51,17 @@ void Link<D>::send_handshake(Peer* p, FrameType type, bool full_size, std::uint8
   body.job_key = config_.job_key;
   body.incarnation = config_.incarnation;
   FrameHeader route = p->outgoing;
-  if (type == FrameType::hello)  // to whatever life there is
-    route.connection = route.token = 0;
-  else
+  std::uint32_t sum = p->outgoing_sum;
+  if (type == FrameType::hello) {  // to whatever life there is
+    route.connection = 0;
+    route.token = 0;
+    sum = route_checksum(route, 0);
+  } else {
     body.echo = p->incarnation;
-  body.connection = p->id.value;
+  }
+  body.connection = p->incoming.connection;
   body.token = p->incoming.token;
+  body.seed = p->seed;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     body.sequence[lane] = p->send[lane].first_sequence();
     body.window[lane] = static_cast<std::uint16_t>(p->receive[lane].base_window());
@@ -67,7 +72,7 @@ void Link<D>::send_handshake(Peer* p, FrameType type, bool full_size, std::uint8
   std::memset(payload, 0, length);
   std::memcpy(payload, &body, sizeof(body));
   write_header(D::bytes(f), route, {type, 0, static_cast<std::uint16_t>(length)},
-               crc32c(payload, length, route_checksum(route)));
+               crc32c(payload, length, sum));
   stage(f);
   D::release(f);
   flush();
@@ -162,7 +167,7 @@ void Link<D>::learn(Peer* p, const Handshake& theirs) {
   p->incarnation = theirs.incarnation;
   p->outgoing.connection = theirs.connection;
   p->outgoing.token = theirs.token;
-  p->outgoing_sum = route_checksum(p->outgoing);
+  p->outgoing_sum = route_checksum(p->outgoing, theirs.seed);
   p->checksum = config_.checksum || (theirs.flags & kHandshakeNoChecksum) == 0;
   p->mtu = static_cast<std::uint16_t>(std::min<std::size_t>(device_.mtu(), theirs.mtu));
   for (std::size_t lane = 0; lane < kLanes; ++lane) {

@@ -100,9 +100,8 @@ auto Link<D>::create(const Address& address) -> Peer* {
   std::memcpy(p->incoming.to, own.bytes.data(), 6);
   std::memcpy(p->incoming.from, address.bytes.data(), 6);
   p->outgoing.ether_type = p->incoming.ether_type = kEtherType;
-  p->incoming.connection = p->id.value;
+  p->incoming.connection = static_cast<std::uint16_t>(slot + 1);
   draw_token(p);
-  p->outgoing_sum = route_checksum(p->outgoing);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     p->send[lane].start(config_.first_sequence.value_or(static_cast<std::uint32_t>(random())));
     // Half of the credit may be given away for good; later peers start with none and must ask.
@@ -118,7 +117,8 @@ auto Link<D>::create(const Address& address) -> Peer* {
 template <PacketDevice D>
 void Link<D>::draw_token(Peer* p) {
   p->incoming.token = static_cast<std::uint32_t>(random());
-  p->incoming_sum = route_checksum(p->incoming);
+  p->seed = static_cast<std::uint32_t>(random());
+  p->incoming_sum = route_checksum(p->incoming, p->seed);
 }
 
 // Nothing is sent to the peer any more.

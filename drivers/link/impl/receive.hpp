@@ -36,7 +36,7 @@ template <PacketDevice D>
 inline void Link<D>::receive_frame(Frame* f, Time now) {
   const std::size_t length = D::length(f);
   const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
-  Peer* p = length >= kFrameHeader ? find(PeerId{header.connection}) : nullptr;
+  Peer* p = length >= kFrameHeader ? find_connection(header.connection) : nullptr;
   if (!p || !same_route(header, p->incoming)) [[unlikely]]
     return receive_from_stranger(f, now);
   const auto reject = [this, f](Counter reason) {
@@ -110,10 +110,10 @@ void Link<D>::receive_from_stranger(Frame* f, Time now) {
       type > FrameType::goodbye)
     return reject(Counter::drop_type);
   if (type != FrameType::hello)
-    return reject(find(PeerId{header.connection}) ? Counter::drop_token
-                                                  : Counter::drop_incarnation);
+    return reject(find_connection(header.connection) ? Counter::drop_token
+                                                     : Counter::drop_incarnation);
   const std::span payload{D::bytes(f) + kFrameHeader, header.length};
-  const std::uint32_t sum = crc32c(payload.data(), payload.size(), route_checksum(header));
+  const std::uint32_t sum = crc32c(payload.data(), payload.size(), route_checksum(header, 0));
   if (frame_checksum(header, sum) != header.checksum) return reject(Counter::drop_checksum);
   receive_handshake(nullptr, type, header, payload, now);
   D::release(f);
@@ -138,7 +138,7 @@ inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, 
   D::meta(f).rx.consumed = 0;
   const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
   if (!deliver(p, lane, order, f, now)) [[unlikely]] {
-    acknowledge(p, lane, {header.ack, header.limit, {}}, now);
+    acknowledge(p, lane, acknowledgement_in(header), now);
     return stall(p, lane, f, sequence, now);
   }
   consumed(p, lane, now);
@@ -148,7 +148,7 @@ inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, 
 template <PacketDevice D>
 void Link<D>::receive_unusual(Peer* p, Lane lane, Frame* f, const FrameHeader& header, Time now) {
   using Arrival = typename Receive::Arrival;
-  acknowledge(p, lane, {header.ack, header.limit, {}}, now);
+  acknowledge(p, lane, acknowledgement_in(header), now);
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
   const std::uint32_t sequence = header.sequence;
   const bool wants = (header.lane_flags & kFlagWant) != 0;
@@ -197,7 +197,7 @@ void Link<D>::settle_delivered() {
     const auto& [p, f, lane] = delivered_[i];
     if (p) [[likely]] {
       const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
-      acknowledge(p, lane, {header.ack, header.limit, {}}, delivered_at_);
+      acknowledge(p, lane, acknowledgement_in(header), delivered_at_);
       const Receive& flow = p->receive[static_cast<std::size_t>(lane)];
       if (flow.ack_pending()) ack_later(p, flow, delivered_at_);
     }

@@ -42,14 +42,15 @@ void Link<D>::receive_ack(Peer* p, std::span<const std::byte> payload, Time now)
     if (payload.size() < sizeof(block)) return drop(Counter::drop_length);
     std::memcpy(&block, payload.data(), sizeof(block));
     const std::size_t bytes = block.words * sizeof(std::uint64_t);
-    if (block.lane >= kLanes || block.words > kBitmapWords ||
-        payload.size() < sizeof(block) + bytes)
+    const std::size_t index = block.lane_flags & kLaneMask;
+    if (index >= kLanes || (block.lane_flags & ~(kLaneMask | kFlagWant)) != 0 ||
+        block.words > kBitmapWords || payload.size() < sizeof(block) + bytes)
       return drop(Counter::drop_ack);
     std::uint64_t bitmap[kBitmapWords];
     std::memcpy(bitmap, payload.data() + sizeof(block), bytes);
-    const auto lane = static_cast<Lane>(block.lane);
-    acknowledge(p, lane, {block.ack, block.limit, {bitmap, block.words}}, now);
-    if ((block.flags & kFlagWant) != 0) want_credit(p, lane, now);
+    const auto lane = static_cast<Lane>(index);
+    acknowledge(p, lane, {block.ack, block.ack + block.credit, {bitmap, block.words}}, now);
+    if ((block.lane_flags & kFlagWant) != 0) want_credit(p, lane, now);
     payload = payload.subspan(sizeof(block) + bytes);
   }
 }
@@ -134,11 +135,10 @@ bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
     if (flags == 0 && !blocked && !r.ack_pending() && !r.has_gap()) continue;
     std::uint64_t bitmap[kBitmapWords];
     AckBlock block{};
-    block.lane = static_cast<std::uint8_t>(lane);
+    block.lane_flags = static_cast<std::uint8_t>(lane | (blocked ? kFlagWant : 0));
     block.words = r.bitmap(bitmap);
-    block.flags = blocked ? kFlagWant : 0;
+    block.credit = r.credit();
     block.ack = r.expected();
-    block.limit = r.limit();
     std::memcpy(to, &block, sizeof(block));
     std::memcpy(to + sizeof(block), bitmap, block.words * sizeof(std::uint64_t));
     to += sizeof(block) + block.words * sizeof(std::uint64_t);

@@ -131,7 +131,7 @@ inline void Link<D>::depart(Peer* p, Lane lane, Frame* f, std::uint32_t sum, Tim
                            static_cast<std::uint16_t>(D::length(f) - kFrameHeader),
                            flow.next_sequence(),
                            back.expected(),
-                           back.limit()};
+                           back.credit()};
   write_header(D::bytes(f), p->outgoing, fields, p->checksum ? std::optional(sum) : std::nullopt);
   back.acknowledged(now);
   flow.transmitted(f, now);

@@ -13,8 +13,9 @@ void Engine<D>::on_answer(const link::Incoming& m) {
   if (!valid_status(answer.status)) return counters_.add(Counter::drop_field);
   const auto status = static_cast<Status>(answer.status);
   if (answer.id >= kSilent) {
-    const std::uint32_t ago = (silent_ - answer.id) & (kSilent - 1);
-    if (status == Status::ok || ago == 0 || ago > silent_ || ago > kSilent / 2)
+    const std::uint64_t issued = silent_count(m.from).issued;
+    const std::uint64_t ago = (issued - answer.id) & (kSilent - 1);
+    if (status == Status::ok || ago == 0 || ago > issued || ago > kSilent / 2)
       return counters_.add(Counter::drop_answer);
     counters_.add(Counter::requests_refused);
     if (Completion* room = failures_.back()) {

@@ -16,29 +16,52 @@ Issued Engine<D>::refused(link::SendStatus status) {
   }
 }
 
-// A request that is one message: `send` hands it to the link under the number that it is given.
+// A request that is one message and has an answer: `send` hands it to the link under the number
+// that it is given.
 template <link::PacketDevice D>
 template <class Send>
-inline Issued Engine<D>::issue(Kind kind, link::PeerId to, const Options& options, Send send) {
-  const Slot slot = options.silent ? kNoSlot : requests_.add(kind, to, options);
-  if (!options.silent && slot == kNoSlot) return {Status::no_room, {}};
-  const RequestId id = options.silent ? RequestId{next_silent()} : requests_.id(slot);
-  const link::SendStatus status = send(id.value);
+inline Issued Engine<D>::issue_answered(Kind kind, link::PeerId to, const Options& options,
+                                        Send send) {
+  const Slot slot = requests_.add(kind, to, options);
+  if (slot == kNoSlot) return {Status::no_room, {}};
+  const link::SendStatus status = send(requests_.id(slot).value);
   if (status != link::SendStatus::sent) [[unlikely]] {
-    if (slot != kNoSlot) requests_.release(slot);
+    requests_.release(slot);
     return refused(status);
   }
   counters_.add(Counter::requests_issued);
-  return {Status::ok, id};
+  return {Status::ok, requests_.id(slot)};
+}
+
+// A request that is one message, target ++ the rest of `head` ++ body. `head` begins with room for
+// the longer kind of target; the shorter one goes to the end of it. The target's fields are stored
+// one by one, in the pieces in which the link reads them.
+template <link::PacketDevice D>
+inline Issued Engine<D>::issue(Kind kind, const Remote& to, std::span<std::byte> head, Bytes body,
+                               const Options& options, Time now) {
+  if (!options.silent || to.offset > UINT32_MAX)
+    return issue_answered(kind, to.peer, options, [&](std::uint32_t id) {
+      const TargetHead target{to.key.value, to.offset, id};
+      std::memcpy(head.data(), &target, sizeof target);
+      return link_.try_send(to.peer, link::Lane::low, link::Order::ordered, message_type(kind),
+                            head, body, options.urgency, now);
+    });
+  head = head.subspan(sizeof(TargetHead) - sizeof(SilentTarget));
+  const SilentTarget target{static_cast<std::uint32_t>(to.offset), to.key.value};
+  std::memcpy(head.data(), &target, sizeof target);
+  const link::SendStatus status =
+      link_.try_send(to.peer, link::Lane::low, link::Order::ordered, silent_type(kind), head, body,
+                     options.urgency, now);
+  if (status != link::SendStatus::sent) [[unlikely]]
+    return refused(status);
+  counters_.add(Counter::requests_issued);
+  return {Status::ok, {silent_number(silent_count(to.peer).issued++)}};
 }
 
 template <link::PacketDevice D>
 Issued Engine<D>::write_short(const Remote& to, Bytes data, const Options& options, Time now) {
-  return issue(Kind::write, to.peer, options, [&](std::uint32_t id) {
-    const TargetHead head{to.key.value, to.offset, id};
-    return link_.try_send(to.peer, link::Lane::low, link::Order::ordered, message_type(Kind::write),
-                          bytes_of(head), data, options.urgency, now);
-  });
+  std::byte head[sizeof(TargetHead)];
+  return issue(Kind::write, to, head, data, options, now);
 }
 
 // What can be told of the second part before anything is sent; its writer, if it has one.
@@ -60,11 +83,7 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
   if (writer && writer->peer != to.peer) return {Status::wrong_kind, {}};
   // Only an entry's size has been checked.
   const Bytes entry = writer ? then.entry : Bytes{};
-  struct [[gnu::packed]] {
-    TargetHead target;
-    ThenHead then;
-    std::byte entry[kMostCarried];
-  } head;
+  WriteThenHead head;
   std::copy(entry.begin(), entry.end(), head.entry);
   head.then = {writer ? writer->key.value : then.key.value,
                then.offset,
@@ -75,12 +94,7 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
   const std::size_t size = sizeof head - kMostCarried + entry.size();
   Issued issued;
   if (size + data.size() <= link_.max_message(to.peer)) {
-    issued = issue(Kind::write_then, to.peer, options, [&](std::uint32_t id) {
-      head.target = {to.key.value, to.offset, id};
-      return link_.try_send(to.peer, link::Lane::low, link::Order::ordered,
-                            message_type(Kind::write_then), bytes_of(head).first(size), data,
-                            options.urgency, now);
-    });
+    issued = issue(Kind::write_then, to, bytes_in(head).first(size), data, options, now);
   } else {
     const Carried carried{head.then, entry, writer};
     issued = write_long(to, data, &carried, options, now);
@@ -168,15 +182,10 @@ Issued Engine<D>::read_long(const Remote& from, std::span<std::byte> into, const
 template <link::PacketDevice D>
 Issued Engine<D>::atomic(AtomicOp op, const Remote& at, Width width, std::uint64_t operand,
                          std::uint64_t compare, const Options& options, Time now) {
-  return issue(Kind::atomic, at.peer, options, [&](std::uint32_t id) {
-    struct [[gnu::packed]] {
-      TargetHead target;
-      AtomicHead atomic;
-    } head{{at.key.value, at.offset, id},
-           {operand, compare, static_cast<std::uint8_t>(op), static_cast<std::uint8_t>(width), 0}};
-    return link_.try_send(at.peer, link::Lane::low, link::Order::ordered,
-                          message_type(Kind::atomic), bytes_of(head), {}, options.urgency, now);
-  });
+  AtomicRequestHead head;
+  head.atomic = {operand, compare, static_cast<std::uint8_t>(op), static_cast<std::uint8_t>(width),
+                 0};
+  return issue(Kind::atomic, at, bytes_in(head), {}, options, now);
 }
 
 template <link::PacketDevice D>
@@ -197,11 +206,8 @@ Issued Engine<D>::compare_swap(const Remote& at, Width width, std::uint64_t expe
 
 template <link::PacketDevice D>
 Issued Engine<D>::signal(link::PeerId to, Key key, const Options& options, Time now) {
-  return issue(Kind::signal, to, options, [&](std::uint32_t id) {
-    const TargetHead head{key.value, 0, id};
-    return link_.try_send(to, link::Lane::low, link::Order::ordered, message_type(Kind::signal),
-                          bytes_of(head), {}, options.urgency, now);
-  });
+  std::byte head[sizeof(TargetHead)];
+  return issue(Kind::signal, {to, key, 0}, head, {}, options, now);
 }
 
 template <link::PacketDevice D>
@@ -210,7 +216,7 @@ Issued Engine<D>::fence(link::PeerId to, const Options& options, Time now) {
   if (peer == nullptr) return {Status::peer_down, {}};
   Options loud = options;
   loud.silent = false;
-  const Issued issued = issue(Kind::fence, to, loud, [&](std::uint32_t id) {
+  const Issued issued = issue_answered(Kind::fence, to, loud, [&](std::uint32_t id) {
     return link_.try_send(to, link::Lane::low, link::Order::ordered, message_type(Kind::fence),
                           bytes_of(StreamHead{id}), {}, options.urgency, now);
   });
@@ -233,12 +239,8 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
     return append_long(*writer, head, body, options, now);
   AppendHead all;
   if (!head.empty()) std::memcpy(all.head, head.data(), head.size());
-  Issued issued = issue(Kind::append, writer->peer, options, [&](std::uint32_t number) {
-    all.target = {writer->key.value, size, number};
-    return link_.try_send(
-        writer->peer, link::Lane::low, link::Order::ordered, message_type(Kind::append),
-        bytes_of(all).first(sizeof(TargetHead) + head.size()), body, options.urgency, now);
-  });
+  Issued issued = issue(Kind::append, {writer->peer, writer->key, size},
+                        bytes_in(all).first(sizeof(TargetHead) + head.size()), body, options, now);
   if (issued.status == Status::ok) [[likely]]
     spend(*writer, blocks_of(size));
   issued.copied = issued.status == Status::ok;

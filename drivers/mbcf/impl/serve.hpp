@@ -69,8 +69,7 @@ void Engine<D>::answer(link::PeerId to, std::uint32_t id, Status status, Time no
 
 template <link::PacketDevice D>
 link::Verdict Engine<D>::on_message(const link::Incoming& m) {
-  if (m.kind == static_cast<std::uint8_t>(Kind::write) && m.lane == link::Lane::low) [[likely]]
-    return serve_write(m);
+  if (m.kind >= kSilentKind) return serve_silent(m, static_cast<Kind>(m.kind - kSilentKind));
   if (m.kind >= kKinds) return bad(Counter::drop_kind);
   const Kind kind{m.kind};
   const bool high = kind == Kind::answer || kind == Kind::value || kind == Kind::grant ||
@@ -82,16 +81,9 @@ link::Verdict Engine<D>::on_message(const link::Incoming& m) {
                                                                 : link::Lane::low);
   if (!lane_fits || m.order != link::Order::ordered) return bad(Counter::drop_lane);
   switch (kind) {
-    case Kind::write: return serve_write(m);
-    case Kind::write_then: return serve_write_then(m);
-    case Kind::long_write: return serve_long_write(m);
     case Kind::long_more: return serve_long_more(m);
     case Kind::long_then: return serve_long_then(m);
-    case Kind::append: return serve_append(m);
     case Kind::append_more: return serve_append_more(m);
-    case Kind::read: return serve_read(m);
-    case Kind::atomic: return serve_atomic(m);
-    case Kind::signal: return serve_signal(m);
     case Kind::fence: return serve_fence(m);
     case Kind::want: return on_want(m);
     case Kind::give_back: return on_give_back(m);
@@ -101,17 +93,57 @@ link::Verdict Engine<D>::on_message(const link::Incoming& m) {
     case Kind::grant: on_grant(m); break;
     case Kind::recall: on_recall(m); break;
     case Kind::gone: on_gone(m); break;
+    default: {
+      Bytes rest = m.bytes;
+      TargetHead target;
+      if (!take(rest, target)) return bad(Counter::drop_length);
+      if (target.id >= kSilent) return bad(Counter::drop_field);
+      return serve_request(m, kind, target, rest);
+    }
   }
   return link::Verdict::taken;
+}
+
+// A silent request has its number from its place among those of its peer: each counts once, also
+// one that is too short.
+template <link::PacketDevice D>
+inline link::Verdict Engine<D>::serve_silent(const link::Incoming& m, Kind kind) {
+  if (!may_be_silent(kind)) return bad(Counter::drop_kind);
+  if (m.lane != link::Lane::low || m.order != link::Order::ordered) return bad(Counter::drop_lane);
+  SilentCount& count = silent_count(m.from);
+  Bytes rest = m.bytes;
+  SilentTarget head;
+  link::Verdict verdict;
+  if (take(rest, head)) [[likely]]
+    verdict = serve_request(m, kind, {head.key, head.offset, silent_number(count.served)}, rest);
+  else
+    verdict = bad(Counter::drop_length);
+  if (verdict == link::Verdict::taken) [[likely]]
+    ++count.served;
+  return verdict;
+}
+
+template <link::PacketDevice D>
+inline link::Verdict Engine<D>::serve_request(const link::Incoming& m, Kind kind,
+                                              const TargetHead& target, Bytes rest) {
+  if (kind == Kind::write) [[likely]]
+    return serve_write(m, target, rest);
+  switch (kind) {
+    case Kind::write_then: return serve_write_then(m, target, rest);
+    case Kind::long_write: return serve_long_write(m, target, rest);
+    case Kind::append: return serve_append(m, target, rest);
+    case Kind::read: return serve_read(m, target, rest);
+    case Kind::atomic: return serve_atomic(m, target, rest);
+    case Kind::signal: return serve_signal(m, target, rest);
+    default: return bad(Counter::drop_kind);
+  }
 }
 
 // ---- writes -----------------------------------------------------------------------------------
 
 template <link::PacketDevice D>
-inline link::Verdict Engine<D>::serve_write(const link::Incoming& m) {
-  Bytes data = m.bytes;
-  TargetHead head;
-  if (!take(data, head)) return bad(Counter::drop_length);
+inline link::Verdict Engine<D>::serve_write(const link::Incoming& m, const TargetHead& head,
+                                            Bytes data) {
   std::byte* at = nullptr;
   const Status status = keys_.segment({head.key}, head.offset, data.size(), Rights::write, at);
   if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
@@ -191,11 +223,10 @@ inline bool plausible(const ThenHead& head) {
 }
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_write_then(const link::Incoming& m) {
-  Bytes rest = m.bytes;
-  TargetHead head;
+link::Verdict Engine<D>::serve_write_then(const link::Incoming& m, const TargetHead& head,
+                                          Bytes rest) {
   ThenHead then;
-  if (!take(rest, head) || !take(rest, then)) return bad(Counter::drop_length);
+  if (!take(rest, then)) return bad(Counter::drop_length);
   if (!plausible(then)) return bad(Counter::drop_field);
   if (then.length > rest.size()) return bad(Counter::drop_length);
   const Bytes entry = rest.first(then.length), data = rest.subspan(then.length);
@@ -225,14 +256,12 @@ void Engine<D>::end_long_write(Peer& peer, Status status, Time now) {
 }
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_long_write(const link::Incoming& m) {
-  Bytes data = m.bytes;
-  TargetHead head;
+link::Verdict Engine<D>::serve_long_write(const link::Incoming& m, const TargetHead& head,
+                                          Bytes data) {
   LongHead size;
   Peer* peer = peer_of(m.from);
-  if (!take(data, head) || !take(data, size) || data.size() > size.length)
-    return bad(Counter::drop_length);
-  if (size.then > 1 || head.id >= kSilent) return bad(Counter::drop_field);
+  if (!take(data, size) || data.size() > size.length) return bad(Counter::drop_length);
+  if (size.then > 1) return bad(Counter::drop_field);
   if (peer == nullptr || (peer->write.open && peer->write.id == head.id))
     return bad(Counter::drop_stream);
   std::byte* at = nullptr;
@@ -305,10 +334,7 @@ link::Verdict Engine<D>::serve_long_then(const link::Incoming& m) {
 // ---- FIFO entries -----------------------------------------------------------------------------
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_append(const link::Incoming& m) {
-  Bytes data = m.bytes;
-  TargetHead head;
-  if (!take(data, head)) return bad(Counter::drop_length);
+link::Verdict Engine<D>::serve_append(const link::Incoming& m, const TargetHead& head, Bytes data) {
   const std::uint64_t length = head.offset;
   if (data.size() > length) return bad(Counter::drop_length);
   const bool whole = data.size() == length;
@@ -367,12 +393,10 @@ link::Verdict Engine<D>::serve_append_more(const link::Incoming& m) {
 // ---- the others -------------------------------------------------------------------------------
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_read(const link::Incoming& m) {
-  Bytes rest = m.bytes;
-  TargetHead head;
+link::Verdict Engine<D>::serve_read(const link::Incoming& m, const TargetHead& head, Bytes rest) {
   LongHead size;
-  if (!take(rest, head) || !take(rest, size) || !rest.empty()) return bad(Counter::drop_length);
-  if (head.id >= kSilent || size.then != 0) return bad(Counter::drop_field);
+  if (!take(rest, size) || !rest.empty()) return bad(Counter::drop_length);
+  if (size.then != 0) return bad(Counter::drop_field);
   std::byte* at = nullptr;
   const Status status = keys_.segment({head.key}, head.offset, size.length, Rights::read, at);
   if (!may_answer(m.from)) return link::Verdict::busy;
@@ -421,11 +445,9 @@ std::uint64_t execute(const AtomicHead& head, std::byte* at) {
 }
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_atomic(const link::Incoming& m) {
-  Bytes rest = m.bytes;
-  TargetHead head;
+link::Verdict Engine<D>::serve_atomic(const link::Incoming& m, const TargetHead& head, Bytes rest) {
   AtomicHead atomic;
-  if (!take(rest, head) || !take(rest, atomic) || !rest.empty()) return bad(Counter::drop_length);
+  if (!take(rest, atomic) || !rest.empty()) return bad(Counter::drop_length);
   if (!valid_width(atomic.width) || atomic.op > static_cast<std::uint8_t>(AtomicOp::compare_swap) ||
       atomic.reserved != 0)
     return bad(Counter::drop_field);
@@ -448,10 +470,8 @@ link::Verdict Engine<D>::serve_atomic(const link::Incoming& m) {
 }
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_signal(const link::Incoming& m) {
-  Bytes rest = m.bytes;
-  TargetHead head;
-  if (!take(rest, head) || !rest.empty()) return bad(Counter::drop_length);
+link::Verdict Engine<D>::serve_signal(const link::Incoming& m, const TargetHead& head, Bytes rest) {
+  if (!rest.empty()) return bad(Counter::drop_length);
   Signal* signal = nullptr;
   const Status status = keys_.signal({head.key}, signal);
   if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
