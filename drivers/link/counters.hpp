@@ -28,10 +28,10 @@ namespace viaduct::link {
   X(drop_checksum,        "CRC32C does not match")                                          \
   X(drop_job,             "handshake of another job")                                       \
   X(drop_incarnation,     "for a connection that has ended or never was")                   \
-  X(drop_token,           "right connection, wrong token: forged")                          \
+  X(drop_token,           "wrong token: of an earlier life of a peer, or forged")           \
   X(drop_state,           "not acceptable in this state of the connection")                 \
   X(drop_handshake,       "handshake with impossible values")                               \
-  X(drop_ack,             "acknowledges what was never sent, or a malformed bitmap")        \
+  X(drop_ack,             "acknowledges what was never sent, or cannot be")                 \
   X(drop_duplicate,       "received before: retransmitted, duplicated or replayed")         \
   X(drop_credit,          "beyond the credit given")                                        \
   X(drop_message,         "malformed message inside a valid frame")                         \

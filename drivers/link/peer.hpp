@@ -78,7 +78,7 @@ struct Peer {
   std::uint16_t mtu = kMinMtu;  // Ethernet payload both sides can take
 
   FrameHeader outgoing{};          // the route of each frame to this peer
-  std::uint32_t outgoing_sum = 0;  // its checksum
+  std::uint32_t outgoing_sum = 0;  // the checksum of its seed and it
   FrameHeader incoming{};          // the route of each frame from it
   std::uint32_t seed = 0;          // what their checksums begin with
   std::uint32_t incoming_sum = 0;

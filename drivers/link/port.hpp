@@ -56,7 +56,7 @@ class Port {
       return receive_slowly(burst, count);
     const std::uint16_t received = rte_eth_rx_burst(port_, 0, burst, count);
     if (received != 0) {
-      recent_bytes_ = rte_pktmbuf_data_len(burst[0]);
+      recent_bytes_ = rte_pktmbuf_data_len(burst[received - 1]);
     } else if (--empty_polls_ == 0) [[unlikely]] {
       housekeeping();  // only a poll that finds nothing pays for it: one decrement
     }
@@ -115,7 +115,7 @@ class Port {
   bool slow_path_ = false;
   std::uint32_t empty_polls_ = 1;  // until the next housekeeping
   MemifRing outgoing_, incoming_;  // unknown, but on a memif that has its peer
-  // The length of the last frame, and a guess at the next one's: a line too many costs 5 % of a
+  // The length of the latest frame, and a guess at the next one's: a line too many costs 5 % of a
   // round trip, as the other CPU has it.
   std::size_t recent_bytes_ = 0;
   std::size_t mtu_ = 0, receive_capacity_ = 0, pool_size_ = 0;

@@ -81,8 +81,11 @@ class ReceiveFlow {
   std::uint32_t window() const { return window_; }
   std::uint32_t base_window() const { return base_window_; }
   std::uint32_t limit() const { return limit_; }
-  // From expected() on, as the peer is told: see reach().
-  std::uint16_t credit() const { return static_cast<std::uint16_t>(limit_ - expected_); }
+  // From expected() on, as the peer is told. None, where credit was reclaimed and a gap has closed
+  // since in front of what a busy sink makes wait.
+  std::uint16_t credit() const {
+    return sequence_before(expected_, limit_) ? static_cast<std::uint16_t>(limit_ - expected_) : 0;
+  }
   // A frame was wholly delivered. `share` is what the lane's window should come down to when others
   // wait for credit (kMaxWindow: nobody does). Returns what the window shrank by.
   std::uint32_t consume(std::uint32_t share) {

@@ -36,8 +36,9 @@ class Engine final : private link::MessageSink {
   using Time = link::Time;
   using Bytes = std::span<const std::byte>;
 
-  // Attaches itself to the link, which must outlive it: one engine in the life of a link, as peers
-  // go on answering what an earlier one asked. Throws SetupError on an impossible
+  // Attaches itself to the link, which must outlive it: one engine in the life of a link and before
+  // its first connection, as peers go on answering what an earlier one asked, and both sides count
+  // silent requests. Throws SetupError on an impossible
   // configuration.
   Engine(Link& link, const EngineConfig& config);
   ~Engine();

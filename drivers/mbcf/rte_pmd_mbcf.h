@@ -132,7 +132,8 @@ int rte_pmd_mbcf_create_signal_fd(struct rte_pmd_mbcf* mbcf, int* fd, uint64_t* 
 /* Order: requests to one peer that fit a frame are executed in the order in which they were issued;
  * so are long writes among each other, and the entries of a FIFO of each writer. Otherwise fence.
  *
- * `request` in all calls: where its number goes, which its completion repeats; may be NULL. */
+ * `request` in all calls: where its number goes, which its completion repeats; may be NULL. Numbers
+ * from 0x80000000 on, of silent requests, are unique among those to one peer only. */
 
 /* Bytes in somebody's segment, from `offset` on. */
 struct rte_pmd_mbcf_remote {
@@ -149,7 +150,7 @@ enum rte_pmd_mbcf_flags {
 /* NULL in a call: neither flag, context 0. */
 struct rte_pmd_mbcf_options {
   uint32_t flags;   /* enum rte_pmd_mbcf_flags */
-  uint64_t context; /* given back in the completion; a silent request's is not kept */
+  uint64_t context; /* given back in the completion; not with numbers from 0x80000000 on */
 };
 
 /* The second part of a write: becomes visible only after the data of the write. */
@@ -241,7 +242,7 @@ struct rte_pmd_mbcf_request {
 int rte_pmd_mbcf_issue(struct rte_pmd_mbcf* mbcf, struct rte_pmd_mbcf_request* request);
 
 struct rte_pmd_mbcf_completion {
-  uint32_t request; /* as given when it was issued */
+  uint32_t request; /* as given when it was issued; silent: together with the peer */
   uint32_t peer;
   int32_t status;   /* 0, or why it was not done: see the table above */
   uint64_t context; /* as in its options */

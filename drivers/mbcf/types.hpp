@@ -53,8 +53,8 @@ inline constexpr std::uint8_t kStatuses = 11;
 // "done", "withdrawn by its owner", ...
 const char* text(Status status);
 
-// Names a request until its completion is taken; a silent one, from 0x80000000 on, among those to
-// its peer.
+// Names a request until its completion is taken. From 0x80000000 on it is that of a short silent
+// one, and unique among those to its peer.
 struct RequestId {
   std::uint32_t value = 0;
   auto operator<=>(const RequestId&) const = default;

@@ -72,6 +72,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   engine.write({to_rogue, {1}, 0}, into, {}, now());
   engine.open_writer(to_rogue, {1}, now());
   engine.fence(to_rogue, {}, now());
+  for (int i = 0; i < 3; ++i)
+    engine.write({to_rogue, {1}, 0}, into.first(8), {.silent = true}, now());
 
   while (size >= 3) {
     const auto kind = static_cast<Kind>(data[0] % mbcf::kSilentKind % (mbcf::kKinds + 1));

@@ -156,6 +156,26 @@ TEST(ReceiveFlow, CreditNeverReachesFurtherPastAGapThanABitmap) {
   EXPECT_LE(flow.limit(), kMaxWindow);
 }
 
+// While the user takes his time over frames beyond a gap, what was lent is reclaimed; then the gap
+// closes, and more has arrived than may be sent.
+TEST(ReceiveFlow, CreditIsNeverLessThanNone) {
+  Receive flow;
+  flow.start(0, 2);
+  flow.grow(6, at(0));
+  EXPECT_EQ(flow.credit(), 8u);
+  flow.arrived(3, at(0));
+  flow.consume(kMaxWindow);  // unordered
+  EXPECT_EQ(flow.credit(), 9u);
+  EXPECT_EQ(flow.reclaim(at(11000)), 6u);
+  EXPECT_EQ(flow.credit(), 3u);
+  for (const std::uint32_t s : {0, 1, 2}) flow.arrived(s, at(11000));  // nobody takes them
+  EXPECT_EQ(flow.expected(), 4u);
+  EXPECT_EQ(flow.credit(), 0u);
+  flow.consume(kMaxWindow);
+  flow.consume(kMaxWindow);
+  EXPECT_EQ(flow.credit(), 1u);
+}
+
 // Two frames that pass one are reordering, three are its loss.
 TEST(SendFlow, ThreeLaterFramesMakeALoss) {
   SimNet net;

@@ -163,6 +163,7 @@ TEST_F(LinkAttack, AcknowledgementsOfWhatWasNeverSent) {
   header_of(ack).length = sizeof(AckBlock) + 8;
   AckBlock block{};
   const auto with = [&](const AckBlock& changed, std::uint64_t bitmap) {
+    header_of(ack).length = static_cast<std::uint16_t>(sizeof(AckBlock) + (changed.words ? 8 : 0));
     std::memcpy(ack.data() + kFrameHeader, &changed, sizeof(changed));
     std::memcpy(ack.data() + kFrameHeader + sizeof(changed), &bitmap, 8);
     return sealed(ack);
@@ -173,17 +174,22 @@ TEST_F(LinkAttack, AcknowledgementsOfWhatWasNeverSent) {
   block.words = 1;
   expect_dropped(with(block, 1), Counter::drop_ack);
   block.ack = header_of(f).ack;
-  block.credit = kMaxWindow + 1;
-  expect_dropped(with(block, 1), Counter::drop_ack);
+  expect_dropped(with(block, 1), Counter::drop_ack);  // a frame that has not been sent
+  block.words = 0;
+  for (const std::size_t credit : {std::size_t{kMaxWindow} + 1, std::size_t{UINT16_MAX}}) {
+    block.credit = static_cast<std::uint16_t>(credit);
+    expect_dropped(with(block, 0), Counter::drop_ack);
+  }
   block.credit = 2;
+  for (const std::uint8_t lane_flags : {3, 7, 0x11, 0x81}) {
+    block.lane_flags = lane_flags;
+    expect_dropped(with(block, 0), Counter::drop_ack);
+  }
+  block.lane_flags = 1;
+  block.words = 1;
   expect_dropped(with(block, std::uint64_t{1} << 63), Counter::drop_ack);
   block.words = 200;
   expect_dropped(with(block, 1), Counter::drop_ack);
-  block.words = 1;
-  for (const std::uint8_t lane_flags : {3, 7, 0x11, 0x81}) {
-    block.lane_flags = lane_flags;
-    expect_dropped(with(block, 1), Counter::drop_ack);
-  }
   header_of(ack).length = 5;
   expect_dropped(sealed(ack), Counter::drop_length);
 }

@@ -132,6 +132,63 @@ TEST_F(SilentTest, ANewLifeOfAPeerIsCountedAnew) {
   exchange(3);
 }
 
+// A request whose refusal could not be sent is put off and offered again: it counts once.
+TEST(Silent, RefusalsThatHaveToWaitNameTheirRequests) {
+  BedConfig config;
+  config.link.max_backlog = 1;
+  Bed bed(config);
+  const Remote unknown{bed.peer(0, 1), {77}, 0};
+  EXPECT_EQ(
+      bed.complete(0, [&] { return bed[0].engine.fence(unknown.peer, {}, bed.now()); }).status,
+      Status::ok);
+  const link::Time open_again = bed.now() + std::chrono::milliseconds{5};
+  bed.net.hook = [&](std::uint32_t port, std::vector<std::byte>& frame) {  // answers are lost
+    link::FrameHeader header;
+    std::memcpy(&header, frame.data(), sizeof header);
+    return port != 1 || (header.version_type & 15) != static_cast<int>(link::FrameType::data) ||
+           bed.now() >= open_again;
+  };
+  std::vector<RequestId> expected, told;
+  const auto take = [&] {
+    for (Completion c; bed[0].engine.next_completion(c);) told.push_back(c.id);
+  };
+  std::minstd_rand random(3);
+  for (int i = 0; i < 3000; ++i) {
+    const bool refused = random() % 2 == 0;
+    Issued issued;
+    ASSERT_TRUE(bed.run([&] {
+      take();
+      issued = bed[0].engine.write(refused ? unknown : bed.remote(0, 1), bed[0].bytes(0, 8), kQuiet,
+                                   bed.now());
+      return issued.status == Status::ok;
+    }));
+    if (refused) expected.push_back(issued.id);
+  }
+  EXPECT_TRUE(bed.run([&] { return take(), told.size() == expected.size(); }));
+  EXPECT_EQ(told, expected);
+  EXPECT_GT(bed[1].count(Counter::answer_waits), 0u);
+}
+
+TEST_F(SilentTest, APeerCannotRefuseWhatAnotherWasSent) {
+  for (const std::size_t i : {1, 2}) offer(i);
+  exchange(1);
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_TRUE(bed.run([&] {
+      return bed[0].engine.write(bed.remote(0, 2), bed[0].bytes(0, 8), kQuiet, bed.now()).status ==
+             Status::ok;
+    }));
+  const std::uint64_t before = bed[0].count(Counter::drop_answer);
+  for (std::uint32_t n = 500; n < 1000; ++n)  // node 1 has had some hundred
+    ASSERT_TRUE(bed.run([&] {
+      return bed[1].link.try_send(bed.peer(1, 0), link::Lane::high, link::Order::ordered,
+                                  message_type(Kind::answer), bytes_of(Answer{kSilent + n, 5}), {},
+                                  link::Urgency::batch, bed.now()) == link::SendStatus::sent;
+    }));
+  EXPECT_TRUE(bed.run([&] { return bed[0].count(Counter::drop_answer) == before + 500; }));
+  Completion c;
+  EXPECT_FALSE(bed[0].engine.next_completion(c));
+}
+
 // On the wire a silent request's offset has 32 bits.
 TEST_F(SilentTest, FarOffsetsAreReachedAllTheSame) {
   constexpr std::size_t kSize = (std::size_t{4} << 30) + 4096;

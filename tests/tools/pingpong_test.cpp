@@ -254,10 +254,10 @@ TEST(PingpongOutput, PlotScriptHasAllLayersAndAQuotedFile) {
 
 TEST(PingpongOutput, PlotLabelsDoNotRunIntoEachOther) {
   Options o = two_layers();
-  o.sizes = {4, 1024, 1408, 1420, 1448};
+  o.sizes = {4, 1024, 1408, 1424, 1448, 1452};
   const std::string script = plot_script(o, {series("raw", 4, {1000}, {80e6})});
   EXPECT_TRUE(names(script, "set xtics (\"4\" 4, \"1K\" 1024)")) << script;
-  o.sizes = {1024, 1408, 1420, 1448};
+  o.sizes = {1024, 1408, 1424, 1448, 1452};
   EXPECT_TRUE(names(plot_script(o, {}), "set xtics (\"1K\" 1024, \"1408\" 1408)"));
 }
 

@@ -177,23 +177,25 @@ local function computed_checksum(tvb, length)
   return bxor(crc, 0xffffffff) % 0x100000000
 end
 
+-- False: it is wrong.
 local function add_checksum(tvb, tree, length)
   local range = tvb(LINK_HEADER - 4, 4)
   local item = tree:add_le(l.checksum, range)
   if range:le_uint() == 0 then
     item:append_text(" (not used)")
-    return
+    return true
   end
-  if not link.prefs.verify then return end
+  if not link.prefs.verify then return true end
   local right = computed_checksum(tvb, length)
   if not right then
     item:append_text(" (not verified: the handshake was not captured)")
-    return
+    return true
   end
   local bad = range:le_uint() ~= right
   tree:add(l.checksum_bad, range, bad):set_generated()
   item:append_text(bad and string.format(" (wrong, should be 0x%08x)", right) or " (right)")
   if bad then item:add_proto_expert_info(bad_checksum) end
+  return not bad
 end
 
 -- What the messages of a kind begin with: rows of fields and their sizes.
@@ -282,11 +284,11 @@ local function add_mbcf(range, number, kind_range, tree)
   local kind, silent = band(number, 0x7f), number >= 0x80
   local name = MBCF_KINDS[kind]
   local shape = (silent and silent_shapes or mbcf_shapes)[kind]
-  local what = "mbcf " .. (silent and "silent " or "") .. (name or "unknown kind")
-  local sub = tree:add(mbcf, range, what)
+  local what = (silent and "silent " or "") .. (name or "unknown kind")
+  local sub = tree:add(mbcf, range, "MBCF " .. what)
   sub:add(m.silent, kind_range)
   sub:add(m.kind, kind_range)
-  if shape and add_shape(range, shape, mbcf_data[kind] and m.data, sub) then return what end
+  if shape and add_shape(range, shape, mbcf_data[kind] and m.data, sub) then return "mbcf " .. what end
   sub:add_proto_expert_info(bad_request)
   return "mbcf malformed"
 end
@@ -352,7 +354,7 @@ local function add_ack_blocks(tvb, tree, finish)
   return told
 end
 
-local function add_handshake(tvb, tree, finish)
+local function add_handshake(tvb, tree, finish, intact)
   local at = LINK_HEADER
   if finish - at < HANDSHAKE then
     tree:add_proto_expert_info(bad_length)
@@ -373,7 +375,7 @@ local function add_handshake(tvb, tree, finish)
   tree:add_le(l.mtu, tvb(at + 52, 2))
   tree:add(l.no_checksum, tvb(at + 54, 1))
   tree:add(l.path_mtu, tvb(at + 54, 1))
-  if eth_src() then
+  if intact and eth_src() then
     seeds[eth_src().range:bytes():tohex() .. tvb(at + 50, 2):bytes():tohex() ..
           tvb(at + 24, 4):bytes():tohex()] = tvb(at + 28, 4):bytes()
   end
@@ -431,7 +433,7 @@ function link.dissector(tvb, pinfo, root)
     pinfo.cols.info = TYPES[type] .. " truncated"
     return
   end
-  add_checksum(tvb, tree, length)
+  local intact = add_checksum(tvb, tree, length)
 
   local finish, info = LINK_HEADER + length, TYPES[type]
   if type == 1 then
@@ -442,7 +444,7 @@ function link.dissector(tvb, pinfo, root)
   elseif type == 2 then
     info = info .. add_ack_blocks(tvb, tree, finish)
   elseif type <= 5 then
-    info = info .. add_handshake(tvb, tree, finish)
+    info = info .. add_handshake(tvb, tree, finish, intact)
   end
   pinfo.cols.info = info
 end

@@ -58,6 +58,11 @@ inline Issued Engine<D>::issue(Kind kind, const Remote& to, std::span<std::byte>
   return {Status::ok, {silent_number(silent_count(to.peer).issued++)}};
 }
 
+static_assert(link::kFrameHeader + link::kMessageHeader + sizeof(SilentTarget) +
+                      sizeof(std::uint64_t) <=
+                  62,
+              "a word's write lies in one cache line of a packet ring: FrameHeader");
+
 template <link::PacketDevice D>
 Issued Engine<D>::write_short(const Remote& to, Bytes data, const Options& options, Time now) {
   std::byte head[sizeof(TargetHead)];
