@@ -15,6 +15,7 @@
 #include "drivers/link/message.hpp"
 #include "drivers/link/packet_device.hpp"
 #include "drivers/link/peer.hpp"
+#include "drivers/link/random_bits.hpp"
 
 namespace viaduct::link {
 
@@ -188,7 +189,9 @@ class Link {
   std::unordered_map<std::uint64_t, std::uint32_t> by_address_;  // to slot; handshakes only
   std::size_t half_open_ = 0;
   std::uint64_t random_state_;
-  std::uint64_t random();
+  std::uint64_t random();  // may be told from others that it has given: not for secrets
+  std::uint32_t secret() { return static_cast<std::uint32_t>(secrets_.next().value_or(random())); }
+  RandomBits secrets_;
 
   PeerList<Peer, &Peer::pump_hook> pumping_;     // have frames that can go
   PeerList<Peer, &Peer::ack_hook> acking_;       // have something to acknowledge

@@ -14,7 +14,8 @@ struct LinkConfig {
   // Tells this life of the port from earlier ones; must differ after a restart (0: chosen from the
   // seed).
   std::uint64_t incarnation = 0;
-  // Seed of connection tokens; unpredictable in production (Port owners pass getrandom's).
+  // Of what should differ from life to life and need not be secret: incarnation, first sequence
+  // numbers. Port owners pass getrandom's.
   std::uint64_t seed = 0;
 
   std::size_t max_peers = 4096;

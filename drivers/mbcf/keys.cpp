@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <bit>
-#include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -32,21 +32,16 @@ KeyTable::KeyTable(std::size_t most)
   }
 }
 
-std::uint64_t KeyTable::RandomBits::next() {
-  if (next_ == bits_.size()) {
-    if (::getentropy(bits_.data(), sizeof bits_) != 0)
-      throw link::SetupError("the system has no random numbers for MBCF keys: mount /dev/urandom");
-    next_ = 0;
-  }
-  return std::exchange(bits_[next_++], 0);
-}
-
 KeyTable::Object* KeyTable::place(Kind kind) {
   const std::uint16_t* slot = free_.front();
   if (slot == nullptr) return nullptr;
   Object& o = storage_[*slot];
   do {
-    o.key = {(random_.next() & ~std::uint64_t{0xffff}) | *slot};
+    const std::optional<std::uint64_t> bits = random_.next();
+    if (!bits)
+      throw link::SetupError(
+          "the system has no random numbers for MBCF keys: allow getrandom(2) (seccomp?)");
+    o.key = {(*bits & ~std::uint64_t{0xffff}) | *slot};
   } while (o.key.value >> 16 == 0 || o.key == o.withdrawn);
   o.kind = kind;
   free_.pop();

@@ -2,11 +2,11 @@
 // key to an address.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <vector>
 
 #include "drivers/link/bounded_queue.hpp"
+#include "drivers/link/random_bits.hpp"
 #include "drivers/mbcf/fifo.hpp"
 #include "drivers/mbcf/types.hpp"
 
@@ -76,16 +76,6 @@ class KeyTable {
     std::unique_ptr<Fifo> fifo;
     std::unique_ptr<Signal> signal;
   };
-  // Unpredictable bits: whoever knows some keys must not be able to tell others. Fetched for many
-  // keys at a time, as a segment may be exported for each message.
-  class RandomBits {
-   public:
-    std::uint64_t next();
-
-   private:
-    std::array<std::uint64_t, 32> bits_{};  // 256 bytes, the most that getentropy(3) gives
-    std::size_t next_ = bits_.size();
-  };
   Object* place(Kind kind);
   Status missing(Key key) const;
 
@@ -97,7 +87,7 @@ class KeyTable {
     std::size_t last;
     const Object& operator[](std::size_t i) const { return base[i < last ? i : last]; }
   } objects_;
-  RandomBits random_;
+  link::RandomBits random_;
   link::BoundedQueue<std::uint16_t> free_;  // the one withdrawn longest ago first
 };
 

@@ -50,6 +50,26 @@ struct LinkHandshake : ::testing::Test {
   }
 };
 
+// Whoever has been given a token, or knows the seed, can tell nobody else's.
+TEST(LinkSecrets, DoNotComeFromTheSeed) {
+  const auto first_hello = [] {
+    World world;
+    Node& a = world.add();
+    Handshake told{};
+    world.net.hook = [&told](std::uint32_t, Bytes& frame) {
+      std::memcpy(&told, frame.data() + kFrameHeader, sizeof told);
+      return true;
+    };
+    a.link->connect(a.link->peer(world.add().address()), world.net.now());
+    return told;
+  };
+  const Handshake one = first_hello(), other = first_hello();
+  EXPECT_EQ(one.sequence[0], other.sequence[0]) << "the same seed";
+  EXPECT_NE(one.token, other.token);
+  EXPECT_NE(one.seed, other.seed);
+  EXPECT_NE(one.token, one.seed);
+}
+
 TEST_F(LinkHandshake, AHalfOpenConnectionOfADeadLifeDoesNotStandInTheWay) {
   leave_a_half_open();
   world.run(milliseconds{4500}, milliseconds{1});  // however near its end that one is

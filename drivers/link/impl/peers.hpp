@@ -116,8 +116,8 @@ auto Link<D>::create(const Address& address) -> Peer* {
 // What was sent with an earlier token is no longer from this peer.
 template <PacketDevice D>
 void Link<D>::draw_token(Peer* p) {
-  p->incoming.token = static_cast<std::uint32_t>(random());
-  p->seed = static_cast<std::uint32_t>(random());
+  p->incoming.token = secret();
+  p->seed = secret();
   p->incoming_sum = route_checksum(p->incoming, p->seed);
 }
 
