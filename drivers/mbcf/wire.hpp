@@ -45,7 +45,7 @@ inline constexpr std::uint8_t kKinds = 19;
 // SilentTarget, and both sides number it: the n-th silent request to a peer has kSilent + n.
 inline constexpr std::uint8_t kSilentKind = 0x80;
 inline constexpr std::uint32_t kSilent = 0x80000000;
-// Those for which the answer tells nothing but that they are done.
+// Those whose requester can do without the answer.
 constexpr bool may_be_silent(Kind kind) {
   return kind == Kind::write || kind == Kind::write_then || kind == Kind::append ||
          kind == Kind::atomic || kind == Kind::signal;
