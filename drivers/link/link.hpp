@@ -190,7 +190,6 @@ class Link {
   std::size_t half_open_ = 0;
   std::uint64_t random_state_;
   std::uint64_t random();  // may be told from others that it has given: not for secrets
-  std::uint32_t secret() { return static_cast<std::uint32_t>(secrets_.next().value_or(random())); }
   RandomBits secrets_;
 
   PeerList<Peer, &Peer::pump_hook> pumping_;     // have frames that can go

@@ -2,21 +2,24 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 
 namespace viaduct::link {
 
-// From the system, many at a time: it takes a system call.
+// SipHash-2-4 of eight bytes (J.-P. Aumasson, D. J. Bernstein: "SipHash: a fast short-input PRF",
+// 2012).
+std::uint64_t siphash(const std::array<std::uint64_t, 2>& key, std::uint64_t word);
+
+// That of a counter, under a key from the system: one system call at construction, none in a poll,
+// and nothing that could fail there.
 class RandomBits {
  public:
-  // Each once. Nothing where the system gives none (a kernel without getrandom(2), seccomp).
-  std::optional<std::uint64_t> next();
+  RandomBits();  // throws SetupError where the system has no random numbers
+  std::uint64_t next() { return siphash(key_, count_++); }
 
  private:
-  std::array<std::uint64_t, 32> bits_{};  // 256 bytes, the most that getentropy(3) gives
-  std::size_t next_ = bits_.size();
+  std::array<std::uint64_t, 2> key_;
+  std::uint64_t count_ = 0;
 };
 
 }  // namespace viaduct::link

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <bit>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,11 +36,7 @@ KeyTable::Object* KeyTable::place(Kind kind) {
   if (slot == nullptr) return nullptr;
   Object& o = storage_[*slot];
   do {
-    const std::optional<std::uint64_t> bits = random_.next();
-    if (!bits)
-      throw link::SetupError(
-          "the system has no random numbers for MBCF keys: allow getrandom(2) (seccomp?)");
-    o.key = {(*bits & ~std::uint64_t{0xffff}) | *slot};
+    o.key = {(random_.next() & ~std::uint64_t{0xffff}) | *slot};
   } while (o.key.value >> 16 == 0 || o.key == o.withdrawn);
   o.kind = kind;
   free_.pop();

@@ -116,8 +116,9 @@ auto Link<D>::create(const Address& address) -> Peer* {
 // What was sent with an earlier token is no longer from this peer.
 template <PacketDevice D>
 void Link<D>::draw_token(Peer* p) {
-  p->incoming.token = secret();
-  p->seed = secret();
+  const std::uint64_t secrets = secrets_.next();
+  p->incoming.token = static_cast<std::uint32_t>(secrets);
+  p->seed = static_cast<std::uint32_t>(secrets >> 32);
   p->incoming_sum = route_checksum(p->incoming, p->seed);
 }
 
