@@ -184,13 +184,6 @@ class Link {
   std::array<MessageSink*, kProtocols> sinks_{};
 
   std::vector<std::unique_ptr<Peer>> peers_;  // by slot
-  std::vector<std::uint16_t> generations_;    // by slot
-  std::vector<std::uint32_t> free_slots_;
-  std::unordered_map<std::uint64_t, std::uint32_t> by_address_;  // to slot; handshakes only
-  std::size_t half_open_ = 0;
-  std::uint64_t random_state_;
-  std::uint64_t random();  // may be told from others that it has given: not for secrets
-  RandomBits secrets_;
 
   PeerList<Peer, &Peer::pump_hook> pumping_;     // have frames that can go
   PeerList<Peer, &Peer::ack_hook> acking_;       // have something to acknowledge
@@ -223,6 +216,16 @@ class Link {
   };
   std::array<CreditPool, kLanes> credit_;
   std::uint32_t reclaim_hand_ = 0;
+
+  // Of making and ending peers; apart from what every message touches, which their presence in
+  // between makes a percent of a round trip slower.
+  std::vector<std::uint16_t> generations_;  // by slot
+  std::vector<std::uint32_t> free_slots_;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_address_;  // to slot
+  std::size_t half_open_ = 0;
+  std::uint64_t random_state_;
+  std::uint64_t random();  // may be told from others that it has given: not for secrets
+  RandomBits secrets_;
 };
 
 }  // namespace viaduct::link
