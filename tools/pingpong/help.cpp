@@ -21,9 +21,10 @@ DESCRIPTION
     ratios to raw, udp, tcp and verbs, if those are in the run: the ratio of the medians, and the
     least and the most that a single round gave.
 
-    A round trip is timed by the side that asks. Bandwidth is what the receiver has got by its own
-    clock, from the first bytes to the last, or by the sender's if that took longer; what a layer
-    without reliability loses does not count.
+    Who waits polls without a break but for one PAUSE instruction. A round trip is timed by the side
+    that asks. Bandwidth is what the receiver has got by its own clock, from the first bytes to the
+    last, or by the sender's if that took longer; what a layer without reliability loses does not
+    count.
 
 LAYERS
 )";

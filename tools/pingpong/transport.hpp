@@ -217,12 +217,12 @@ class LayerOf final : public Layer {
       other();
       if (!may_go_on(watch)) return unanswered();
     }
-    while (t_.arrived() == before) {
+    for (;;) {
       t_.poll();
       other();
+      if (t_.arrived() != before) return true;
       if (!may_go_on(watch)) return unanswered();
     }
-    return true;
   }
 
   bool unanswered() const {
@@ -304,6 +304,9 @@ class LayerOf final : public Layer {
 
   // Called in every turn of a loop that makes no progress. False: patience has run out.
   bool may_go_on(Watch& watch) {
+    // The loop would run ahead of the loads it waits for, and what it has begun by then would have
+    // to be undone when one of them brings something.
+    __builtin_ia32_pause();
     if (!watch.due()) [[likely]]
       return true;
     if (!t_.failure().empty()) give_up("the connection broke");
