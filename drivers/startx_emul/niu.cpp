@@ -20,6 +20,7 @@ constexpr std::size_t kDrainBurst = 256;
 
 constexpr std::size_t kTagBytes = sizeof(std::uint32_t);
 constexpr std::size_t kMinBytes = kMinWords * sizeof(std::uint32_t);
+constexpr std::size_t kMaxBytes = kMaxWords * sizeof(std::uint32_t);
 
 constexpr Lane lane_of(Priority p) {
   return p == Priority::high ? Lane::high : Lane::low;
@@ -63,14 +64,16 @@ Niu<D>::~Niu() {
 
 template <link::PacketDevice D>
 inline SendStatus Niu<D>::send(link::PeerId to, Priority priority, Mechanism mechanism,
-                               const Packet& packet, link::Urgency urgency, link::Time now) {
-  const std::size_t words = packet.words;
-  if (words - kMinWords > kMaxWords - kMinWords) return SendStatus::too_big;  // also for 0 and 1
-  const SendStatus status = link_.try_send(
-      to, lane_of(priority), packet.order,
-      message_type(mechanism == Mechanism::pio ? Kind::pio : Kind::queue), bytes_of(packet.tag),
-      {reinterpret_cast<const std::byte*>(packet.payload), words * sizeof packet.payload[0]},
-      urgency, now);
+                               link::Order order, std::span<const std::byte> head,
+                               std::span<const std::byte> body, link::Urgency urgency,
+                               link::Time now) {
+  // Below the least as well: it wraps.
+  if (head.size() + body.size() - kTagBytes - kMinBytes > kMaxBytes - kMinBytes)
+    return SendStatus::too_big;
+  const SendStatus status =
+      link_.try_send(to, lane_of(priority), order,
+                     message_type(mechanism == Mechanism::pio ? Kind::pio : Kind::queue), head,
+                     body, urgency, now);
   if (status == SendStatus::sent) [[likely]]
     counters_.add(
         counter_of(Counter::pio_high_sent, static_cast<std::size_t>(mechanism), index(priority)));
@@ -81,6 +84,15 @@ template <link::PacketDevice D>
 SendStatus Niu<D>::try_send(link::PeerId to, Priority priority, const Packet& packet,
                             link::Urgency urgency, link::Time now) {
   return send(to, priority, Mechanism::pio, packet, urgency, now);
+}
+
+template <link::PacketDevice D>
+SendStatus Niu<D>::try_send(link::PeerId to, Priority priority, std::span<const std::uint32_t> head,
+                            std::span<const std::byte> body, link::Time now) {
+  if (body.size() % sizeof(std::uint32_t) != 0) [[unlikely]]
+    return SendStatus::too_big;
+  return send(to, priority, Mechanism::pio, link::Order::ordered, std::as_bytes(head), body,
+              link::Urgency::now, now);
 }
 
 template <link::PacketDevice D>

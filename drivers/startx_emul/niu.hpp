@@ -15,6 +15,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 
 #include "drivers/link/event_queue.hpp"
 #include "drivers/link/link.hpp"
@@ -53,6 +54,11 @@ class Niu final : private link::MessageSink {
   }
   link::SendStatus try_send(link::PeerId to, Priority priority, const Packet& packet,
                             link::Urgency urgency, link::Time now);
+  // PIO of an ordered packet that lies in two places and is not copied together first: `head` is
+  // header word 1 and the first payload words, `body` the payload words behind them (too_big as
+  // well if those are not whole).
+  link::SendStatus try_send(link::PeerId to, Priority priority, std::span<const std::uint32_t> head,
+                            std::span<const std::byte> body, link::Time now);
   // The oldest packet in the PIO receive queue of that priority, in place, or nullptr. pop() frees
   // its entry.
   const Received* peek(Priority priority) const { return pio_[index(priority)].front(); }
@@ -94,8 +100,14 @@ class Niu final : private link::MessageSink {
   void on_peer_down(link::PeerId peer, const link::Address& address,
                     link::DownReason reason) override;
 
+  link::SendStatus send(link::PeerId to, Priority priority, Mechanism mechanism, link::Order order,
+                        std::span<const std::byte> head, std::span<const std::byte> body,
+                        link::Urgency urgency, link::Time now);
   link::SendStatus send(link::PeerId to, Priority priority, Mechanism mechanism,
-                        const Packet& packet, link::Urgency urgency, link::Time now);
+                        const Packet& packet, link::Urgency urgency, link::Time now) {
+    return send(to, priority, mechanism, packet.order, bytes_of(packet.tag),
+                std::as_bytes(std::span(packet.payload, packet.words)), urgency, now);
+  }
   void drain(Priority priority, link::Time now) {
     if (!transmit_[index(priority)].empty()) drain_queue(priority, now);
   }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "drivers/link/prefetch.hpp"
+#include "libmpi_lite/channel/copy_words.hpp"
 #include "libmpi_lite/channel/shm_segment.hpp"
 
 namespace viaduct::mpi {
@@ -27,18 +28,7 @@ inline constexpr std::size_t kRecordGrain = kLine / 2;
 inline std::size_t record_bytes(std::size_t length) {
   return (sizeof(RingWord) + length + kRecordGrain - 1) / kRecordGrain * kRecordGrain;
 }
-// Heads have just been written, word by word. Reading them in larger units would have to wait until
-// those writes have left the store buffer, behind the misses of the ring.
-inline void copy_words(std::byte* to, std::span<const std::byte> words) {
-  for (std::size_t at = 0; at + 8 <= words.size(); at += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, words.data() + at, sizeof word);
-    asm("" : "+r"(word));  // one by one
-    std::memcpy(to + at, &word, sizeof word);
-  }
-  if (const std::size_t rest = words.size() % 8)
-    std::memcpy(to + words.size() - rest, words.data() + words.size() - rest, rest);
-}
+
 inline std::atomic_ref<RingWord> ring_word(Ring& ring, std::uint64_t at) {
   return std::atomic_ref<RingWord>(*reinterpret_cast<RingWord*>(ring.data + at % kRingBytes));
 }

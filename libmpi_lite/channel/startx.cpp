@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "drivers/startx_emul/payload.hpp"
+#include "libmpi_lite/channel/copy_words.hpp"
 #include "libmpi_lite/channel/net_impl.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "mpi.h"
@@ -17,7 +18,9 @@ using startx::Packet;
 using startx::RdmaStatus;
 
 constexpr auto kLow = startx::Priority::low;
-constexpr std::size_t kPacketBytes = startx::kMaxWords * sizeof(std::uint32_t);
+constexpr std::size_t kWord = sizeof(std::uint32_t);
+constexpr std::size_t kLeastBytes = startx::kMinWords * kWord;
+constexpr std::size_t kPacketBytes = startx::kMaxWords * kWord;
 
 // The user's header word: what a packet is, and a number.
 enum class Part : std::uint32_t {
@@ -33,7 +36,7 @@ constexpr std::uint32_t tag(Part part, std::size_t number) {
 }
 
 constexpr std::size_t words_of(std::size_t bytes) {
-  return std::max(startx::kMinWords, (bytes + 3) / sizeof(std::uint32_t));
+  return std::max(startx::kMinWords, (bytes + kWord - 1) / kWord);
 }
 
 // In a Ticket.
@@ -104,6 +107,14 @@ bool StartxChannel<D>::send_control(int to, Bytes head, Bytes body) {
   const StartxPeer& p = peer(to);
   if (size > kPacketBytes || p.rest.size != 0) [[unlikely]]
     return send_pieces(to, head, body);
+  if (size >= kLeastBytes && head.size() % kWord == 0 && body.size() % kWord == 0) [[likely]] {
+    // Put together in the frame.
+    std::uint32_t words[1 + startx::kMaxWords];
+    words[0] = tag(Part::whole, size);
+    copy_words(reinterpret_cast<std::byte*>(words + 1), head);
+    return driver_.try_send(p.id, kLow, {words, 1 + head.size() / kWord}, body, now()) !=
+           SendStatus::try_again;
+  }
   Packet packet;
   packet.tag = tag(Part::whole, size);
   fill(packet, head, body, 0, size);
@@ -196,7 +207,7 @@ inline void StartxChannel<D>::on_packet(const startx::Received& packet) {
   const int from = this->rank_of(packet.from);
   if (packet.tag >> kPartShift != static_cast<std::uint32_t>(Part::whole) || from < 0) [[unlikely]]
     return on_part(from, packet);
-  if (size <= packet.words * sizeof(std::uint32_t)) [[likely]]
+  if (size <= packet.words * kWord) [[likely]]
     sink_.on_control(from, {reinterpret_cast<const std::byte*>(packet.payload), size});
 }
 

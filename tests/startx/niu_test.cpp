@@ -38,6 +38,42 @@ TEST(Niu, PioDeliversEverySizeInBothPriorities) {
   EXPECT_EQ(bed[1].niu.queue_peek(Priority::high), nullptr);  // the mechanisms do not mix
 }
 
+TEST(Niu, PioPutsAPacketTogetherThatLiesInTwoPlaces) {
+  Bed bed;
+  const auto to = bed.peer(0, 1);
+  for (std::uint8_t words : {2, 3, 21, 22})
+    for (std::uint8_t in_head = 0; in_head <= words; ++in_head) {
+      const Packet whole = packet(words, words);
+      std::vector<std::uint32_t> head{whole.tag};
+      head.insert(head.end(), whole.payload, whole.payload + in_head);
+      const std::vector<std::uint32_t> body(whole.payload + in_head, whole.payload + words);
+      ASSERT_EQ(
+          bed[0].niu.try_send(to, Priority::low, head, std::as_bytes(std::span(body)), bed.now()),
+          SendStatus::sent);
+      ASSERT_TRUE(bed.run([&] { return bed[1].niu.peek(Priority::low) != nullptr; }));
+      const Received* got = bed[1].niu.peek(Priority::low);
+      EXPECT_EQ(got->tag, words);
+      EXPECT_EQ(got->words, words);
+      EXPECT_EQ(got->order, Order::ordered);
+      EXPECT_TRUE(intact(*got));
+      bed[1].niu.pop(Priority::low);
+    }
+  const std::uint64_t sent = bed[0].count(Counter::pio_low_sent);
+  const std::vector<std::uint32_t> words(24);
+  const auto refused = [&](std::size_t in_head, std::size_t body_bytes) {
+    return bed[0].niu.try_send(to, Priority::low, std::span(words).first(in_head),
+                               std::as_bytes(std::span(words)).first(body_bytes),
+                               bed.now()) == SendStatus::too_big;
+  };
+  EXPECT_TRUE(refused(0, 0));
+  EXPECT_TRUE(refused(0, 8));   // no room for header word 1 and two others
+  EXPECT_TRUE(refused(1, 4));   // one payload word
+  EXPECT_TRUE(refused(1, 92));  // 23
+  EXPECT_TRUE(refused(24, 0));
+  for (const std::size_t bytes : {9, 10, 11}) EXPECT_TRUE(refused(1, bytes)) << "not whole words";
+  EXPECT_EQ(bed[0].count(Counter::pio_low_sent), sent);
+}
+
 TEST(Niu, RefusesImpossibleWordCounts) {
   Bed bed;
   const auto to = bed.peer(0, 1);
