@@ -11,14 +11,34 @@
 namespace viaduct::mpi {
 namespace {
 
-// Made in registers, word by word: see copy_words() in channel/shm_ring.hpp.
 Head head_of(Kind kind, std::uint32_t context, const Comm& comm, int tag) {
-  const std::array<std::uint64_t, 2> words{
-      static_cast<std::uint64_t>(kind) | std::uint64_t{context} << 32,
-      static_cast<std::uint32_t>(comm.rank()) | std::uint64_t{static_cast<std::uint32_t>(tag)}
-                                                    << 32};
-  return std::bit_cast<Head>(words);
+  return head_of(kind, context, static_cast<std::uint32_t>(comm.rank()),
+                 static_cast<std::uint32_t>(tag));
 }
+
+// Of an eager message whose sender does not wait for its match: as short as it can be.
+class EagerHead {
+ public:
+  EagerHead(std::uint32_t context, const Comm& comm, int tag) {
+    if (ShortHead::fits(context, comm.rank(), tag)) [[likely]] {
+      short_ = ShortHead::of(context, comm.rank(), tag);
+      bytes_ = bytes_of(short_);
+    } else {
+      long_ = head_of(Kind::eager, context, comm, tag);
+      bytes_ = bytes_of(long_);
+    }
+  }
+  EagerHead(const EagerHead&) = delete;
+  EagerHead& operator=(const EagerHead&) = delete;
+  operator Bytes() const { return bytes_; }
+
+ private:
+  union {
+    ShortHead short_;
+    Head long_;
+  };
+  Bytes bytes_;
+};
 
 }  // namespace
 
@@ -31,10 +51,10 @@ bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
   if (mode == SendMode::synchronous || !items.type->contiguous() || !may_be_eager(p, bytes) ||
       !p.outgoing.empty() || !p.wants.empty() || p.lost) [[unlikely]]
     return false;
-  const Head head = head_of(Kind::eager, to.context, *to.comm, to.tag);
+  const EagerHead head(to.context, *to.comm, to.tag);
   const Bytes data{static_cast<const std::byte*>(items.data) + items.type->true_lb(),
                    static_cast<std::size_t>(bytes)};
-  if (!p.through->send_control(p.rank, bytes_of(head), data)) return false;
+  if (!p.through->send_control(p.rank, head, data)) return false;
   if (p.early) count_sent(p, to.context, to.tag);
   ++p.sent;
   p.eager_sent += static_cast<std::uint32_t>(bytes) + kEagerCharge;
@@ -78,8 +98,7 @@ void Transfer::send_eager(Peer& p, SendRequest& send) {
     // The data stays, as the request does not complete before it has arrived; scratch_ does not.
     say(p, bytes_of(head), data, nullptr, !contiguous);
   } else {
-    const Head head = head_of(Kind::eager, send.context, *send.comm, send.tag);
-    say(p, bytes_of(head), data, Ref(&send), !contiguous);
+    say(p, EagerHead(send.context, *send.comm, send.tag), data, Ref(&send), !contiguous);
   }
 }
 

@@ -162,6 +162,10 @@ void Transfer::on_control(int from, Bytes message) {
   Peer& p = peer(from);
   if (message.empty()) return void(malformed(p));
   Bytes rest;
+  if (message[0] == std::byte{static_cast<std::uint8_t>(Kind::eager_short)}) [[likely]] {
+    ShortHead head;
+    return take_head(message, head, rest) ? on_eager(p, head.head(), rest, 0) : void(malformed(p));
+  }
   // Calls the handler for a message that starts with a T.
   const auto as = [&]<class T>(T head, auto handle) {
     take_head(message, head, rest) ? void(handle(head)) : void(malformed(p));
@@ -182,6 +186,7 @@ void Transfer::on_control(int from, Bytes message) {
       return as(CancelledHead{}, [&](const CancelledHead& h) { on_cancelled(p, h); });
     case Kind::consumed:
       return as(ConsumedHead{}, [&](const ConsumedHead& h) { on_consumed(p, h); });
+    case Kind::eager_short: break;  // above
   }
   malformed(p);
 }

@@ -3,6 +3,8 @@
 // in its byte order; everything is checked on arrival nevertheless.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -11,17 +13,18 @@
 namespace viaduct::mpi {
 
 enum class Kind : std::uint8_t {
-  eager = 1,        // Head, data: a whole message
-  eager_sync = 2,   // SyncHead, data: the sender waits for `matched`
-  announce = 3,     // AnnounceHead: a long message waits at the sender (request to send)
-  matched = 4,      // IdHead: a synchronous message has met its receive
-  grant = 5,        // GrantHead: send that part of the long message (clear to send)
-  want = 6,         // WantHead: write protocol: a receive waits, write into it
-  written = 7,      // WrittenHead: write protocol: the message for that receive is on its way
-  cancel_send = 8,  // IdHead: forget that announced or synchronous message if it has not matched
-  cancel_want = 9,  // IdHead: forget that wanted receive if nothing was written
-  cancelled = 10,   // CancelledHead: the answer to both
-  consumed = 11,    // ConsumedHead: what the receiver has taken in
+  eager = 1,         // Head, data: a whole message
+  eager_sync = 2,    // SyncHead, data: the sender waits for `matched`
+  announce = 3,      // AnnounceHead: a long message waits at the sender (request to send)
+  matched = 4,       // IdHead: a synchronous message has met its receive
+  grant = 5,         // GrantHead: send that part of the long message (clear to send)
+  want = 6,          // WantHead: write protocol: a receive waits, write into it
+  written = 7,       // WrittenHead: write protocol: the message for that receive is on its way
+  cancel_send = 8,   // IdHead: forget that announced or synchronous message if it has not matched
+  cancel_want = 9,   // IdHead: forget that wanted receive if nothing was written
+  cancelled = 10,    // CancelledHead: the answer to both
+  consumed = 11,     // ConsumedHead: what the receiver has taken in
+  eager_short = 12,  // ShortHead, data: as `eager`
 };
 
 // In front of each message that takes part in matching.
@@ -31,6 +34,32 @@ struct Head {
   std::uint32_t context;
   std::int32_t source;  // rank of the sender in the communicator
   std::int32_t tag;
+};
+
+// Made in registers, word by word: see channel/copy_words.hpp.
+inline Head head_of(Kind kind, std::uint64_t context, std::uint64_t source, std::uint64_t tag) {
+  const std::array<std::uint64_t, 2> words{static_cast<std::uint64_t>(kind) | context << 32,
+                                           source | tag << 32};
+  return std::bit_cast<Head>(words);
+}
+
+// What most heads of eager messages say, in half the room: what is in front of the data of a short
+// message is most of its frame.
+struct ShortHead {
+  std::uint64_t word;  // from the low end: kind 8 bits, tag 24, context 16, source 16
+
+  static constexpr bool fits(std::uint32_t context, std::int32_t source, std::int32_t tag) {
+    return ((context | static_cast<std::uint32_t>(source)) >> 16 |
+            static_cast<std::uint32_t>(tag) >> 24) == 0;
+  }
+  static constexpr ShortHead of(std::uint32_t context, std::int32_t source, std::int32_t tag) {
+    return {static_cast<std::uint64_t>(Kind::eager_short) |
+            std::uint64_t{static_cast<std::uint32_t>(tag)} << 8 | std::uint64_t{context} << 32 |
+            std::uint64_t{static_cast<std::uint32_t>(source)} << 48};
+  }
+  Head head() const {
+    return head_of(Kind::eager, word >> 32 & 0xffff, word >> 48, word >> 8 & 0xffffff);
+  }
 };
 
 struct SyncHead {
@@ -97,7 +126,8 @@ struct ConsumedHead {
   std::uint32_t messages;  // matching messages so far, modulo 2^32
 };
 
-static_assert(sizeof(Head) == 16 && sizeof(SyncHead) == 24 && sizeof(AnnounceHead) == 72);
+static_assert(sizeof(ShortHead) == 8 && sizeof(Head) == 16 && sizeof(SyncHead) == 24 &&
+              sizeof(AnnounceHead) == 72);
 static_assert(sizeof(GrantHead) == 72 && sizeof(WantHead) == 64 && sizeof(WrittenHead) == 32);
 inline constexpr std::size_t kLargestHead = 72;
 static_assert(kLargestHead <= Channel::kMostHead);

@@ -188,6 +188,55 @@ TEST_F(Peers, ALongMessageIsNotCompleteBecauseItHasMatched) {
   EXPECT_TRUE(message->complete);
 }
 
+// ---- heads of eager messages -------------------------------------------------------------------
+
+// As short as what they say allows; the other side understands both.
+TEST_F(Peers, EagerMessagesHaveShortHeadsWhereThatIsEnough) {
+  struct Case {
+    std::uint32_t context;
+    int source, tag;
+    bool is_short;
+  };
+  constexpr int kTag = 1 << 24, kMostTag = 0x7fffffff;
+  for (const auto& [context, source, tag, is_short] :
+       std::initializer_list<Case>{{kContext, 1, 0, true},
+                                   {0xffff, 0xffff, kTag - 1, true},
+                                   {0x10000, 1, 0, false},
+                                   {kContext, 0x10000, 0, false},
+                                   {kContext, 1, kTag, false},
+                                   {0xffffffff, 0x7fffffff, kMostTag, false}}) {
+    EXPECT_EQ(ShortHead::fits(context, source, tag), is_short);
+    if (!is_short) continue;
+    const Head head = ShortHead::of(context, source, tag).head();
+    EXPECT_EQ(head.kind, Kind::eager);
+    EXPECT_EQ(head.context, context);
+    EXPECT_EQ(head.source, source);
+    EXPECT_EQ(head.tag, tag);
+  }
+  std::uint32_t messages = 0;
+  for (const int tag : {kTag - 1, kTag, kMostTag}) {
+    channel_->said.clear();
+    auto request = make<SendRequest>(bytes(8), world(1, tag), 1, SendMode::standard);
+    transfer_->start(*request);
+    ASSERT_TRUE(transfer_->send_now(bytes(8), world(1, tag), SendMode::standard));
+    ASSERT_EQ(channel_->said.size(), 2u);
+    EXPECT_EQ(channel_->said[0], channel_->said[1]);
+    EXPECT_EQ(channel_->said[0].size(), 8 + (tag < kTag ? sizeof(ShortHead) : sizeof(Head)));
+    // What rank 0 says to rank 1, rank 1 may say to rank 0.
+    const auto received = receive(bytes(kPiece), world(MPI_ANY_SOURCE, tag));
+    sink_->on_control(1, channel_->said[0]);
+    ASSERT_TRUE(received->complete);
+    EXPECT_EQ(received->status.MPI_TAG, tag);
+    EXPECT_EQ(received->status.MPI_SOURCE, 0);
+    EXPECT_EQ(received->error, MPI_SUCCESS);
+    messages += 2;
+    hear(1, ConsumedHead{Kind::consumed, {}, messages * (8 + kEagerCharge), messages});
+  }
+  const std::byte cut[7]{static_cast<std::byte>(Kind::eager_short)};
+  sink_->on_control(1, cut);
+  EXPECT_EQ(malformed(), 1u);
+}
+
 // ---- persistent requests ---------------------------------------------------------------------
 
 TEST_F(Peers, APersistentReceiveFromAnybodyIsForAnybodyEachTime) {
@@ -220,7 +269,7 @@ TEST_F(Peers, APersistentSendThatGoesEagerlyIsNotCancelledByAnOldName) {
     ASSERT_TRUE(request->cancelled);
     std::uint32_t budget = 0;
     for (const auto& m : channel_->said)
-      if (m[0] == static_cast<std::byte>(Kind::eager)) budget += kEager + kEagerCharge;
+      if (m[0] == static_cast<std::byte>(Kind::eager_short)) budget += kEager + kEagerCharge;
     hear(1, ConsumedHead{Kind::consumed, {}, budget, 0});
   }
   channel_->full = true;
