@@ -145,6 +145,24 @@ TEST_P(NetChannels, ControlMessagesArriveOnceInOrderWhole) {
 }
 
 // A sleeper's queues fill up; whoever sends to it is told so, and goes on when it wakes.
+// Heads as transfer/ makes them, in front of data of whole words and others, in one packet and
+// more.
+TEST_P(NetChannels, EveryShortLengthArrivesAsItIs) {
+  Bed bed = make();
+  std::vector<std::byte> bytes(256), got;
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::byte(i % 100);
+  bed.sink(1).control = [&](int, Bytes m) { got.assign(m.begin(), m.end()); };
+  for (const std::size_t head : {0, 8, 16, 24, 72})
+    for (std::size_t body = head == 0; body <= 100; ++body) {
+      const Bytes message = std::span(bytes).first(head + body);
+      got.clear();
+      ASSERT_TRUE(bed.run(
+          [&] { return bed[0].send_control(1, message.first(head), message.subspan(head)); }));
+      ASSERT_TRUE(bed.run([&] { return !got.empty(); }));
+      ASSERT_TRUE(std::ranges::equal(got, message)) << head << " + " << body;
+    }
+}
+
 TEST_P(NetChannels, BackPressureLosesNothing) {
   BedConfig config;
   config.link.max_window = 8;
