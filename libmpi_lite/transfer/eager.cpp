@@ -1,8 +1,6 @@
 // Short messages travel in the control message itself; arrival and matching of all messages.
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 
 #include "libmpi_lite/core/error.hpp"

@@ -162,6 +162,7 @@ void Transfer::on_control(int from, Bytes message) {
   Peer& p = peer(from);
   if (message.empty()) return void(malformed(p));
   Bytes rest;
+  // Most messages, which need not look for their place among the others.
   if (message[0] == std::byte{static_cast<std::uint8_t>(Kind::eager_short)}) [[likely]] {
     ShortHead head;
     return take_head(message, head, rest) ? on_eager(p, head.head(), rest, 0) : void(malformed(p));
