@@ -126,8 +126,8 @@ class Link {
                std::size_t capacity);
   Frame* new_control_frame();
   [[gnu::always_inline]] bool may_depart(Peer* peer, Lane lane, Time now);
-  [[gnu::always_inline]] void depart(Peer* peer, Lane lane, Frame* frame, std::uint32_t sum,
-                                     Time now);
+  [[gnu::always_inline]] void line_up(Peer* peer, Lane lane, Frame* frame, std::uint32_t sum);
+  [[gnu::always_inline]] void record_departure(Peer* peer, Lane lane, Frame* frame, Time now);
   void transmit_lane(Peer* peer, Lane lane, Time now);
   bool stage(Frame* frame);  // adds a reference
   [[gnu::always_inline]] void flush();

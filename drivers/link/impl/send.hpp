@@ -32,9 +32,10 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
         write_message(D::bytes(f) + kFrameHeader, type, head, body, p->outgoing_sum);
     D::set_length(f, kFrameHeader + size);
     D::meta(f).tx.order = static_cast<std::uint8_t>(order);
-    depart(p, lane, f, sum, now);
+    line_up(p, lane, f, sum);
+    flush();  // the peer need not wait for our book-keeping
+    record_departure(p, lane, f, now);
     counters_.add(Counter::messages_sent);
-    flush();
     return SendStatus::sent;
   }
   if (!enqueue(p, lane, order, type, head, body, capacity)) return SendStatus::try_again;
@@ -108,10 +109,7 @@ inline bool Link<D>::may_depart(Peer* p, Lane lane, Time now) {
   if (!p->up()) [[unlikely]]
     return false;
   Send& flow = p->send[static_cast<std::size_t>(lane)];
-  if (flow.in_flight().empty()) {
-    flow.expire_credit(now);
-    timers_.set_no_later(p, now + timeout(p, flow));
-  }
+  if (flow.in_flight().empty()) flow.expire_credit(now);
   if (staged_count_ == kBurst) flush();
   return flow.has_credit() && staged_count_ != kBurst;
 }
@@ -120,7 +118,7 @@ inline bool Link<D>::may_depart(Peer* p, Lane lane, Time now) {
 // changes: it may be sent again while the device still has it, and whatever it says of
 // acknowledgement and credit only grows old.
 template <PacketDevice D>
-inline void Link<D>::depart(Peer* p, Lane lane, Frame* f, std::uint32_t sum, Time now) {
+inline void Link<D>::line_up(Peer* p, Lane lane, Frame* f, std::uint32_t sum) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
   Receive& back = p->receive[static_cast<std::size_t>(lane)];
   auto flags = static_cast<std::uint8_t>(lane);
@@ -133,10 +131,17 @@ inline void Link<D>::depart(Peer* p, Lane lane, Frame* f, std::uint32_t sum, Tim
                            back.expected(),
                            back.credit()};
   write_header(D::bytes(f), p->outgoing, fields, p->checksum ? std::optional(sum) : std::nullopt);
-  back.acknowledged(now);
-  flow.transmitted(f, now);
   D::retain(f);
   staged_[staged_count_++] = f;
+}
+
+// The frame that was lined up last is kept until it is acknowledged, and timed.
+template <PacketDevice D>
+inline void Link<D>::record_departure(Peer* p, Lane lane, Frame* f, Time now) {
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  if (flow.in_flight().empty()) timers_.set_no_later(p, now + timeout(p, flow));
+  flow.transmitted(f, now);
+  p->receive[static_cast<std::size_t>(lane)].acknowledged(now);
 }
 
 // Hands the lane's waiting frames to the device as far as credit and device allow.
@@ -145,11 +150,15 @@ void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
   while (flow.backlog() != 0 && may_depart(p, lane, now)) {
     Frame* f = flow.take_waiting();
-    depart(p, lane, f, D::meta(f).tx.sum, now);
+    line_up(p, lane, f, D::meta(f).tx.sum);
+    record_departure(p, lane, f, now);
   }
   if (flow.blocked()) {
     counters_.add(Counter::credit_waits);
-    if (flow.block(now) && flow.in_flight().empty()) question(p, now);  // no frame can ask
+    if (flow.block(now) && flow.in_flight().empty()) {  // no frame can ask
+      question(p, now);
+      timers_.set_no_later(p, now + timeout(p, flow));
+    }
   } else if (flow.ready()) {
     pumping_.add(p);  // the device is full
   }
