@@ -33,7 +33,7 @@ Comm* comm_of_errors_without_one() {
 
 }  // namespace
 
-int raise_error(const char* function, Comm* comm, int code, const char* what) noexcept {
+int raise_error(const char* function, Comm* comm, int code, const char* what) {
   const bool running = Process::phase() == Process::Phase::running;
   // The handler may free either.
   const Ref<Comm> on(comm || !running ? comm : comm_of_errors_without_one());

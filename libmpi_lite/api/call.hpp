@@ -27,8 +27,9 @@
 namespace viaduct::mpi {
 
 // Hands an error to the communicator's handler (nullptr: to the one for errors without a
-// communicator). Gives the code that the function returns. In api/call.cpp.
-int raise_error(const char* function, Comm* comm, int code, const char* what) noexcept;
+// communicator). Gives the code that the function returns. In api/call.cpp. A handler in C++ may
+// throw, through the function to its caller: nothing of ours may be on the way.
+int raise_error(const char* function, Comm* comm, int code, const char* what);
 
 // Throws Error or ends the program when the library is not between MPI_Init and MPI_Finalize.
 void check_running(const char* function);
@@ -38,7 +39,7 @@ void check_running(const char* function);
 
 // A call that is allowed at any time, also before MPI_Init and after MPI_Finalize (section 11.4.1).
 template <class Body>
-int call_any_time(const char* function, Body body) noexcept {
+int call_any_time(const char* function, Body body) {
   try {
     body();
     return MPI_SUCCESS;
@@ -51,7 +52,7 @@ int call_any_time(const char* function, Body body) noexcept {
 
 // A call without a communicator.
 template <class Body>
-int call(const char* function, Body body) noexcept {
+int call(const char* function, Body body) {
   return call_any_time(function, [&] {
     if (Process::phase() != Process::Phase::running) [[unlikely]]
       check_running(function);
@@ -61,7 +62,7 @@ int call(const char* function, Body body) noexcept {
 
 // A call on a communicator: `body(Comm&)`.
 template <class Body>
-int call(const char* function, MPI_Comm comm, Body body) noexcept {
+int call(const char* function, MPI_Comm comm, Body body) {
   Comm* c = nullptr;
   try {
     if (Process::phase() != Process::Phase::running) [[unlikely]]

@@ -58,7 +58,7 @@ Result take_result(MPI_Request* handle, Request& request, MPI_Status* status) {
   }
   Ref<Request> last = release(handle);
   const int freed = free_state(request);
-  if (error == MPI_SUCCESS) error = freed;
+  if (freed != MPI_SUCCESS) error = freed;  // the last callback's (section 13.2)
   return {error, error == MPI_SUCCESS ? nullptr : std::move(last)};
 }
 
@@ -70,23 +70,28 @@ void complete_one(MPI_Request* handle, Request* r, MPI_Status* status) {
     throw RequestError(*failed, error);
 }
 
+// The same of one that stays as it is.
+void look_at_one(Request* r, MPI_Status* status) {
+  if (idle(r)) return set_empty(status);
+  if (const int error = look_at_result(*r, status); error != MPI_SUCCESS) [[unlikely]]
+    throw RequestError(*r, error);
+}
+
 // Several requests: an error is in the status of the request it belongs to. If there is none, the
 // errors in the statuses stay as they are (section 3.2.5).
 class Several {
  public:
-  Several(MPI_Request* handles, MPI_Status* statuses) : handles_(handles), statuses_(statuses) {}
+  explicit Several(MPI_Status* statuses) : statuses_(statuses) {}
 
   // In the order of the statuses.
-  void complete(int index, int at) { complete(index, check_request(handles_[index]), at); }
-  void complete(int index, Request* r, int at) {
+  void complete(MPI_Request* handle, int at) { complete(handle, check_request(*handle), at); }
+  void complete(MPI_Request* handle, Request* r, int at) {
+    idle(r) ? set_empty(status_at(at)) : note(take_result(handle, *r, status_at(at)), at);
+  }
+  void look_at(Request* r, int at) {  // which stays as it is
     if (idle(r)) return set_empty(status_at(at));
-    Result result = take_result(&handles_[index], *r, status_at(at));
-    if (result.error != MPI_SUCCESS && !failed_) [[unlikely]] {
-      failed_ = std::move(result.failed);
-      for (int earlier = 0; earlier < at; ++earlier) set_error(earlier, MPI_SUCCESS);
-    }
-    if (failed_) [[unlikely]]
-      set_error(at, result.error);
+    const int error = look_at_result(*r, status_at(at));
+    note({error, error == MPI_SUCCESS ? nullptr : Ref(r)}, at);
   }
   void done() const {
     if (failed_) throw RequestError(*failed_, MPI_ERR_IN_STATUS);
@@ -96,11 +101,18 @@ class Several {
   MPI_Status* status_at(int at) const {
     return statuses_ == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses_[at];
   }
+  void note(Result result, int at) {
+    if (result.error != MPI_SUCCESS && !failed_) [[unlikely]] {
+      failed_ = std::move(result.failed);
+      for (int earlier = 0; earlier < at; ++earlier) set_error(earlier, MPI_SUCCESS);
+    }
+    if (failed_) [[unlikely]]
+      set_error(at, result.error);
+  }
   void set_error(int at, int error) const {
     if (statuses_ != MPI_STATUSES_IGNORE) statuses_[at].MPI_ERROR = error;
   }
 
-  MPI_Request* handles_;
   MPI_Status* statuses_;
   Ref<Request> failed_;
 };
@@ -159,8 +171,8 @@ void complete_any(MPI_Request* handles, int found, int* index, MPI_Status* statu
 void complete_some(MPI_Request* handles, int found, int* outcount, int* indices,
                    MPI_Status* statuses) {
   *outcount = found == kAllIdle ? MPI_UNDEFINED : found;
-  Several several(handles, statuses);
-  for (int i = 0; i < found; ++i) several.complete(indices[i], i);
+  Several several(statuses);
+  for (int i = 0; i < found; ++i) several.complete(&handles[indices[i]], i);
   several.done();
 }
 
@@ -212,9 +224,7 @@ int PMPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) 
     Request* r = check_request(request);
     if (!ready(r)) progress();
     *check_pointer(flag, "flag") = ready(r);
-    if (!*flag) return;
-    if (idle(r)) return set_empty(status);
-    look_at_result(*r, status);
+    if (*flag) look_at_one(r, status);
   });
 }
 VIADUCT_MPI(Request_get_status);
@@ -238,11 +248,11 @@ VIADUCT_MPI(Cancel);
 int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
   return call_on_requests("MPI_Waitall", [&] {
     check_requests(count, array_of_requests);
-    Several several(array_of_requests, array_of_statuses);
+    Several several(array_of_statuses);
     for (int i = 0; i < count; ++i) {
       Request* r = check_request(array_of_requests[i]);
       if (!ready(r)) wait(*r);
-      several.complete(i, r, i);
+      several.complete(&array_of_requests[i], r, i);
     }
     several.done();
   });
@@ -257,8 +267,8 @@ int PMPI_Testall(int count, MPI_Request array_of_requests[], int* flag,
     if (!all_ready(count, array_of_requests)) progress();
     *flag = all_ready(count, array_of_requests);
     if (!*flag) return;
-    Several several(array_of_requests, array_of_statuses);
-    for (int i = 0; i < count; ++i) several.complete(i, i);
+    Several several(array_of_statuses);
+    for (int i = 0; i < count; ++i) several.complete(&array_of_requests[i], i);
     several.done();
   });
 }
@@ -332,13 +342,10 @@ int PMPI_Request_get_status_all(int count, const MPI_Request array_of_requests[]
     check_pointer(flag, "flag");
     if (!all_ready(count, array_of_requests)) progress();
     *flag = all_ready(count, array_of_requests);
-    for (int i = 0; *flag && i < count && array_of_statuses != MPI_STATUSES_IGNORE; ++i) {
-      Request* r = check_request(array_of_requests[i]);
-      if (idle(r))
-        set_empty(&array_of_statuses[i]);
-      else
-        look_at_result(*r, &array_of_statuses[i]);
-    }
+    if (!*flag) return;
+    Several several(array_of_statuses);
+    for (int i = 0; i < count; ++i) several.look_at(check_request(array_of_requests[i]), i);
+    several.done();
   });
 }
 VIADUCT_MPI(Request_get_status_all);
@@ -354,7 +361,7 @@ int PMPI_Request_get_status_any(int count, const MPI_Request array_of_requests[]
     *flag = found != kNone;
     *index = found < 0 ? MPI_UNDEFINED : found;
     if (found == kAllIdle) set_empty(status);
-    if (found >= 0) look_at_result(*check_request(array_of_requests[found]), status);
+    if (found >= 0) look_at_one(check_request(array_of_requests[found]), status);
   });
 }
 VIADUCT_MPI(Request_get_status_any);
@@ -368,8 +375,10 @@ int PMPI_Request_get_status_some(int incount, const MPI_Request array_of_request
     progress();
     const int found = find_all_complete(incount, array_of_requests, array_of_indices);
     *outcount = found == kAllIdle ? MPI_UNDEFINED : found;
-    for (int i = 0; i < found && array_of_statuses != MPI_STATUSES_IGNORE; ++i)
-      look_at_result(*check_request(array_of_requests[array_of_indices[i]]), &array_of_statuses[i]);
+    Several several(array_of_statuses);
+    for (int i = 0; i < found; ++i)
+      several.look_at(check_request(array_of_requests[array_of_indices[i]]), i);
+    several.done();
   });
 }
 VIADUCT_MPI(Request_get_status_some);

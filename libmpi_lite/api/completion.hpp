@@ -2,6 +2,8 @@
 // status.
 #pragma once
 
+#include <optional>
+
 #include "libmpi_lite/api/call.hpp"
 
 namespace viaduct::mpi {
@@ -17,20 +19,19 @@ class RequestError final : public Error {
 };
 
 template <class Body>
-int call_on_requests(const char* function, Body body) noexcept {
-  Ref<Comm> comm;
-  int code = MPI_SUCCESS;
+int call_on_requests(const char* function, Body body) {
+  std::optional<RequestError> failed;
   const int result = call(function, [&] {
     try {
       body();
     } catch (const RequestError& e) {
-      comm = e.comm;
-      code = e.code();
-      if (!comm) throw;
-      raise_error(function, comm.get(), e.code(), e.what());
+      if (!e.comm) throw;
+      failed.emplace(e);
     }
   });
-  return result == MPI_SUCCESS ? code : result;
+  if (!failed) [[likely]]
+    return result;
+  return raise_error(function, failed->comm.get(), failed->code(), failed->what());
 }
 
 // nullptr: MPI_REQUEST_NULL.

@@ -84,11 +84,15 @@ VIADUCT_MPI(Errhandler_free);
 // Calls the handler that an error on the communicator would call; an error itself only if there is
 // none (section 9.6).
 int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode) {
-  return call("MPI_Comm_call_errhandler", comm, [&](Comm& c) {
-    const std::string text = is_error_code(errorcode) ? error_text(errorcode) : "";
-    raise_error("MPI_Comm_call_errhandler", &c, errorcode,
-                ("the program has called the error handler: " + text).c_str());
+  constexpr auto kName = "MPI_Comm_call_errhandler";
+  Ref<Comm> on;
+  std::string text = "the program has called the error handler: ";
+  const int checked = call(kName, comm, [&](Comm& c) {
+    on = Ref(&c);
+    if (is_error_code(errorcode)) text += error_text(errorcode);
   });
+  if (on) raise_error(kName, on.get(), errorcode, text.c_str());
+  return checked;
 }
 VIADUCT_MPI(Comm_call_errhandler);
 

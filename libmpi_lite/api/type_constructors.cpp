@@ -12,7 +12,7 @@ namespace {
 
 // A call that gives a new type: `make()`.
 template <class Make>
-int construct(const char* function, MPI_Datatype* newtype, Make make) noexcept {
+int construct(const char* function, MPI_Datatype* newtype, Make make) {
   return call(function, [&] {
     check_pointer(newtype, "newtype");
     *newtype = new_handle<MPI_Datatype>(datatype_handles, make());

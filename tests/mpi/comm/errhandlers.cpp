@@ -25,6 +25,13 @@ void first_handler(MPI_Comm* comm, int* code, ...) {
 void second_handler(MPI_Comm* comm, int* code, ...) {
   note(second, comm, code);
 }
+struct Thrown {
+  int code;
+};
+void throwing_handler(MPI_Comm* comm, int* code, ...) {
+  note(first, comm, code);
+  throw Thrown{*code};
+}
 
 MPI_Errhandler make_errhandler(MPI_Comm_errhandler_function* function) {
   MPI_Errhandler errhandler;
@@ -240,6 +247,51 @@ void matched_receives() {
 #endif
 }
 
+// What a handler throws reaches whoever called the function, whose call has had its effect.
+void throwing_handlers() {
+  section("a handler may throw");
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Errhandler errhandler = make_errhandler(throwing_handler);
+  first = {};
+  const auto thrown_by = [](auto function) {
+    try {
+      function();
+    } catch (const Thrown& thrown) {
+      int error_class = -1;
+      MPI_Error_class(thrown.code, &error_class);
+      return error_class;
+    }
+    return MPI_SUCCESS;
+  };
+  MPI_Comm_set_errhandler(comm, errhandler);
+  CHECK_EQ(thrown_by([&] { bad_send(comm); }), MPI_ERR_RANK);
+  CHECK_EQ(thrown_by([&] { MPI_Comm_call_errhandler(comm, MPI_ERR_TAG); }), MPI_ERR_TAG);
+  CHECK_EQ(first.calls, 2);
+
+  int self, in = -1;
+  const int out[2] = {1, 2};
+  MPI_Request send, receive;
+  MPI_Comm_rank(comm, &self);
+  MPI_Irecv(&in, 1, MPI_INT, self, 0, comm, &receive);
+  MPI_Isend(out, 2, MPI_INT, self, 0, comm, &send);
+  CHECK_EQ(thrown_by([&] { MPI_Wait(&receive, MPI_STATUS_IGNORE); }), MPI_ERR_TRUNCATE);
+  CHECK(receive == MPI_REQUEST_NULL);
+  MPI_Wait(&send, MPI_STATUS_IGNORE);
+
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Errhandler old;
+  MPI_Comm_get_errhandler(MPI_COMM_SELF, &old);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, errhandler);
+  CHECK_EQ(thrown_by([&] { MPI_Type_contiguous(-1, MPI_INT, &type); }), MPI_ERR_COUNT);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, old);
+  MPI_Errhandler_free(&old);
+  MPI_Errhandler_free(&errhandler);
+  CHECK_EQ(first.calls, 4);
+  MPI_Barrier(comm);
+  MPI_Comm_free(&comm);
+}
+
 void old_names() {
 #ifndef OPEN_MPI
   section("the names of MPI-1");
@@ -270,6 +322,7 @@ int main(int argc, char** argv) {
   matched_receives();
   without_a_communicator_up_to_mpi_3();
   without_a_communicator();
+  throwing_handlers();
   old_names();
   return report();
 }

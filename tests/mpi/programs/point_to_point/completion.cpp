@@ -200,18 +200,21 @@ void free_active() {
 // What the callbacks of a generalized request (section 13.2) were called with.
 struct General {
   int queries = 0, frees = 0, cancels = 0, complete_when_cancelled = -1;
+  int query_says = MPI_SUCCESS, free_says = MPI_SUCCESS;
 };
 int query(void* state, MPI_Status* status) {
-  ++static_cast<General*>(state)->queries;
+  auto* general = static_cast<General*>(state);
+  ++general->queries;
   MPI_Status_set_elements(status, MPI_INT, 3);
-  MPI_Status_set_cancelled(status, static_cast<General*>(state)->cancels > 0);
+  MPI_Status_set_cancelled(status, general->cancels > 0);
   status->MPI_SOURCE = 12;
   status->MPI_TAG = 34;
-  return MPI_SUCCESS;
+  return general->query_says;
 }
 int free_it(void* state) {
-  ++static_cast<General*>(state)->frees;
-  return MPI_SUCCESS;
+  auto* general = static_cast<General*>(state);
+  ++general->frees;
+  return general->free_says;
 }
 int cancel_it(void* state, int complete) {
   auto* general = static_cast<General*>(state);
@@ -275,6 +278,46 @@ void generalized_and_freed() {
   }
 }
 
+// Whoever calls a callback returns its error, or has it in a status; of two, the last one's.
+void generalized_that_fail() {
+  General general{.query_says = MPI_ERR_ARG, .free_says = MPI_ERR_OTHER};
+  MPI_Request request;
+  MPI_Status status = scrambled();
+  int flag = 0, index = -1, out = -1;
+  const auto start = [&] {
+    MPI_Grequest_start(query, free_it, cancel_it, &general, &request);
+    MPI_Grequest_complete(request);
+    general.queries = general.frees = 0;
+  };
+  start();
+  CHECK_CLASS(MPI_Request_get_status(request, &flag, &status), MPI_ERR_ARG);
+  CHECK(flag);
+  CHECK_EQ(status.MPI_TAG, 34);
+  CHECK_CLASS(MPI_Request_get_status_any(1, &request, &index, &flag, &status), MPI_ERR_ARG);
+  CHECK_EQ(index, 0);
+  CHECK_CLASS(MPI_Request_get_status_all(1, &request, &flag, &status), MPI_ERR_IN_STATUS);
+  CHECK_EQ(status.MPI_ERROR, MPI_ERR_ARG);
+  CHECK_CLASS(MPI_Request_get_status_some(1, &request, &out, &index, &status), MPI_ERR_IN_STATUS);
+  CHECK_EQ(out, 1);
+  CHECK_EQ(status.MPI_ERROR, MPI_ERR_ARG);
+  CHECK_EQ(general.queries, 4);
+  // Also if nobody wants to know the status.
+  CHECK_CLASS(MPI_Request_get_status_all(1, &request, &flag, MPI_STATUSES_IGNORE),
+              MPI_ERR_IN_STATUS);
+  CHECK_CLASS(MPI_Request_get_status_some(1, &request, &out, &index, MPI_STATUSES_IGNORE),
+              MPI_ERR_IN_STATUS);
+  CHECK_EQ(general.queries, 6);
+  CHECK_EQ(general.frees, 0);
+  CHECK_CLASS(MPI_Wait(&request, &status), MPI_ERR_OTHER);
+  CHECK_EQ(general.frees, 1);
+  start();
+  CHECK_CLASS(MPI_Waitall(1, &request, &status), MPI_ERR_IN_STATUS);
+  CHECK_EQ(status.MPI_ERROR, MPI_ERR_OTHER);
+  general.free_says = MPI_SUCCESS;
+  start();
+  CHECK_CLASS(MPI_Wait(&request, &status), MPI_ERR_ARG);
+}
+
 }  // namespace
 
 void completion() {
@@ -293,6 +336,7 @@ void completion() {
   job::section("generalized requests");
   generalized();
   generalized_and_freed();
+  generalized_that_fail();
 }
 
 }  // namespace p2p
