@@ -42,7 +42,9 @@ void Layout::append(const Ref<Layout>& of, MPI_Count displacement, MPI_Count cou
   external_size_ += count * of->external_size_;
 
   if (count == 1) {
-    if (of->pieces_.size() <= kFewPieces) {
+    // A type map of several basic types does not move data. Its copies would be most of its memory.
+    const std::size_t few = typed_ && of->mixed_ ? 1 : kFewPieces;
+    if (of->pieces_.size() <= few) {
       for (std::size_t p = 0; p < of->pieces_.size(); ++p) {
         Piece piece = of->pieces_[p];
         piece.displacement += displacement;

@@ -228,6 +228,20 @@ TEST(LargeTypes, RegularTypesStaySmall) {
   EXPECT_LE(columns->type_map().pieces().size(), 1u);
 }
 
+// One piece for each item in its place, not one for each of its fields.
+TEST(LargeTypes, PlacesOfStructsDoNotRepeatTheirFields) {
+  constexpr std::array<int, 4> kOnes{1, 1, 1, 1};
+  constexpr std::array<MPI_Aint, 4> kFields{0, 8, 12, 16};
+  Datatype* const parts[] = {&of(MPI_DOUBLE), &of(MPI_FLOAT), &of(MPI_INT), &of(MPI_LONG)};
+  const auto item = make_struct(kOnes, kFields, parts);
+  std::vector<int> places(1000);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int>(i * i);
+  const auto indexed = make_indexed_block(1, places, *item);
+  EXPECT_LE(indexed->type_map().pieces().size(), places.size());
+  EXPECT_EQ(indexed->elements(indexed->size()), 4000);
+  EXPECT_EQ(indexed->elements(24 + 12), 6);
+}
+
 // Cutting a message into pieces must not cost a search from its beginning for each.
 TEST(LargeTypes, SmallPiecesOfIrregularTypesAreFoundQuickly) {
   constexpr std::size_t kBlocks = 1'000'000;
