@@ -40,6 +40,19 @@ uses_port() {
   ((after >= before + 5))
 }
 
+# A frame whose sender's address is another host's, as damage can make it, must not draw that host's
+# traffic away.
+outlives_false_sender() {
+  local own theirs
+  own=$(tb exec host0 -- cat /sys/class/net/p1/address)
+  theirs=$(tb exec host1 -- cat /sys/class/net/p0/address)
+  tb exec host2 -- ping -q -c 1 -W 2 10.77.0.2 || return 1
+  tb exec host0 -- ip link set dev p1 address "$theirs"
+  tb exec host0 -- ping -q -c 1 -W 1 10.77.1.3
+  tb exec host0 -- ip link set dev p1 address "$own"
+  tb exec host2 -- ping -q -c 1 -W 2 10.77.0.2
+}
+
 is_bridged() { ip -n "$bed-switch" link show dev br0; }
 status_is() { tb status | tail -n +2 | awk '{print $1, $2, $4, $5, $6, $7}' | diff - <(echo "$1"); }
 
@@ -217,6 +230,7 @@ check "they are joined by a bridge" is_bridged
 check "ping between all" pings_everywhere 3 2
 check "each port carries its own traffic" uses_port
 check "9000-byte frames pass the bridge" tb exec host0 -- ping -q -c 1 -W 2 -M "do" -s 8972 10.77.1.3
+check "a false sender's address does no harm" outlives_false_sender
 check "down" tb down
 check "nothing is left" nothing_left
 
