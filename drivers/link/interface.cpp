@@ -54,6 +54,9 @@ constexpr const char* kPermissionRemedy =
 
 std::size_t interface_mtu(const std::string& port, const std::string& interface) {
   const Socket socket(AF_UNIX, SOCK_DGRAM);
+  if (socket.fd() < 0)
+    refuse(port, std::string("no socket can be made (") + std::strerror(errno) +
+                     "); raise the limit on open files (ulimit -n)");
   ifreq request = request_for(interface);
   if (interface.size() >= IFNAMSIZ || ioctl(socket.fd(), SIOCGIFMTU, &request) != 0)
     refuse(port, "this network namespace has no interface " + interface +

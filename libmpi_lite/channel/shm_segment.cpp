@@ -23,6 +23,18 @@ namespace {
                          "library");
 }
 
+std::string opening_remedy(int error) {
+  switch (error) {
+    case ENOENT:
+    case ESRCH:
+      return "it has ended, or is in another container: run all ranks of a node in one, or set "
+             "VIADUCT_SHM=off";
+    case EMFILE:
+    case ENFILE: return "raise the limit on open files (ulimit -n)";
+    default: return "run all ranks of a node as one user, or set VIADUCT_SHM=off";
+  }
+}
+
 Segment* map(int fd, std::size_t bytes) {
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<Segment*>(memory);
@@ -72,7 +84,7 @@ SegmentMap SegmentMap::open(int pid, int fd, std::uint32_t rings) {
   struct stat st {};
   if (m.fd_ < 0 || ::fstat(m.fd_, &st) != 0)
     fail("cannot open the shared memory of process " + std::to_string(pid) + " (" + path + ")",
-         "run all ranks of a node as one user in one container, or set VIADUCT_SHM=off");
+         opening_remedy(errno));
   m.bytes_ = Segment::bytes(rings);
   if (static_cast<std::size_t>(st.st_size) != m.bytes_) refuse(pid);
   m.segment_ = map(m.fd_, m.bytes_);

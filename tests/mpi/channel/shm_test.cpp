@@ -1,7 +1,10 @@
 // Processes of a node: who may reach whom, and how they sleep until a message comes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -107,6 +110,29 @@ TEST(Shm, ARingWhoseWriterDiedEarlyIsNotInTheWay) {
   EXPECT_EQ(segment->claimed, 3u);
   EXPECT_EQ(segment->claim(1), nullptr) << "there are no more";
   for (std::uint32_t n = 0; n < segment->claimed; ++n) EXPECT_NE(segment->ring(n).writer, 0u);
+}
+
+// Whoever reads it should look for the reason where it is.
+TEST(Shm, WhyMemoryCannotBeOpenedIsToldWithTheRightRemedy) {
+  const auto said = [](int pid) -> std::string {
+    try {
+      const SegmentMap opened = SegmentMap::open(pid, 0, 1);
+      return "nothing";
+    } catch (const link::SetupError& error) {
+      return error.what();
+    }
+  };
+  const pid_t ended = ::fork();
+  if (ended == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(ended, nullptr, 0), ended);
+  EXPECT_THAT(said(ended), testing::HasSubstr("it has ended"));
+
+  link::Child without_files([&] {
+    const rlimit none{0, 0};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    EXPECT_THAT(said(::getpid()), testing::HasSubstr("ulimit -n"));
+  });
+  EXPECT_TRUE(without_files.succeeded());
 }
 
 // All at once, as in the first moment of a job.
