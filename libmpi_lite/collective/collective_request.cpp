@@ -21,6 +21,12 @@ Datatype& Collective::hold(MPI_Datatype type) {
   return t;
 }
 
+void Collective::note(const Request& message) {
+  if (message.kind == Request::Kind::receive && message.error == MPI_ERR_PROC_ABORTED && lost_ < 0)
+    lost_ = lost_process(message);
+  note(message.error, error_text(message));
+}
+
 void Collective::note(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);

@@ -28,8 +28,10 @@ class Collective final : public Request, public Pooled {
 
   // Messages of this operation, to and from ranks of the communicator.
   Ref<Request> send(int rank, const Items& items) const {
-    return start_send(items, {comm_.get(), comm_->collective_context(), rank, tag_},
-                      SendMode::standard);
+    const Envelope to{comm_.get(), comm_->collective_context(), rank, tag_};
+    if (lost_ >= 0) [[unlikely]]
+      return send_loss(to, lost_);
+    return start_send(items, to, SendMode::standard);
   }
   Ref<Request> receive(int rank, const Items& items) const {
     return start_receive(items, {comm_.get(), comm_->collective_context(), rank, tag_});
@@ -41,7 +43,10 @@ class Collective final : public Request, public Pooled {
     error = code;
     why_ = std::move(why);
   }
-  void note(const Request& message) { note(message.error, error_text(message)); }
+  // As above. A receive that fails for want of a process leaves nothing to go on with: from then on
+  // the others hear of the loss instead of what they wait for.
+  void note(const Request& message);
+  bool lacks_process() const { return lost_ >= 0; }
   const std::string& why() const { return why_; }
 
   // Runs the algorithm up to its first wait. It keeps itself alive until it is complete.
@@ -53,6 +58,7 @@ class Collective final : public Request, public Pooled {
 
   const Ref<Comm> comm_;
   const int tag_;
+  int lost_ = -1;  // the process without which this one cannot send what it should
   Ref<Op> op_;
   PoolVector<Ref<Datatype>> types_;
   std::string why_;

@@ -36,12 +36,12 @@ Ranges even_ranges(MPI_Count count, int parts) {
 }
 
 Reduction::Reduction(Collective& op, const Op& function, MPI_Datatype type, MPI_Count count)
-    : function_(&function), type_(&op.hold(type)), handle_(type), count_(count) {
+    : op_(&op), function_(&function), type_(&op.hold(type)), handle_(type), count_(count) {
   op.hold(function);
 }
 
 void Reduction::combine(const void* left, void* right, MPI_Count count) const {
-  if (count == 0) return;
+  if (count == 0 || op_->lacks_process()) return;
   if (datatype_handles.find(reinterpret_cast<std::uintptr_t>(handle_)) == type_) [[likely]] {
     function_->apply(left, right, count, handle_);
     return;

@@ -25,7 +25,7 @@ class Reduction {
     return {advance(data, r.first, *type_), r.count, type_};
   }
 
-  // right[i] = left[i] op right[i]
+  // right[i] = left[i] op right[i]; nothing once the vectors are not there for want of a process.
   void combine(const void* left, void* right, MPI_Count count) const;
 
   // Room for vectors of `count` items, such as the user's own buffers have it. Each has memory of
@@ -42,6 +42,7 @@ class Reduction {
   };
 
  private:
+  Collective* op_;
   const Op* function_;
   Datatype* type_;
   MPI_Datatype handle_;

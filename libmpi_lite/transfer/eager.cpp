@@ -131,6 +131,7 @@ void Transfer::start(ReceiveRequest& receive) {
 
 void Transfer::receive_kept(ReceiveRequest& receive, Unexpected& message) {
   Peer& p = peer(message.peer);
+  if (message.lost >= 0) return fail_for_loss(receive, message.lost);
   if (message.head.kind != Kind::announce) {
     const auto bytes = static_cast<std::size_t>(message.length);
     if (message.send != 0) say(p, bytes_of(IdHead{Kind::matched, {}, message.send}));
@@ -144,25 +145,28 @@ void Transfer::receive_kept(ReceiveRequest& receive, Unexpected& message) {
 
 void Transfer::on_eager(Peer& p, const Head& head, Bytes data, std::uint64_t send) {
   ++p.arrived;
-  MatchQueues& queues = matches_[head.context];
-  if (const Ref<ReceiveRequest> receive = queues.match_message(head)) {
+  if (const Ref<ReceiveRequest> receive = matches_[head.context].match_message(head)) {
     if (send != 0) say(p, bytes_of(IdHead{Kind::matched, {}, send}));
     unwant(*receive);
     deliver(*receive, head, data);
     consume(p, data.size() + kEagerCharge);
     return;
   }
+  Unexpected& message = keep(p, head);
+  message.send = send;
+  message.length = data.size();
+  if (!data.empty()) {
+    message.data.reset(new std::byte[data.size()]);
+    std::memcpy(message.data.get(), data.data(), data.size());
+  }
+}
+
+Unexpected& Transfer::keep(Peer& p, const Head& head) {
   ++counters_[p.channel].unexpected;
   auto message = make<Unexpected>();
   message->head = head;
   message->peer = p.rank;
-  message->send = send;
-  message->length = data.size();
-  if (!data.empty()) {
-    message->data.reset(new std::byte[data.size()]);
-    std::memcpy(message->data.get(), data.data(), data.size());
-  }
-  queues.keep(std::move(message));
+  return matches_[head.context].keep(std::move(message));
 }
 
 void Transfer::set_status(ReceiveRequest& receive, const Head& head, std::uint64_t length) {

@@ -18,14 +18,6 @@ bool take_head(Bytes message, T& head, Bytes& rest) {
   return true;
 }
 
-// A receive from anybody may have been meant for the lost process, if that could send to it: nobody
-// can tell.
-bool may_come_from(int peer, const Comm& comm, int process) {
-  if (peer >= 0) return peer == process;
-  const Group& senders = comm.inter() ? *comm.remote_group() : *comm.group();
-  return senders.rank_of(process) != MPI_UNDEFINED;
-}
-
 }  // namespace
 
 Transfer::Transfer(const OpenChannels& open, ChooseChannel choose, int rank, int size,
@@ -187,6 +179,7 @@ void Transfer::on_control(int from, Bytes message) {
       return as(CancelledHead{}, [&](const CancelledHead& h) { on_cancelled(p, h); });
     case Kind::consumed:
       return as(ConsumedHead{}, [&](const ConsumedHead& h) { on_consumed(p, h); });
+    case Kind::loss: return as(LossHead{}, [&](const LossHead& h) { on_loss(p, h); });
     case Kind::eager_short: break;  // above
   }
   malformed(p);
@@ -204,57 +197,6 @@ void Transfer::on_long_received(Cookie cookie, bool ok) {
   if (ok) return received_part(*receive);
   matches_[receive->context].unpost(*receive);  // where it still is if it was opened early
   fail(*receive, MPI_ERR_PROC_ABORTED);
-}
-
-void Transfer::on_peer_lost(int process, std::string_view why) {
-  Peer& p = peer(process);
-  if (p.lost) return;
-  p.lost = true;
-  p.why = why;
-  ++lost_;
-  std::deque<Outgoing> unsent = std::move(p.outgoing);
-  p.outgoing.clear();
-  p.ready.clear();
-  p.to_grant.clear();
-  for (const Outgoing& out : unsent)
-    if (out.completes && !out.completes->complete) fail(*out.completes, MPI_ERR_PROC_ABORTED);
-  std::vector<Ref<ReceiveRequest>> in_vain;
-  matches_.for_each([&](MatchQueues& queues) {
-    queues.for_each_posted([&](ReceiveRequest& r) {
-      if (!may_come_from(r.peer, *r.comm, process)) return;
-      in_vain.emplace_back(&r);
-      queues.unpost(r);
-    });
-  });
-  for (const Ref<ReceiveRequest>& r : in_vain) {
-    r->peer = process;  // whose loss is the reason
-    fail(*r, MPI_ERR_PROC_ABORTED);
-  }
-  pending_.for_each([&](Request& r) {
-    auto& operation = static_cast<Operation&>(r);
-    if (operation.peer == process) fail(operation, MPI_ERR_PROC_ABORTED);
-  });
-}
-
-int Transfer::lost_sender(int peer, const Comm& comm) const {
-  for (const std::unique_ptr<Peer>& p : peers_)
-    if (p && p->lost && may_come_from(peer, comm, p->rank)) return p->rank;
-  return -1;
-}
-
-void Transfer::check_sender(const Envelope& from) {
-  const int process = from.rank < 0 ? -1 : from.comm->peer(from.rank);
-  if (process >= 0) peer(process);  // opening it is what makes its channel watch it
-  if (lost_ == 0) return;
-  const int lost = lost_sender(process, *from.comm);
-  if (lost >= 0) throw Error(MPI_ERR_PROC_ABORTED, loss_text(lost));
-}
-
-std::string Transfer::loss_text(int process) {
-  for (const std::unique_ptr<Peer>& p : peers_)
-    if (p && p->lost && (process < 0 || p->rank == process))
-      return "process " + std::to_string(p->rank) + " of MPI_COMM_WORLD was lost: " + p->why;
-  return "the operation failed";
 }
 
 // ---- progress ----------------------------------------------------------------------------------

@@ -5,7 +5,8 @@
 //   rendezvous.cpp     long messages: announce, grant, move
 //   write_protocol.cpp MBCF's: the receiver says where to write before the sender has sent
 //   cancel.cpp         MPI_Cancel
-//   engine.cpp         peers, backlog, progress, lost processes
+//   loss.cpp           lost processes
+//   engine.cpp         peers, backlog, progress
 #pragma once
 
 #include <deque>
@@ -47,6 +48,8 @@ class Transfer final : private ChannelSink {
   void send(const Items& items, const Envelope& to, SendMode mode);
   void start(SendRequest& send);
   void start(ReceiveRequest& receive);
+  // Instead of a message: its receive fails because of that process's loss.
+  void send_loss(const Envelope& to, int process);
   void cancel(SendRequest& send);
   void cancel(ReceiveRequest& receive);
   // A receive for a message that is not in the queues (any more).
@@ -164,10 +167,14 @@ class Transfer final : private ChannelSink {
   void on_control(int from, Bytes message) override;
   void on_long_sent(Cookie cookie, bool ok) override;
   void on_long_received(Cookie cookie, bool ok) override;
+
+  // loss.cpp
   void on_peer_lost(int peer, std::string_view why) override;
   // A lost process from which a message of `peer` (-1: any) in that communicator could have come;
   // -1: there is none.
   int lost_sender(int peer, const Comm& comm) const;
+  void on_loss(Peer& peer, const LossHead& head);
+  void fail_for_loss(ReceiveRequest& receive, int process);
 
   // eager.cpp
   bool may_be_eager(const Peer& p, MPI_Count bytes) const {
@@ -176,6 +183,7 @@ class Transfer final : private ChannelSink {
   }
   void send_eager(Peer& peer, SendRequest& send);
   void on_eager(Peer& peer, const Head& head, Bytes data, std::uint64_t send);
+  Unexpected& keep(Peer& peer, const Head& head);  // a message that has no receive yet
   void deliver(ReceiveRequest& receive, const Head& head, Bytes data);
   void set_status(ReceiveRequest& receive, const Head& head, std::uint64_t length);
   void consume(Peer& p, std::size_t bytes) {

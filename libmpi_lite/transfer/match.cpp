@@ -36,9 +36,11 @@ void MatchQueues::post(ReceiveRequest& receive) {
   posted_[bin_of(receive)].push_back(Ref(&receive).detach());
 }
 
-void MatchQueues::keep(Ref<Unexpected> message) {
+Unexpected& MatchQueues::keep(Ref<Unexpected> message) {
   message->serial = ++serial_;
-  unexpected_[bin(message->head.source)].push_back(message.detach());
+  Unexpected* const kept = message.detach();
+  unexpected_[bin(kept->head.source)].push_back(kept);
+  return *kept;
 }
 
 Ref<Unexpected> MatchQueues::take(Unexpected& message) {

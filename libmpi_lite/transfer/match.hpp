@@ -27,6 +27,7 @@ class Unexpected final : public Message, public Recycled<Unexpected> {
   bool offered = false;
   Ticket offer;
   std::unique_ptr<std::byte[]> data;  // eager ones
+  int lost = -1;                      // kind loss: the process whose loss it tells
   Ref<Comm> comm;                     // once MPI_Mprobe has taken it
 
   bool matches(int rank, int tag) const {
@@ -86,7 +87,7 @@ class MatchQueues {
   void unpost(ReceiveRequest& receive) {
     if (receive.posted) take(receive);
   }
-  void keep(Ref<Unexpected> message);
+  Unexpected& keep(Ref<Unexpected> message);
   // The queue gives up its hold.
   Ref<Unexpected> take(Unexpected& message);
   // A message of that peer that can still be cancelled.

@@ -11,6 +11,10 @@ int process_of(const Envelope& e) {
   return e.rank < 0 ? -1 : e.comm->peer(e.rank);
 }
 
+Ref<Request> complete_send() {
+  return Ref<Request>(request_handles.find(kCompleteSend));
+}
+
 void fill(MPI_Status* status, const Message* message) {
   if (status == MPI_STATUS_IGNORE) return;
   const auto& m = static_cast<const Unexpected&>(*message);
@@ -35,7 +39,7 @@ Unexpected* look(const Envelope& from) {
 Ref<Request> start_send(const Items& items, const Envelope& to, SendMode mode) {
   if (mode == SendMode::buffered) return start_buffered(items, to);
   if (Transfer::self().send_now(items, to, mode)) [[likely]]
-    return Ref<Request>(request_handles.find(kCompleteSend));
+    return complete_send();
   auto request = make<SendRequest>(items, to, process_of(to), mode);
   Transfer::self().start(*request);
   return request;
@@ -45,6 +49,11 @@ Ref<Request> start_receive(const Items& into, const Envelope& from) {
   auto request = make<ReceiveRequest>(into, from, process_of(from));
   Transfer::self().start(*request);
   return request;
+}
+
+Ref<Request> send_loss(const Envelope& to, int process) {
+  Transfer::self().send_loss(to, process);
+  return complete_send();
 }
 
 void send(const Items& items, const Envelope& to, SendMode mode) {
@@ -137,6 +146,10 @@ void forget_matching(const Comm& comm) {
 }
 
 // ---- results -----------------------------------------------------------------------------------
+
+int lost_process(const Request& message) {
+  return static_cast<const Operation&>(message).peer;
+}
 
 std::string error_text(const Request& request) {
   if (request.kind != Request::Kind::send && request.kind != Request::Kind::receive)

@@ -92,20 +92,15 @@ void Transfer::on_announce(Peer& p, const AnnounceHead& head) {
     return void(malformed(p));
   ++p.arrived;
   const Ticket* offer = head.has_offer ? &head.offer : nullptr;
-  MatchQueues& queues = matches_[head.head.context];
-  if (const Ref<ReceiveRequest> receive = queues.match_message(head.head)) {
+  if (const Ref<ReceiveRequest> receive = matches_[head.head.context].match_message(head.head)) {
     unwant(*receive);
     accept(*receive, p, head.head, head.send, head.length, offer);
   } else {
-    ++counters_[p.channel].unexpected;
-    auto message = make<Unexpected>();
-    message->head = head.head;
-    message->peer = p.rank;
-    message->send = head.send;
-    message->length = head.length;
-    message->offered = offer != nullptr;
-    message->offer = head.offer;
-    queues.keep(std::move(message));
+    Unexpected& message = keep(p, head.head);
+    message.send = head.send;
+    message.length = head.length;
+    message.offered = offer != nullptr;
+    message.offer = head.offer;
   }
   consume(p, 0);
 }

@@ -52,6 +52,9 @@ class CompleteSend final : public Request {
   CompleteSend() : Request(Kind::send) { complete = true; }
 };
 Ref<Request> start_receive(const Items& into, const Envelope& from);
+// Where a message would have been needed from a process that is lost: instead of the one that now
+// cannot be right. Its receive ends with MPI_ERR_PROC_ABORTED. Complete at once.
+Ref<Request> send_loss(const Envelope& to, int process);
 void send(const Items& items, const Envelope& to, SendMode mode);
 void receive(const Items& into, const Envelope& from,
              MPI_Status* status);  // may be MPI_STATUS_IGNORE
@@ -66,6 +69,9 @@ void start(Request& persistent);
 bool probe(const Envelope& from, MPI_Status* status);
 Ref<Message> matched_probe(const Envelope& from, MPI_Status* status);  // nullptr: none
 Ref<Request> start_matched_receive(const Items& into, Message& message);
+
+// Whose loss has ended that message with MPI_ERR_PROC_ABORTED.
+int lost_process(const Request& message);
 
 // One sentence about what went wrong with a request whose `error` says so.
 std::string error_text(const Request& request);

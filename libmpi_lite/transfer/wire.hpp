@@ -25,6 +25,7 @@ enum class Kind : std::uint8_t {
   cancelled = 10,    // CancelledHead: the answer to both
   consumed = 11,     // ConsumedHead: what the receiver has taken in
   eager_short = 12,  // ShortHead, data: as `eager`
+  loss = 13,         // LossHead: the message will not come
 };
 
 // In front of each message that takes part in matching.
@@ -74,6 +75,12 @@ struct AnnounceHead {
   std::uint8_t has_offer;  // `offer` says how to fetch it
   std::uint8_t reserved[7];
   Ticket offer;
+};
+
+struct LossHead {
+  Head head;
+  std::uint32_t process;  // of MPI_COMM_WORLD: it was lost, and the message would have needed it
+  std::uint32_t reserved;
 };
 
 struct IdHead {
@@ -127,7 +134,7 @@ struct ConsumedHead {
 };
 
 static_assert(sizeof(ShortHead) == 8 && sizeof(Head) == 16 && sizeof(SyncHead) == 24 &&
-              sizeof(AnnounceHead) == 72);
+              sizeof(LossHead) == 24 && sizeof(AnnounceHead) == 72);
 static_assert(sizeof(GrantHead) == 72 && sizeof(WantHead) == 64 && sizeof(WrittenHead) == 32);
 inline constexpr std::size_t kLargestHead = 72;
 static_assert(kLargestHead <= Channel::kMostHead);

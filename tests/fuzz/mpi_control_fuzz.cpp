@@ -173,7 +173,7 @@ class Job {
     const Bytes said = in.bytes(in.byte() % 128);
     std::vector<std::byte> m(said.begin(), said.end());
     if (m.empty()) return;
-    m[0] = std::byte(std::to_integer<unsigned>(m[0]) % 13);
+    m[0] = std::byte(std::to_integer<unsigned>(m[0]) % 14);
     // Names lie at one of these places; and messages for nobody's context lead nowhere.
     constexpr std::size_t kOffsets[] = {8, 16, 24};
     const std::size_t at = kOffsets[true_name % 3];

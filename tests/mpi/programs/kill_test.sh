@@ -46,9 +46,12 @@ kill_one() {
 }
 
 has_said() { grep -q '^noticed$\|^missed$' "$scratch/out" || ended; }
-notices() {  # which way of waiting
+notices() {  # which way of waiting, launcher... (mpiexec)
+  local way=$1
+  shift
+  (($# > 0)) || set -- mpiexec.hydra -n 3
   empty "$scratch/out"
-  mpiexec.hydra -n 3 "$scratch/survivors" "$1" >>"$scratch/out" 2>&1 &
+  "$@" "$scratch/survivors" "$way" >>"$scratch/out" 2>&1 &
   launcher=$!
   within 300 has_said
   kill "$launcher" 2>/dev/null
@@ -66,9 +69,23 @@ check "what a dead process has said is received, and its death disturbs no other
 check "receives from anybody fail where the dead process could have sent, and nowhere else" notices elsewhere
 check "who is kept busy by others notices a death as well" notices busy
 
+for ranks in 3 4 7; do
+  what="no survivor of $ranks takes a collective without the dead process for complete"
+  check "$what" notices collectives mpiexec.hydra -n $ranks
+  VIADUCT_NODE_RANKS=2 check "$what, by nodes" notices collectives mpiexec.hydra -n $ranks
+  VIADUCT_TWO_STAGE=off check "$what, in one stage" notices collectives mpiexec.hydra -n $ranks
+done
+
 check "2 ranks in memory, the first is killed" kill_one 2 1 mpiexec.hydra -n 2
 check "4 ranks in memory, the last is killed" kill_one 4 4 mpiexec.hydra -n 4
 for channel in mbcf startx; do
+  what="nor does one of 4 on two hosts over $channel"
+  if may_make_hosts; then
+    VIADUCT_DEAD_AFTER_MS=500 check "$what" \
+      notices collectives "$viaduct_run" -n 4 --hosts 2 --channel $channel
+  else
+    skip "$what" "emulated hosts need root and network namespaces"
+  fi
   what="2 ranks on two hosts over $channel, the second is killed"
   if may_make_hosts; then
     check "$what" kill_one 2 2 "$viaduct_run" -n 2 --hosts 2 --channel $channel

@@ -1,6 +1,7 @@
 // Rank 1 dies or leaves, and rank 0 waits for it in one of several ways:
 //
 //   mpiexec -n 3 survivors announced|stranger|leaver|napper|probed|speaker|elsewhere|busy
+//   mpiexec -n N survivors collectives   (N >= 3)
 //
 // Rank 0 says "noticed" or what it has seen instead. A launcher ends a job as soon as one of its
 // processes has ended; so each is started by another one, which does not end by itself.
@@ -186,6 +187,55 @@ void busy(int rank) {
   expect(end, MPI_ERR_PROC_ABORTED, "a receive");
 }
 
+// Its contribution is missing everywhere: nobody may take the result for one, whether it waits for
+// the dead process itself or for somebody who does.
+void collectives(int rank) {
+  constexpr int kLarge = 1 << 16;  // the algorithms for long messages
+  int size;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (rank == 1) die();
+  const auto blocks = static_cast<std::size_t>(size);
+  std::vector<int> in(kLarge * blocks), out(in.size());
+  const auto try_all = [&](int count, const char* name) {
+    const auto expect_loss = [&](int code, const char* what) {
+      char text[200];
+      std::snprintf(text, sizeof text, "rank %d, %s of %s messages", rank, what, name);
+      expect(class_of(code), MPI_ERR_PROC_ABORTED, text);
+    };
+    const MPI_Comm world = MPI_COMM_WORLD;
+    void *const from = in.data(), *const to = out.data();
+    expect_loss(MPI_Barrier(world), "MPI_Barrier");
+    expect_loss(MPI_Allreduce(from, to, count, MPI_INT, MPI_SUM, world), "MPI_Allreduce");
+    expect_loss(MPI_Allgather(from, count, MPI_INT, to, count, MPI_INT, world), "MPI_Allgather");
+    expect_loss(MPI_Alltoall(from, count, MPI_INT, to, count, MPI_INT, world), "MPI_Alltoall");
+    expect_loss(MPI_Reduce_scatter_block(from, to, count, MPI_INT, MPI_MAX, world),
+                "MPI_Reduce_scatter_block");
+    MPI_Request request;
+    MPI_Iallreduce(from, to, count, MPI_INT, MPI_BAND, world, &request);
+    expect_loss(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Iallreduce");
+    const int reduced = MPI_Reduce(from, to, count, MPI_INT, MPI_SUM, 0, world);
+    const int gathered = MPI_Gather(from, count, MPI_INT, to, count, MPI_INT, 0, world);
+    if (rank == 0) expect_loss(reduced, "MPI_Reduce");
+    if (rank == 0) expect_loss(gathered, "MPI_Gather");
+    const int scanned = MPI_Scan(from, to, count, MPI_INT, MPI_SUM, world);
+    if (rank > 1) expect_loss(scanned, "MPI_Scan");
+    MPI_Comm made;
+    expect_loss(MPI_Comm_dup(world, &made), "MPI_Comm_dup");
+    expect_loss(MPI_Bcast(to, count, MPI_INT, 1, world), "MPI_Bcast from the dead");
+  };
+  try_all(1, "short");
+  try_all(kLarge, "long");
+  if (rank != 0) {
+    std::fflush(stdout);
+    MPI_Send(&failures, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+    return;
+  }
+  for (int other = 2; other < size; ++other) {
+    hear(other, 1);
+    failures += word;
+  }
+}
+
 void run(int argc, char** argv) {
   int rank;
   MPI_Init(&argc, &argv);
@@ -196,10 +246,10 @@ void run(int argc, char** argv) {
     void (*run)(int);
   } cases[] = {{"announced", announced}, {"stranger", stranger}, {"leaver", leaver},
                {"napper", napper},       {"probed", probed},     {"speaker", speaker},
-               {"elsewhere", elsewhere}, {"busy", busy}};
+               {"elsewhere", elsewhere}, {"busy", busy},         {"collectives", collectives}};
   for (const auto& c : cases) {
     if (std::strcmp(argv[1], c.name) != 0) continue;
-    if (rank < 2 || c.run == elsewhere || c.run == busy) c.run(rank);
+    if (rank < 2 || c.run == elsewhere || c.run == busy || c.run == collectives) c.run(rank);
     if (rank == 0) std::puts(failures == 0 ? "noticed" : "missed");
   }
   std::fflush(stdout);

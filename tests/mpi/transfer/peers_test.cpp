@@ -526,6 +526,73 @@ TEST_F(Peers, ALossEndsReceivesFromAnybodyWhereItCouldHaveSent) {
   EXPECT_EQ(completions_, 2);
 }
 
+// ---- losses that others tell of ----------------------------------------------------------------
+
+LossHead loss(int from, std::uint32_t process, int tag = 7) {
+  return {{Kind::loss, {}, kContext, from, tag}, process, 0};
+}
+
+// Whether the receive was there before, after, or had even asked to be written into.
+TEST_F(Peers, ALossThatAnotherTellsOfEndsTheReceive) {
+  const auto before = receive(bytes(8), world(2));
+  const auto asking = receive(bytes(kLong), world(2, 8));
+  ASSERT_EQ(count_said(Kind::want), 1u);
+  const auto other = receive(bytes(8), world(1));
+  hear(2, loss(2, 1));
+  hear(2, loss(2, 1, 8));
+  hear(2, loss(2, 1));
+  const auto after = receive(bytes(8), world(MPI_ANY_SOURCE));
+  for (const auto& r : {before, asking, after}) {
+    ASSERT_TRUE(r->complete);
+    EXPECT_EQ(r->error, MPI_ERR_PROC_ABORTED);
+    EXPECT_EQ(error_text(*r), "process 1 of MPI_COMM_WORLD was lost, as another process reports");
+    EXPECT_EQ(lost_process(*r), 1);
+  }
+  EXPECT_EQ(completions_, 3);
+  EXPECT_EQ(channel_->closed, 1) << "the place of the one that had asked";
+  EXPECT_FALSE(other->complete) << "nobody has said that rank 1 is lost for this process";
+  EXPECT_FALSE(receive(bytes(8), world(2))->complete) << "each is for one receive";
+}
+
+TEST_F(Peers, ALossOfNobodyEndsNothing) {
+  const auto waiting = receive(bytes(8), world(2));
+  hear(2, loss(2, 3));
+  hear(2, loss(2, ~0u));
+  hear(2, loss(2, 1).head);  // cut short
+  EXPECT_FALSE(waiting->complete);
+  EXPECT_EQ(malformed(), 3u);
+}
+
+// It takes the place of the message in everything that counts messages.
+TEST_F(Peers, ALossIsToldInPlaceOfAMessage) {
+  WantHead want{};
+  want.kind = Kind::want;
+  want.context = kContext;
+  want.tag = 7;
+  want.receive = 5;
+  want.capacity = kLong;
+  hear(2, want);
+  transfer_->send_loss(world(2), 1);
+  ASSERT_EQ(channel_->said.size(), 1u);
+  EXPECT_TRUE(std::ranges::equal(channel_->said[0], bytes_of(loss(0, 1))));
+  send(bytes(kLong), 2);
+  EXPECT_EQ(count_said(Kind::written), 0u) << "the receive that had asked has met the loss";
+  EXPECT_EQ(count_said(Kind::announce), 1u);
+  lose(2);
+  channel_->said.clear();
+  transfer_->send_loss(world(2), 1);
+  EXPECT_TRUE(channel_->said.empty()) << "there is nobody to tell";
+}
+
+TEST_F(Peers, ALossThatFindsNoRoomIsToldLater) {
+  channel_->full = true;
+  transfer_->send_loss(world(2), 1);
+  EXPECT_TRUE(channel_->said.empty());
+  channel_->full = false;
+  transfer_->progress();
+  EXPECT_EQ(count_said(Kind::loss), 1u);
+}
+
 // ---- buffered mode ---------------------------------------------------------------------------
 
 // As the standard has it: each message behind the one before, or else at the start of the buffer.
