@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "drivers/link/knobs.hpp"
 #include "drivers/link/log_capture.hpp"
@@ -40,6 +41,19 @@ std::size_t free_hugepages() {
     most = std::max(most, kib * 1024 * count);
   }
   return most;
+}
+
+// EAL only reserves addresses, and the pages would be missed when they are touched: by whichever
+// process the kernel ends then.
+void check_memory(std::size_t memory) {
+  std::size_t kib = 0;
+  std::ifstream file("/proc/meminfo");
+  for (std::string name; file >> name && name != "MemAvailable:";)
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  if (file >> kib && memory / 1024 > kib)
+    throw SetupError("too little memory: the frames of a port need " +
+                     std::to_string(memory / kMiB) + " MiB and " + std::to_string(kib / 1024) +
+                     " MiB are available; lower VIADUCT_FRAMES");
 }
 
 bool use_hugepages(std::size_t memory) {
@@ -159,7 +173,8 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
     // Pages come from memfd, are taken as they are needed and go with the process.
     words.emplace_back("--in-memory");
   } else {
-    // Address space is reserved, pages are taken when touched: room for a few more ports is free.
+    check_memory(options.memory);
+    // Pages are taken when touched: room for a few more ports is free.
     const std::size_t mib = std::max<std::size_t>(256, options.memory / kMiB * 2 + 64);
     words.insert(words.end(), {"--no-huge", "--no-shconf", "-m", std::to_string(mib)});
   }
@@ -167,6 +182,10 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
   if (pthread_getaffinity_np(pthread_self(), sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
     words.push_back("--lcores=" + lcore_map(set));
   append_words(words, knob_text("VIADUCT_EAL"));
+  for (const std::string_view word : words)
+    if (word == "-h" || (word.starts_with("--he") && std::string_view("--help").starts_with(word)))
+      throw SetupError("VIADUCT_EAL=" + std::string(word) +
+                       " would end the program; `dpdk-testpmd --help` prints EAL's options");
   return words;
 }
 

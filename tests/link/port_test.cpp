@@ -186,6 +186,9 @@ TEST(Port, BadKnobsAreRefusedBeforeAnythingIsStarted) {
     EXPECT_THAT(refusal({.devargs = "net_memif0,socket=x", .frames = 1'000'000'000}),
                 AllOf(HasSubstr("too few hugepages"), HasSubstr("vm.nr_hugepages"),
                       HasSubstr("VIADUCT_MEMORY=nohuge")));
+    setenv("VIADUCT_MEMORY", "nohuge", 1);
+    EXPECT_THAT(refusal({.devargs = "net_memif0,socket=x", .frames = 1'000'000'000}),
+                AllOf(HasSubstr("too little memory"), HasSubstr("VIADUCT_FRAMES")));
     unsetenv("VIADUCT_MEMORY");
     for (const auto& [knob, value] :
          {std::pair{"VIADUCT_FAULTS", "loss=lots"}, {"VIADUCT_PCAP", "/no/such/directory/x"}}) {
@@ -216,6 +219,20 @@ TEST(Eal, ABadArgumentIsRefusedInOneSentence) {
                 const std::string refused = refusal({.devargs = "net_memif0,socket=x"});
                 EXPECT_THAT(refused, AllOf(HasSubstr("DPDK does not start"),
                                            HasSubstr("no-such-option"), HasSubstr("VIADUCT_EAL")));
+              }),
+              IsEmpty());
+}
+
+// EAL would print its options to nowhere and end the program as if all were well.
+TEST(Eal, TheProgramIsNotEndedByAnArgument) {
+  EXPECT_THAT(Child::output_of([] {
+                for (const char* const help : {"--log-level=8 --help", "-h"}) {
+                  setenv("VIADUCT_EAL", help, 1);
+                  EXPECT_THAT(refusal({.devargs = "net_memif0,socket=x"}),
+                              HasSubstr("would end the program"));
+                }
+                unsetenv("VIADUCT_EAL");
+                EXPECT_EQ(refusal({.devargs = "net_memif0,socket=x"}), "(opened)");
               }),
               IsEmpty());
 }
