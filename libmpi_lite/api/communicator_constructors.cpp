@@ -4,7 +4,6 @@
 
 #include "libmpi_lite/api/arguments.hpp"
 #include "libmpi_lite/api/hints.hpp"
-#include "libmpi_lite/collective/agreement.hpp"
 #include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/collective/construction.hpp"
 #include "libmpi_lite/core/keyval.hpp"

@@ -1,4 +1,5 @@
-// What processes have to tell each other when they make a communicator.
+// What processes have to tell each other when they make a communicator. All functions wait, and
+// throw Error when they fail; for want of a process they fail in all processes that take part.
 #pragma once
 
 #include <span>
@@ -15,23 +16,20 @@ inline int agreement_tag(int tag) {
   return kFirst | (tag & (kFirst - 1));
 }
 
-// Waits; throws Error when the operation has failed.
-void finish(Ref<Request> request);
+// How two groups talk to each other: this one, its leader, and at the leader where to find the
+// other group's.
+struct Leaders {
+  Comm* local;
+  int leader;
+  Envelope other;
+};
+Leaders leaders_of(Comm& intercomm);  // rank 0 on both sides
 
 // Over an intracommunicator.
 void broadcast(Comm& comm, std::span<int> data, int root);
-// Of varying length: only the root knows it.
-void broadcast(Comm& comm, std::vector<int>& data, int root);
-
-// Two processes tell each other; both call it.
-std::vector<int> exchange(const Envelope& with, std::vector<int> ours);
-// The two groups of an intercommunicator: rank 0 of each has something to tell the other group.
-// Gives what the other one's had.
-std::vector<int> exchange_between_groups(Comm& intercomm, std::vector<int> ours);
-
-// The largest context of those that are the next free one of some process; intracommunicators.
-// Whoever agrees on one (it is the same in all processes that will use it) takes it.
-std::uint32_t largest_next_context(Comm& comm);
-std::uint32_t take_context(std::uint32_t context);
+// The leaders' lists, handed to the processes of the other group.
+std::vector<int> exchange_lists(const Leaders& leaders, const std::vector<int>& ours);
+// As agree_on_context(), for two groups that need not have a communicator yet.
+std::uint32_t agree_on_context(const Leaders& leaders);
 
 }  // namespace viaduct::mpi

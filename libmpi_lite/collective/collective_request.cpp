@@ -10,9 +10,9 @@ constexpr std::uint32_t kTags = Comm::kLastCollectives + 64;
 }  // namespace
 
 Collective::Collective(Comm& comm)
-    : Request(Kind::collective),
-      comm_(&comm),
-      tag_(static_cast<int>(comm.next_collective++ % kTags)) {}
+    : Collective(comm, static_cast<int>(comm.next_collective++ % kTags)) {}
+
+Collective::Collective(Comm& comm, int tag) : Request(Kind::collective), comm_(&comm), tag_(tag) {}
 
 Datatype& Collective::hold(MPI_Datatype type) {
   Datatype& t = datatype(type);

@@ -18,6 +18,8 @@ class Collective final : public Request, public Pooled {
   // Takes the next tag of the communicator: operations that are under way together do not mix,
   // because all processes start them in the same order.
   explicit Collective(Comm& comm);
+  // With a tag of its own: what only some of the processes have started.
+  Collective(Comm& comm, int tag);
 
   Comm* communicator() const override { return comm_.get(); }
   Comm& comm() const { return *comm_; }
@@ -26,15 +28,19 @@ class Collective final : public Request, public Pooled {
   void hold(const Op& op) { op_ = Ref<Op>(const_cast<Op*>(&op)); }
   Items items(const Part& part) { return {part.data, part.count, &hold(part.type)}; }
 
-  // Messages of this operation, to and from ranks of the communicator.
-  Ref<Request> send(int rank, const Items& items) const {
-    const Envelope to{comm_.get(), comm_->collective_context(), rank, tag_};
+  // Messages of this operation, to and from ranks of the communicator...
+  Ref<Request> send(int rank, const Items& items) const { return send(with(rank), items); }
+  Ref<Request> receive(int rank, const Items& items) const {
+    return start_receive(items, with(rank));
+  }
+  // ... and of another one.
+  Ref<Request> send(const Envelope& to, const Items& items) const {
     if (lost_ >= 0) [[unlikely]]
       return send_loss(to, lost_);
     return start_send(items, to, SendMode::standard);
   }
-  Ref<Request> receive(int rank, const Items& items) const {
-    return start_receive(items, {comm_.get(), comm_->collective_context(), rank, tag_});
+  Ref<Request> receive(const Envelope& from, const Items& items) const {
+    return start_receive(items, from);
   }
 
   // Something went wrong; the first error stays.
@@ -54,6 +60,7 @@ class Collective final : public Request, public Pooled {
   void finish_if_done();
 
  private:
+  Envelope with(int rank) const { return {comm_.get(), comm_->collective_context(), rank, tag_}; }
   void note(const std::exception_ptr& thrown);
 
   const Ref<Comm> comm_;

@@ -50,7 +50,7 @@ Ref<Comm> duplicate(Comm& comm) {
 Ref<Comm> create(Comm& comm, const Ref<Group>& group) {
   const std::uint32_t context = agree_on_context(comm);
   if (!comm.inter()) return make_comm(comm, context, group);
-  std::vector<int> remote = exchange_between_groups(comm, list(*group));
+  std::vector<int> remote = exchange_lists(leaders_of(comm), list(*group));
   return make_comm(comm, context, group, make<Group>(std::move(remote), group->me()));
 }
 
@@ -63,29 +63,21 @@ Ref<Comm> split(Comm& comm, int color, int key) {
   Comm& local = comm.inter() ? *comm.local : comm;
   const Choice mine{color, key};
   std::vector<int> choices(static_cast<std::size_t>(local.size()) * 2);
-  finish(start_allgather(local, {&mine, 2, MPI_INT}, {choices.data(), 2, MPI_INT}));
+  finish_collective(*start_allgather(local, {&mine, 2, MPI_INT}, {choices.data(), 2, MPI_INT}));
   std::vector<int> their_choices;
-  if (comm.inter()) their_choices = exchange_between_groups(comm, choices);
+  if (comm.inter()) their_choices = exchange_lists(leaders_of(comm), choices);
   if (color == MPI_UNDEFINED) return nullptr;
   return make_comm(comm, context, of_color(*comm.group(), choices, color),
                    comm.inter() ? of_color(*comm.remote_group(), their_choices, color) : nullptr);
 }
 
 Ref<Comm> create_intercomm(Comm& local, int local_leader, Comm* peer, int remote_leader, int tag) {
-  // What the leaders tell each other: the group's next context, then its processes.
-  const std::uint32_t our_context = largest_next_context(local);
-  std::vector<int> theirs;
-  if (local.rank() == local_leader) {
-    std::vector<int> ours = list(*local.group());
-    ours.insert(ours.begin(), static_cast<int>(our_context));
-    theirs = exchange({peer, peer->collective_context(), remote_leader, agreement_tag(tag)},
-                      std::move(ours));
-  }
-  broadcast(local, theirs, local_leader);
-  const std::uint32_t context =
-      take_context(std::max(our_context, static_cast<std::uint32_t>(theirs[0])));
+  Leaders leaders{&local, local_leader, {}};
+  if (local.rank() == local_leader)
+    leaders.other = {peer, peer->collective_context(), remote_leader, agreement_tag(tag)};
+  const std::uint32_t context = agree_on_context(leaders);
   Ref<Group> remote =
-      make<Group>(std::vector<int>(theirs.begin() + 1, theirs.end()), local.group()->me());
+      make<Group>(exchange_lists(leaders, list(*local.group())), local.group()->me());
   if (intersect(*local.group(), *remote)->size() > 0)
     throw Error(MPI_ERR_COMM, "the two groups have a process in common");
   return make_comm(local, context, local.group(), std::move(remote));
@@ -95,7 +87,7 @@ Ref<Comm> merge(Comm& intercomm, bool high) {
   const std::uint32_t context = agree_on_context(intercomm);
   int our_high = high;  // the leader's counts, should the others differ
   broadcast(*intercomm.local, {&our_high, 1}, 0);
-  const int their_high = exchange_between_groups(intercomm, {our_high})[0];
+  const int their_high = exchange_lists(leaders_of(intercomm), {our_high})[0];
 
   const Group& ours = *intercomm.group();
   const Group& theirs = *intercomm.remote_group();

@@ -74,6 +74,8 @@ for ranks in 3 4 7; do
   check "$what" notices collectives mpiexec.hydra -n $ranks
   VIADUCT_NODE_RANKS=2 check "$what, by nodes" notices collectives mpiexec.hydra -n $ranks
   VIADUCT_TWO_STAGE=off check "$what, in one stage" notices collectives mpiexec.hydra -n $ranks
+  check "$ranks processes make no communicator with a dead one, and none waits forever" \
+    notices constructors mpiexec.hydra -n $ranks
 done
 
 check "2 ranks in memory, the first is killed" kill_one 2 1 mpiexec.hydra -n 2

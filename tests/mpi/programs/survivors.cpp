@@ -1,7 +1,7 @@
 // Rank 1 dies or leaves, and rank 0 waits for it in one of several ways:
 //
 //   mpiexec -n 3 survivors announced|stranger|leaver|napper|probed|speaker|elsewhere|busy
-//   mpiexec -n N survivors collectives   (N >= 3)
+//   mpiexec -n N survivors collectives|constructors   (N >= 3)
 //
 // Rank 0 says "noticed" or what it has seen instead. A launcher ends a job as soon as one of its
 // processes has ended; so each is started by another one, which does not end by itself.
@@ -187,6 +187,19 @@ void busy(int rank) {
   expect(end, MPI_ERR_PROC_ABORTED, "a receive");
 }
 
+// Rank 0 speaks for all that are left.
+void add_failures_of_others(int rank, int size) {
+  if (rank != 0) {
+    std::fflush(stdout);
+    MPI_Send(&failures, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+    return;
+  }
+  for (int other = 2; other < size; ++other) {
+    hear(other, 1);
+    failures += word;
+  }
+}
+
 // Its contribution is missing everywhere: nobody may take the result for one, whether it waits for
 // the dead process itself or for somebody who does.
 void collectives(int rank) {
@@ -225,15 +238,34 @@ void collectives(int rank) {
   };
   try_all(1, "short");
   try_all(kLarge, "long");
-  if (rank != 0) {
-    std::fflush(stdout);
-    MPI_Send(&failures, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
-    return;
-  }
-  for (int other = 2; other < size; ++other) {
-    hear(other, 1);
-    failures += word;
-  }
+  add_failures_of_others(rank, size);
+}
+
+// Nor can a communicator be made with it; not even those whose own group is complete wait forever.
+void constructors(int rank) {
+  int size;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm part, inter, made;
+  MPI_Group all;
+  // The dead one is the last of its group: the leaders live.
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 0, -rank, &part);
+  MPI_Intercomm_create(part, 0, MPI_COMM_WORLD, rank == 0 ? size - 1 : 0, 5, &inter);
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  for (const MPI_Comm comm : {part, inter}) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  if (rank == 1) die();
+  const auto expect_loss = [&](int code, const char* what) {
+    char text[100];
+    std::snprintf(text, sizeof text, "rank %d, %s", rank, what);
+    expect(class_of(code), MPI_ERR_PROC_ABORTED, text);
+  };
+  expect_loss(MPI_Comm_dup(inter, &made), "MPI_Comm_dup of an intercommunicator");
+  expect_loss(MPI_Intercomm_merge(inter, rank == 0, &made), "MPI_Intercomm_merge");
+  expect_loss(MPI_Comm_split(inter, 0, 0, &made), "MPI_Comm_split of an intercommunicator");
+  expect_loss(MPI_Intercomm_create(part, 0, MPI_COMM_WORLD, rank == 0 ? size - 1 : 0, 6, &made),
+              "MPI_Intercomm_create");
+  expect_loss(MPI_Comm_create_group(MPI_COMM_WORLD, all, 1, &made), "MPI_Comm_create_group");
+  expect_loss(MPI_Comm_split(MPI_COMM_WORLD, 0, 0, &made), "MPI_Comm_split");
+  add_failures_of_others(rank, size);
 }
 
 void run(int argc, char** argv) {
@@ -244,12 +276,20 @@ void run(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(int);
-  } cases[] = {{"announced", announced}, {"stranger", stranger}, {"leaver", leaver},
-               {"napper", napper},       {"probed", probed},     {"speaker", speaker},
-               {"elsewhere", elsewhere}, {"busy", busy},         {"collectives", collectives}};
+    bool all = false;  // ranks take part, not only 0 and 1
+  } cases[] = {{"announced", announced},
+               {"stranger", stranger},
+               {"leaver", leaver},
+               {"napper", napper},
+               {"probed", probed},
+               {"speaker", speaker},
+               {"elsewhere", elsewhere, true},
+               {"busy", busy, true},
+               {"collectives", collectives, true},
+               {"constructors", constructors, true}};
   for (const auto& c : cases) {
     if (std::strcmp(argv[1], c.name) != 0) continue;
-    if (rank < 2 || c.run == elsewhere || c.run == busy || c.run == collectives) c.run(rank);
+    if (rank < 2 || c.all) c.run(rank);
     if (rank == 0) std::puts(failures == 0 ? "noticed" : "missed");
   }
   std::fflush(stdout);
