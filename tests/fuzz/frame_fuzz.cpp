@@ -1,7 +1,7 @@
 // Whatever a connected link receives: the input is a row of frames, each behind a 16-bit length.
-// Half of them are sealed with the right addresses, connection, token and checksum first, so that
-// the inside of frames is reached as well as the outside. The link must survive, leak nothing, and
-// still exchange messages with its honest peer afterwards.
+// Half of them are sealed with the right addresses, connection, token, lives and checksum first, so
+// that the inside of frames is reached as well as the outside. The link must survive, leak nothing,
+// and still exchange messages with its honest peer afterwards.
 #include "drivers/link/crc32c.hpp"
 #include "tests/fuzz/require.hpp"
 #include "tests/link/sim_world.hpp"
@@ -11,21 +11,32 @@ using namespace viaduct::link::test;
 
 namespace {
 
+// What only the two ends know.
+struct Secrets {
+  FrameHeader header{};                  // what honest frames to the victim look like...
+  std::uint32_t seed = 0;                // ... and begin their checksums with
+  std::uint64_t victim = 0, honest = 0;  // incarnations
+};
+
 struct Bed {
   World world;
   Node& victim = world.add();
   Node& honest = world.add();
   SimPort& mallory = world.net.add_port();
-  FrameHeader secret{};    // what honest frames to the victim look like...
-  std::uint32_t seed = 0;  // ... and begin their checksums with
+  Secrets secrets;
 
   Bed() {
     world.net.hook = [this](std::uint32_t port, std::vector<std::byte>& bytes) {
       FrameHeader header;
       std::memcpy(&header, bytes.data(), sizeof(header));
-      if (port == 1 && header.connection != 0) secret = header;
-      if (port == 0 && (header.version_type & 15) == static_cast<int>(FrameType::welcome))
-        std::memcpy(&seed, bytes.data() + kFrameHeader + offsetof(Handshake, seed), sizeof seed);
+      if (port == 1 && header.connection != 0) secrets.header = header;
+      if (port == 0 && (header.version_type & 15) == static_cast<int>(FrameType::welcome)) {
+        Handshake welcome;
+        std::memcpy(&welcome, bytes.data() + kFrameHeader, sizeof welcome);
+        secrets.seed = welcome.seed;
+        secrets.victim = welcome.incarnation;
+        secrets.honest = welcome.echo;
+      }
       return true;
     };
     int got = 0;
@@ -42,7 +53,19 @@ struct Bed {
   }
 };
 
-void seal(std::vector<std::byte>& frame, const FrameHeader& secret, std::uint32_t seed) {
+// A welcome or confirm to this victim, from this life of the honest peer or, as its last byte says,
+// from another.
+void seal_handshake(std::byte* payload, const Secrets& secrets) {
+  Handshake body;
+  std::memcpy(&body, payload, sizeof body);
+  body.echo = secrets.victim;
+  if (body.reserved % 2 == 0) body.incarnation = secrets.honest;
+  std::memcpy(payload, &body, sizeof body);
+}
+
+void seal(std::vector<std::byte>& frame, const Secrets& secrets) {
+  const FrameHeader& secret = secrets.header;
+  std::uint32_t seed = secrets.seed;
   auto& header = *reinterpret_cast<FrameHeader*>(frame.data());
   const auto keep_type = header.version_type;
   const auto keep_flags = header.lane_flags;
@@ -56,10 +79,14 @@ void seal(std::vector<std::byte>& frame, const FrameHeader& secret, std::uint32_
   header.ack = ack;
   header.credit = credit % 600;
   header.length = static_cast<std::uint16_t>(frame.size() - kFrameHeader);
-  if ((keep_type & 7) == static_cast<int>(FrameType::hello)) {
+  const auto type = static_cast<FrameType>(keep_type & 7);
+  if (type == FrameType::hello) {
     header.connection = 0;
     header.token = seed = 0;
   }
+  if ((type == FrameType::welcome || type == FrameType::confirm) &&
+      header.length >= sizeof(Handshake))
+    seal_handshake(frame.data() + kFrameHeader, secrets);
   header.checksum = frame_checksum(
       header, crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header, seed)));
 }
@@ -78,7 +105,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto n = std::min<std::ptrdiff_t>(length % 1514, end - at);
     std::vector<std::byte> frame(at, at + n);
     at += n;
-    if (honest_outside && frame.size() >= kFrameHeader) seal(frame, bed.secret, bed.seed);
+    if (honest_outside && frame.size() >= kFrameHeader) seal(frame, bed.secrets);
     bed.world.net.inject(bed.mallory, frame);
     bed.world.run(microseconds{20}, microseconds{10});
   }
