@@ -22,9 +22,9 @@ void copy(Collective& op, const Items& from, const Items& to) {
 
   const auto bytes = static_cast<std::size_t>(total);
   if (to.type->contiguous()) {
-    from.type->pack(from.data, 0, {first_byte(to), bytes});
+    from.type->pack(from.data, 0, {to.first_byte(), bytes});
   } else if (from.type->contiguous()) {
-    to.type->unpack(const_cast<void*>(to.data), 0, {first_byte(from), bytes});
+    to.type->unpack(const_cast<void*>(to.data), 0, {from.first_byte(), bytes});
   } else {
     const Scratch packed(bytes);
     from.type->pack(from.data, 0, packed.span());

@@ -7,9 +7,7 @@ namespace viaduct::mpi {
 
 // `n` items further on.
 inline void* advance(const void* data, MPI_Count n, const Datatype& type) {
-  // As integers: MPI_BOTTOM is a null pointer, and an extent may be negative.
-  return reinterpret_cast<void*>(reinterpret_cast<std::intptr_t>(data) +
-                                 static_cast<std::intptr_t>(n * type.extent()));
+  return byte_at(data, n * type.extent());
 }
 
 inline Items bytes_at(const void* data, std::size_t n) {
@@ -21,12 +19,6 @@ inline const Items nothing_at(const void* data = nullptr) {
 
 inline std::size_t length(const Items& items) {
   return static_cast<std::size_t>(items.bytes());
-}
-
-// Where the data of contiguous types starts.
-inline std::byte* first_byte(const Items& items) {
-  return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(items.data) +
-                                      static_cast<std::intptr_t>(items.type->true_lb()));
 }
 
 // Packed forms; `bytes` has room for length(items).
@@ -45,7 +37,7 @@ class Spread {
   Items operator[](int rank) const {
     if (!counts_) return {advance(data_, rank * count_, *type_), count_, type_};
     if (!types_) return {advance(data_, displacements_[rank], *type_), counts_[rank], type_};
-    return {static_cast<const std::byte*>(data_) + displacements_[rank], counts_[rank],
+    return {byte_at(data_, displacements_[rank]), counts_[rank],
             held_[static_cast<std::size_t>(rank)]};
   }
 
@@ -65,7 +57,7 @@ class Packed {
   explicit Packed(const Items& items)
       : items_(items),
         copy_(items.type->contiguous() ? 0 : length(items)),
-        data_(items.type->contiguous() ? first_byte(items) : copy_.data()) {}
+        data_(items.type->contiguous() ? items.first_byte() : copy_.data()) {}
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return length(items_); }

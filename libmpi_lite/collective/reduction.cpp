@@ -58,9 +58,7 @@ Reduction::Room::Room(const Reduction& reduction, MPI_Count count, int vectors)
       memory_(static_cast<std::size_t>(width_ * vectors)) {}
 
 void* Reduction::Room::vector(int k) const {
-  // As integers: the address of a buffer may lie outside of its memory.
-  return reinterpret_cast<void*>(reinterpret_cast<std::intptr_t>(memory_.data()) +
-                                 static_cast<std::intptr_t>(k * width_ - from_));
+  return byte_at(memory_.data(), k * width_ - from_);
 }
 
 }  // namespace viaduct::mpi

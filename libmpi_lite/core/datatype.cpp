@@ -84,29 +84,23 @@ void visit_items(std::uintptr_t buffer, const Ref<Layout>& item, MPI_Count exten
 }  // namespace
 
 void Datatype::pack(const void* buffer, MPI_Count offset, std::span<std::byte> out) const {
-  const auto at = reinterpret_cast<std::uintptr_t>(buffer);
   const auto bytes = static_cast<MPI_Count>(out.size());
   if (contiguous_) {
-    if (bytes > 0)
-      std::memcpy(
-          out.data(),
-          reinterpret_cast<const void*>(at + static_cast<std::uintptr_t>(true_lb_ + offset)),
-          out.size());
+    if (bytes > 0) std::memcpy(out.data(), byte_at(buffer, true_lb_ + offset), out.size());
     return;
   }
-  visit_items(at, bytes_, extent(), offset, offset + bytes, Copier<true>(out.data()));
+  visit_items(reinterpret_cast<std::uintptr_t>(buffer), bytes_, extent(), offset, offset + bytes,
+              Copier<true>(out.data()));
 }
 
 void Datatype::unpack(void* buffer, MPI_Count offset, std::span<const std::byte> in) const {
-  const auto at = reinterpret_cast<std::uintptr_t>(buffer);
   const auto bytes = static_cast<MPI_Count>(in.size());
   if (contiguous_) {
-    if (bytes > 0)
-      std::memcpy(reinterpret_cast<void*>(at + static_cast<std::uintptr_t>(true_lb_ + offset)),
-                  in.data(), in.size());
+    if (bytes > 0) std::memcpy(byte_at(buffer, true_lb_ + offset), in.data(), in.size());
     return;
   }
-  visit_items(at, bytes_, extent(), offset, offset + bytes, Copier<false>(in.data()));
+  visit_items(reinterpret_cast<std::uintptr_t>(buffer), bytes_, extent(), offset, offset + bytes,
+              Copier<false>(in.data()));
 }
 
 MPI_Count Datatype::elements(MPI_Count bytes) const {

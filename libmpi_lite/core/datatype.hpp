@@ -76,6 +76,13 @@ class Datatype final : public Counted {
 
 inline HandleTable<Datatype, HandleKind::datatype> datatype_handles;
 
+// `offset` bytes behind a buffer's address. As numbers: MPI_BOTTOM is a null pointer, and nothing
+// need be where a buffer or an item of it starts.
+inline std::byte* byte_at(const void* buffer, MPI_Count offset) {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(buffer) +
+                                      static_cast<std::intptr_t>(offset));
+}
+
 // The object behind a handle of the ABI that is known to be valid.
 inline Datatype& datatype(MPI_Datatype handle) {
   return *datatype_handles.find(reinterpret_cast<std::uintptr_t>(handle));

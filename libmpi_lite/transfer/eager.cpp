@@ -50,8 +50,7 @@ bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
       !p.outgoing.empty() || !p.wants.empty() || p.lost) [[unlikely]]
     return false;
   const EagerHead head(to.context, *to.comm, to.tag);
-  const Bytes data{static_cast<const std::byte*>(items.data) + items.type->true_lb(),
-                   static_cast<std::size_t>(bytes)};
+  const Bytes data{items.first_byte(), static_cast<std::size_t>(bytes)};
   if (!p.through->send_control(p.rank, head, data)) return false;
   if (p.early) count_sent(p, to.context, to.tag);
   ++p.sent;

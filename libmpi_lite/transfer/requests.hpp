@@ -62,7 +62,7 @@ class Operation : public Request {
   Envelope envelope() const { return {comm.get(), context, rank, tag}; }
   Items items() const { return {data, count, type.get()}; }
   // Where the data lies in one piece; only of contiguous types.
-  std::byte* contiguous() const { return static_cast<std::byte*>(data) + type->true_lb(); }
+  std::byte* contiguous() const { return byte_at(data, type->true_lb()); }
 
   void* data;
   MPI_Count count;

@@ -21,6 +21,8 @@ struct Items {
   Datatype* type;
 
   MPI_Count bytes() const { return count * type->size(); }
+  // Where the data of contiguous types starts.
+  std::byte* first_byte() const { return byte_at(data, type->true_lb()); }
 };
 
 // Where to: the rank `rank` of the other side of `comm` in that context of it; MPI_PROC_NULL: no

@@ -248,6 +248,35 @@ void sendrecv_replace_strided() {
   MPI_Type_free(&every_second);
 }
 
+MPI_Datatype bytes_at(MPI_Aint place, int count) {
+  MPI_Datatype type;
+  MPI_Type_create_hindexed(1, &count, &place, MPI_CHAR, &type);
+  MPI_Type_commit(&type);
+  return type;
+}
+
+// The buffer is a null pointer, and all of the address is in the type.
+void at_bottom() {
+  for (const int bytes : kSizes) {
+    const std::vector<char> out = pattern(bytes, job::rank());
+    std::vector<char> in(out.size());
+    MPI_Aint out_at, in_at;
+    MPI_Get_address(out.data(), &out_at);
+    MPI_Get_address(in.data(), &in_at);
+    MPI_Datatype from = bytes_at(out_at, bytes), into = bytes_at(in_at, bytes);
+    MPI_Sendrecv(MPI_BOTTOM, 1, from, next(), 9, MPI_BOTTOM, 1, into, before(), 9, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    CHECK(in == pattern(bytes, before()));
+    MPI_Type_free(&from);
+    MPI_Type_free(&into);
+  }
+  // Nothing, from nowhere.
+  MPI_Datatype elsewhere = bytes_at(-4, 4);
+  MPI_Sendrecv(nullptr, 0, elsewhere, next(), 9, nullptr, 0, elsewhere, before(), 9, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  MPI_Type_free(&elsewhere);
+}
+
 }  // namespace
 
 void modes() {
@@ -261,6 +290,8 @@ void modes() {
   job::section("MPI_Sendrecv and MPI_Sendrecv_replace");
   sendrecv();
   sendrecv_replace_strided();
+  job::section("buffers at MPI_BOTTOM");
+  at_bottom();
 }
 
 }  // namespace p2p
