@@ -110,6 +110,7 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
 
 void Process::finalize() {
   delete_comm_attributes(MPI_COMM_SELF);
+  delete_comm_attributes(MPI_COMM_WORLD);
   // A collective that failed at one process only has left their tags out of step.
   world_->next_collective = Comm::kLastCollectives;
   wait(*start_barrier(*world_));

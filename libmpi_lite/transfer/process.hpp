@@ -22,7 +22,8 @@ class Process {
   // MPI_Init: joins the job, makes the predefined objects. `thread_level` as asked for; at most
   // MPI_THREAD_SERIALIZED is provided. Throws SetupError.
   void init(int thread_level);
-  // MPI_Finalize; collective. Attributes of MPI_COMM_SELF are deleted first (section 11.2.2).
+  // MPI_Finalize; collective. Attributes of MPI_COMM_SELF are deleted first (section 11.2.2), then,
+  // as programs expect, those of MPI_COMM_WORLD.
   void finalize();
 
   // What both are made of, for who has the job and the port already, as viaduct-pingpong: join() as

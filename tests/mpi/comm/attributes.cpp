@@ -296,13 +296,15 @@ void predefined_attributes() {
 
 // ---- at the end of the job ---------------------------------------------------------------------
 
-// What has to happen in MPI_Finalize, in this order: the newest attribute of MPI_COMM_SELF first.
-int next_to_go = 3;
+// What has to happen in MPI_Finalize, in this order: the newest attribute of MPI_COMM_SELF first;
+// at last that of MPI_COMM_WORLD, number 1.
+int next_to_go = 4;
 
 int delete_at_the_end(MPI_Comm comm, int, void* value, void*) {
   int finalized = -1, self;
   MPI_Finalized(&finalized);
-  if (value != number(next_to_go) || finalized != 0 || comm != MPI_COMM_SELF ||
+  if (value != number(next_to_go) || finalized != 0 ||
+      comm != (next_to_go == 1 ? MPI_COMM_WORLD : MPI_COMM_SELF) ||
       MPI_Comm_rank(MPI_COMM_WORLD, &self) != MPI_SUCCESS) {
     std::cerr << "attribute " << value << " was deleted when it was not its turn" << std::endl;
     std::_Exit(1);
@@ -323,13 +325,13 @@ int main(int argc, char** argv) {
 #endif
   old_names();
   predefined_attributes();
-  int keys[3];
-  for (int i = 0; i < 3; ++i) {
-    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_at_the_end, &keys[i], nullptr);
-    MPI_Comm_set_attr(MPI_COMM_SELF, keys[i], number(i + 1));
-    MPI_Comm_free_keyval(&keys[i]);
+  for (int i = 1; i <= 4; ++i) {
+    int key;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_at_the_end, &key, nullptr);
+    MPI_Comm_set_attr(i == 1 ? MPI_COMM_WORLD : MPI_COMM_SELF, key, number(i));
+    MPI_Comm_free_keyval(&key);
   }
   const int result = report();  // MPI_Finalize is in it
-  if (next_to_go != 0) std::cerr << "attributes of MPI_COMM_SELF were not deleted" << std::endl;
+  if (next_to_go != 0) std::cerr << "attributes were not deleted at the end" << std::endl;
   return result || next_to_go != 0;
 }
