@@ -69,6 +69,16 @@ class Peers : public testing::Test {
     head.length = length;
     hear(from, head);
   }
+  // A long receive waits there, made after that many messages had arrived.
+  void hear_want(int from, std::uint32_t seen) {
+    WantHead head{};
+    head.kind = Kind::want;
+    head.context = kContext;
+    head.tag = 7;
+    head.seen = seen;
+    head.capacity = kLong;
+    hear(from, head);
+  }
   GrantHead grant(const SendRequest& send, std::size_t total, std::size_t offset,
                   std::size_t length) {
     GrantHead head{};
@@ -163,13 +173,7 @@ TEST_F(Peers, GrantsThatCannotBeMeantMoveNothing) {
   const auto synchronous = send(bytes(8), 1, SendMode::synchronous);
   refused(grant(*synchronous, 8, 0, 8));  // it has gone already
 
-  WantHead want{};
-  want.kind = Kind::want;
-  want.context = kContext;
-  want.tag = 7;
-  want.seen = 2;
-  want.capacity = kLong;
-  hear(1, want);
+  hear_want(1, 2);
   const auto written = send(bytes(kLong), 1);
   ASSERT_EQ(count_said(Kind::written), 1u);
   refused(grant(*written, kLong, 0, 8));
@@ -565,13 +569,7 @@ TEST_F(Peers, ALossOfNobodyEndsNothing) {
 
 // It takes the place of the message in everything that counts messages.
 TEST_F(Peers, ALossIsToldInPlaceOfAMessage) {
-  WantHead want{};
-  want.kind = Kind::want;
-  want.context = kContext;
-  want.tag = 7;
-  want.receive = 5;
-  want.capacity = kLong;
-  hear(2, want);
+  hear_want(2, 0);
   transfer_->send_loss(world(2), 1);
   ASSERT_EQ(channel_->said.size(), 1u);
   EXPECT_TRUE(std::ranges::equal(channel_->said[0], bytes_of(loss(0, 1))));
