@@ -1,5 +1,6 @@
 // What processes have to tell each other when they make a communicator. All functions wait, and
-// throw Error when they fail; for want of a process they fail in all processes that take part.
+// throw Error when they fail; for want of a process that had been lost before they do so in all
+// processes that take part.
 #pragma once
 
 #include <span>

@@ -37,9 +37,7 @@ void Transfer::on_peer_lost(int process, std::string_view why) {
       queues.unpost(r);
     });
   });
-  for (const Ref<ReceiveRequest>& r : in_vain) {
-    fail_for_loss(*r, process);
-  }
+  for (const Ref<ReceiveRequest>& r : in_vain) fail_for_loss(*r, process);
   pending_.for_each([&](Request& r) {
     auto& operation = static_cast<Operation&>(r);
     if (operation.peer == process) fail(operation, MPI_ERR_PROC_ABORTED);
@@ -69,7 +67,7 @@ std::string Transfer::loss_text(int process) {
          " of MPI_COMM_WORLD was lost, as another process reports";
 }
 
-// ---- losses that others tell of -----------------------------------------------------------------
+// ---- losses that others tell of ----------------------------------------------------------------
 
 // It costs the receiver what an announced message does, and is not charged either.
 void Transfer::send_loss(const Envelope& to, int process) {

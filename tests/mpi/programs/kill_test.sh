@@ -81,7 +81,7 @@ done
 check "2 ranks in memory, the first is killed" kill_one 2 1 mpiexec.hydra -n 2
 check "4 ranks in memory, the last is killed" kill_one 4 4 mpiexec.hydra -n 4
 for channel in mbcf startx; do
-  what="nor does one of 4 on two hosts over $channel"
+  what="no survivor of 4 on two hosts over $channel takes such a collective for complete"
   if may_make_hosts; then
     VIADUCT_DEAD_AFTER_MS=500 check "$what" \
       notices collectives "$viaduct_run" -n 4 --hosts 2 --channel $channel
