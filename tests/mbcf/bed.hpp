@@ -13,6 +13,9 @@
 
 namespace viaduct::mbcf {
 
+// Of requests that nobody waits for.
+inline constexpr Options kSilentBatch{.urgency = link::Urgency::batch, .silent = true};
+
 struct SimNodeConfig {
   EngineConfig engine;
   std::size_t memory = 1 << 20;

@@ -9,10 +9,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Options kSilent{.urgency = link::Urgency::batch, .silent = true};
-
 Status append(Bed& bed, std::size_t at, WriterId writer, std::size_t size) {
-  return bed[at].engine.append(writer, {}, bed[at].bytes(0, size), kSilent, bed.now()).status;
+  return bed[at].engine.append(writer, {}, bed[at].bytes(0, size), kSilentBatch, bed.now()).status;
 }
 bool appended(Bed& bed, std::size_t at, WriterId writer, std::size_t size, link::Duration limit) {
   return bed.run([&] { return append(bed, at, writer, size) == Status::ok; }, limit);
@@ -154,7 +152,7 @@ TEST(FifoCredit, AnEndThatIsClosedBeforeItsOwnerHeardOfItEnds) {
       bed.complete(0, [&] { return bed[0].engine.fence(bed.peer(0, 1), {}, bed.now()); }).status,
       Status::ok);
   int writes = 0;
-  while (bed[0].engine.write(bed.remote(0, 1), bed[0].bytes(0, 1452), kSilent, bed.now()).status ==
+  while (bed[0].engine.write(bed.remote(0, 1), bed[0].bytes(0, 1452), kSilentBatch, bed.now()).status ==
          Status::ok)
     ++writes;
   ASSERT_GT(writes, 0) << "the lane is full";

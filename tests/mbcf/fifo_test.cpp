@@ -21,8 +21,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Options kSilent{.urgency = link::Urgency::batch, .silent = true};
-
 TEST(Fifo, EntriesOfEverySizeUpToItsOwnArriveWholeAndInOrder) {
   Bed bed;
   Fifo* fifo = bed[1].engine.create_fifo(16'384);
@@ -39,7 +37,7 @@ TEST(Fifo, EntriesOfEverySizeUpToItsOwnArriveWholeAndInOrder) {
       const Status status = bed[0]
                                 .engine
                                 .append(writer, bed[0].bytes(0, head),
-                                        bed[0].bytes(head, sizes[sent] - head), kSilent, bed.now())
+                                        bed[0].bytes(head, sizes[sent] - head), kSilentBatch, bed.now())
                                 .status;
       if (status == Status::no_room) break;
       EXPECT_EQ(status, Status::ok);
@@ -131,7 +129,7 @@ TEST(Fifo, AFullOneHoldsUpItsWritersAndNobodyElse) {
   std::uint64_t sent = 0;
   const auto append = [&](WriterId writer, std::uint64_t value) {
     return bed[0]
-               .engine.append(writer, {}, std::as_bytes(std::span(&value, 1)), kSilent, bed.now())
+               .engine.append(writer, {}, std::as_bytes(std::span(&value, 1)), kSilentBatch, bed.now())
                .status == Status::ok;
   };
   bed.run([&] { return sent += append(to_full, sent), false; }, milliseconds{20});
@@ -199,7 +197,7 @@ TEST(Fifo, ManyWritersOfSmallAndHugeEntriesShareASmallOne) {
             const Status status = bed[i]
                                       .engine
                                       .append(s.writer, std::as_bytes(std::span(head)),
-                                              bed[i].bytes(0, s.size - 8), kSilent, bed.now())
+                                              bed[i].bytes(0, s.size - 8), kSilentBatch, bed.now())
                                       .status;
             if (status == Status::no_room) continue;
             EXPECT_EQ(status, Status::ok);
@@ -251,7 +249,7 @@ TEST(Fifo, AWriterThatDiesWithinAnEntryLeavesNothingBehind) {
   for (std::uint64_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(bed.run([&] {
       return bed[1]
-                 .engine.append(lives, {}, std::as_bytes(std::span(&i, 1)), kSilent, bed.now())
+                 .engine.append(lives, {}, std::as_bytes(std::span(&i, 1)), kSilentBatch, bed.now())
                  .status == Status::ok;
     }));
     ASSERT_TRUE(bed.run([&] { return fifo->front().has_value(); }));
@@ -355,7 +353,7 @@ TEST(Fifo, AnEntryThatIsTooLongBeforeThatIsKnownHarmsNothing) {
   Fifo* fifo = bed[1].engine.create_fifo(4096);
   const WriterId writer = bed[0].engine.open_writer(bed.peer(0, 1), fifo->key(), bed.now());
   const auto append = [&](std::size_t size) {
-    return bed[0].engine.append(writer, {}, bed[0].bytes(0, size), kSilent, bed.now()).status;
+    return bed[0].engine.append(writer, {}, bed[0].bytes(0, size), kSilentBatch, bed.now()).status;
   };
   EXPECT_EQ(append(5000), Status::no_room);
   ASSERT_TRUE(bed.run([&] { return append(5000) == Status::too_long; }));
@@ -372,7 +370,7 @@ TEST(Fifo, AClosedEndCanBeOpenedAgainAtAnyMoment) {
     const WriterId writer = bed.writer(0, 1, *fifo);
     ASSERT_TRUE(writer) << pause;
     ASSERT_TRUE(bed.run([&] {
-      return bed[0].engine.append(writer, {}, bytes_of_text("x"), kSilent, bed.now()).status ==
+      return bed[0].engine.append(writer, {}, bytes_of_text("x"), kSilentBatch, bed.now()).status ==
              Status::ok;
     }));
     bed[0].engine.close_writer(writer);

@@ -17,10 +17,6 @@ constexpr std::size_t kBudget = 3 << 20;  // bytes of all receive buffers of a p
 int to_int(std::size_t n) {
   return static_cast<int>(n);
 }
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 // How the receives of one process on one communicator name what they want.
 enum class Pattern : std::uint8_t { exact, any_source, any_tag, anything, narrow_first };
 

@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@
 #include "layout.hpp"
 
 namespace stress {
+
+inline std::size_t index(int i) {
+  return static_cast<std::size_t>(i);
+}
 
 struct Communicator {
   MPI_Comm comm;             // MPI_COMM_NULL if this rank is not in it

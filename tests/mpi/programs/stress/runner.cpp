@@ -16,10 +16,6 @@ constexpr std::byte kUntouched{0xee};
 constexpr int kDeadTag = 77;  // nobody sends with it
 constexpr std::size_t kMostComplaints = 5;
 
-std::size_t index(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 using SendFunction = int(const void*, int, MPI_Datatype, int, int, MPI_Comm);
 using StartFunction = int(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
 // By Mode.
