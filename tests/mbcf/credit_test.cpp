@@ -152,8 +152,9 @@ TEST(FifoCredit, AnEndThatIsClosedBeforeItsOwnerHeardOfItEnds) {
       bed.complete(0, [&] { return bed[0].engine.fence(bed.peer(0, 1), {}, bed.now()); }).status,
       Status::ok);
   int writes = 0;
-  while (bed[0].engine.write(bed.remote(0, 1), bed[0].bytes(0, 1452), kSilentBatch, bed.now()).status ==
-         Status::ok)
+  while (bed[0]
+             .engine.write(bed.remote(0, 1), bed[0].bytes(0, 1452), kSilentBatch, bed.now())
+             .status == Status::ok)
     ++writes;
   ASSERT_GT(writes, 0) << "the lane is full";
   bed[0].engine.close_writer(bed[0].engine.open_writer(bed.peer(0, 1), fifo->key(), bed.now()));

@@ -34,11 +34,12 @@ TEST(Fifo, EntriesOfEverySizeUpToItsOwnArriveWholeAndInOrder) {
     while (sent < sizes.size()) {
       bed[0].fill(0, sizes[sent], static_cast<std::uint32_t>(sent));
       const std::size_t head = std::min<std::size_t>(sizes[sent], 20 * (sent % 3));
-      const Status status = bed[0]
-                                .engine
-                                .append(writer, bed[0].bytes(0, head),
-                                        bed[0].bytes(head, sizes[sent] - head), kSilentBatch, bed.now())
-                                .status;
+      const Status status =
+          bed[0]
+              .engine
+              .append(writer, bed[0].bytes(0, head), bed[0].bytes(head, sizes[sent] - head),
+                      kSilentBatch, bed.now())
+              .status;
       if (status == Status::no_room) break;
       EXPECT_EQ(status, Status::ok);
       // What is long is read later: it must stay.
@@ -129,7 +130,8 @@ TEST(Fifo, AFullOneHoldsUpItsWritersAndNobodyElse) {
   std::uint64_t sent = 0;
   const auto append = [&](WriterId writer, std::uint64_t value) {
     return bed[0]
-               .engine.append(writer, {}, std::as_bytes(std::span(&value, 1)), kSilentBatch, bed.now())
+               .engine
+               .append(writer, {}, std::as_bytes(std::span(&value, 1)), kSilentBatch, bed.now())
                .status == Status::ok;
   };
   bed.run([&] { return sent += append(to_full, sent), false; }, milliseconds{20});
