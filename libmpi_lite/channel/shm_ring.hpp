@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "drivers/link/prefetch.hpp"
-#include "libmpi_lite/channel/copy_words.hpp"
+#include "libmpi_lite/channel/copy.hpp"
 #include "libmpi_lite/channel/shm_segment.hpp"
 
 namespace viaduct::mpi {
@@ -46,7 +46,7 @@ class RingWriter {
       return false;
     std::byte* const to = ring_->data + write_ % kRingBytes + sizeof(RingWord);
     copy_words(to, head);
-    if (!body.empty()) std::memcpy(to + head.size(), body.data(), body.size());
+    copy_data(to + head.size(), body);
     publish(length + 1, bytes);
     return true;
   }

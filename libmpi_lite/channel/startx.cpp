@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "drivers/startx_emul/payload.hpp"
-#include "libmpi_lite/channel/copy_words.hpp"
+#include "libmpi_lite/channel/copy.hpp"
 #include "libmpi_lite/channel/net_impl.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "mpi.h"

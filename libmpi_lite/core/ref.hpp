@@ -41,7 +41,7 @@ class Ref {
     return *this;
   }
   ~Ref() {
-    if (object_ && --object_->holders_ == 0) delete object_;
+    if (object_ && --object_->holders_ == 0) destroy(object_);
   }
 
   // For lists whose links are in the objects: the hold goes into the list as it is, and comes back.
@@ -59,6 +59,9 @@ class Ref {
   bool operator==(const Ref&) const = default;
 
  private:
+  // Not in every place that lets go of something: most are not the last.
+  [[gnu::noinline]] static void destroy(T* object) { delete object; }
+
   T* object_ = nullptr;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libmpi_lite/channel/copy.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 
@@ -185,7 +186,7 @@ void Transfer::deliver(ReceiveRequest& receive, const Head& head, Bytes data) {
   const Bytes fits = data.first(std::min(data.size(), static_cast<std::size_t>(receive.bytes)));
   if (!fits.empty()) {
     if (receive.type->contiguous())
-      std::memcpy(receive.contiguous(), fits.data(), fits.size());
+      copy_data(receive.contiguous(), fits);
     else
       receive.type->unpack(receive.data, 0, fits);
   }

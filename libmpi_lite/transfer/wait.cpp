@@ -8,7 +8,7 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr unsigned kSpins = 2000;     // polls in vain before others get the CPU; about 100 us
+constexpr unsigned kSpins = 4000;     // polls in vain before others get the CPU; about 100 us
 constexpr unsigned kYields = 20'000;  // yields in vain before sleeping; at least some 10 ms
 constexpr timespec kNap{0, 50'000};
 
@@ -23,9 +23,10 @@ constexpr unsigned kYieldsOfSharedCpu = 16;
 void Idle::pause() {
   Transfer& transfer = Transfer::self();
   ++polls_;
-  if (transfer.config().spin && polls_ < kSpins) {
-    __builtin_ia32_pause();
-  } else if (polls_ > kYieldsOfSharedCpu && transfer.sleep()) {
+  // A PAUSE instruction takes as long as a whole poll or longer, and half of that would be added to
+  // each latency.
+  if (transfer.config().spin && polls_ < kSpins) return;
+  if (polls_ > kYieldsOfSharedCpu && transfer.sleep()) {
     polls_ = kYieldsOfSharedCpu;  // until something happens
   } else if (polls_ < kSpins + kYields) {
     ::sched_yield();

@@ -37,7 +37,7 @@ struct Head {
   std::int32_t tag;
 };
 
-// Made in registers, word by word: see channel/copy_words.hpp.
+// Made in registers, word by word: see channel/copy.hpp.
 inline Head head_of(Kind kind, std::uint64_t context, std::uint64_t source, std::uint64_t tag) {
   const std::array<std::uint64_t, 2> words{static_cast<std::uint64_t>(kind) | context << 32,
                                            source | tag << 32};
