@@ -109,23 +109,25 @@ void scatters_of_constants() {
   }
 }
 
+// That int, wherever it lies: for MPI_BOTTOM. The next one is behind it.
+MPI_Datatype int_at(int& place) {
+  const int length = 1;
+  MPI_Aint address;
+  MPI_Datatype at, each;
+  MPI_Get_address(&place, &address);
+  MPI_Type_create_hindexed(1, &length, &address, MPI_INT, &at);
+  MPI_Type_create_resized(at, 0, sizeof(int), &each);
+  MPI_Type_commit(&each);
+  MPI_Type_free(&at);
+  return each;
+}
+
 // Two buffers that both start at MPI_BOTTOM are not the same.
 void scatters_at_bottom() {
   constexpr int kMost = 16;
   int out[kMost], in = -1;
   for (int i = 0; i < kMost; ++i) out[i] = 100 + i;
-  const auto type_at = [](int& place) {
-    const int length = 1;
-    MPI_Aint address;
-    MPI_Datatype at, each;
-    MPI_Get_address(&place, &address);
-    MPI_Type_create_hindexed(1, &length, &address, MPI_INT, &at);
-    MPI_Type_create_resized(at, 0, sizeof(int), &each);
-    MPI_Type_commit(&each);
-    MPI_Type_free(&at);
-    return each;
-  };
-  MPI_Datatype out_type = type_at(out[0]), in_type = type_at(in);
+  MPI_Datatype out_type = int_at(out[0]), in_type = int_at(in);
   for (int root = 0; root < job::size() && job::size() <= kMost; ++root) {
     MPI_Scatter(MPI_BOTTOM, 1, out_type, MPI_BOTTOM, 1, in_type, root, MPI_COMM_WORLD);
     CHECK_EQ(std::exchange(in, -1), 100 + job::rank());
@@ -344,6 +346,28 @@ void alltoallws(const Case& c) {
     }
 }
 
+// Every block has its own address, and the buffers are MPI_BOTTOM both.
+void alltoallws_at_bottom(bool nonblocking) {
+  const auto size = static_cast<std::size_t>(job::size());
+  const int me = job::rank();
+  std::vector<int> out(size), in(size, -1), ones(size, 1), nowhere(size, 0);
+  std::vector<MPI_Datatype> out_types, in_types;
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    out[rank] = value(me, static_cast<int>(rank), 0);
+    out_types.push_back(int_at(out[rank]));
+    in_types.push_back(int_at(in[size - 1 - rank]));
+  }
+  CHECK_EQ(COLLECTIVE(nonblocking, alltoallw, Alltoallw, MPI_BOTTOM, ones.data(), nowhere.data(),
+                      out_types.data(), MPI_BOTTOM, ones.data(), nowhere.data(), in_types.data(),
+                      MPI_COMM_WORLD),
+           MPI_SUCCESS);
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    CHECK_EQ(in[size - 1 - rank], value(static_cast<int>(rank), me, 0));
+    MPI_Type_free(&out_types[rank]);
+    MPI_Type_free(&in_types[rank]);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -368,5 +392,6 @@ int main(int argc, char** argv) {
   each_case(alltoallvs);
   job::section("alltoallw");
   each_case(alltoallws);
+  for (const bool nonblocking : {false, true}) alltoallws_at_bottom(nonblocking);
   return job::report();
 }
