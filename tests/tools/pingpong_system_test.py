@@ -16,7 +16,7 @@ PORT_LAYERS = ["raw", "startx-pio", "startx-queue", "startx-rdma", "mbcf-write",
                "mbcf-fifo", "mbcf-read", "mbcf-atomic"]
 # A process can have one side of these only.
 LONE_LAYERS = ["mpi"]
-KERNEL_LAYERS = ["udp", "tcp"]
+KERNEL_LAYERS = ["packet", "udp", "tcp"]
 TINY = ["--rounds", "5", "--time-per-point", "5"]
 CASES = []
 
@@ -167,7 +167,7 @@ def memif_survives_injected_faults():
 def netns_measures_every_layer():
     need_namespaces()
     out = measure("netns", PORT_LAYERS + LONE_LAYERS + KERNEL_LAYERS, [4, 8, 5000])
-    for base in ("raw", "udp", "tcp"):
+    for base in ("raw", "packet", "udp", "tcp"):
         check(f"Compared with {base}" in out, out)
     check(namespaces() == [], namespaces())
 

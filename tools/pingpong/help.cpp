@@ -18,8 +18,8 @@ DESCRIPTION
     Measures, for each layer and each message size, the round trip of single messages and the
     bandwidth of a stream in one direction. Rounds are interleaved: in each round every layer is
     measured once at every size, and each round starts with another layer. The tables end with
-    ratios to raw, udp, tcp and verbs, if those are in the run: the ratio of the medians, and the
-    least and the most that a single round gave.
+    ratios to raw, packet, udp, tcp and verbs, if those are in the run: the ratio of the medians, and
+    the least and the most that a single round gave.
 
     Who waits polls without a break but for one PAUSE instruction. A round trip is timed by the side
     that asks. Bandwidth is what the receiver has got by its own clock, from the first bytes to the
@@ -53,12 +53,17 @@ LAYERS
     mpi: the two sides are a job of two processes; both have receives posted ahead of time, one for
     latency, 2 to 64 for bandwidth. VIADUCT_CHANNEL, on both sides, says over which driver.
 
-    raw and udp send a message larger than the MTU as several frames or datagrams and know no flow
-    control: of round trips that lose a part, only those that came through are timed; "-" (null in
-    JSON) means that none did. raw frames have 14 bytes of Ethernet header and 8 of their own before
-    the message, and their payload is neither written nor read; udp datagrams have 8 bytes at least.
-    Streaming hands over up to 32 messages (raw, udp: frames) at once in every layer but startx-rdma
-    and startx-pio, which take them one by one.
+    raw, packet and udp send a message larger than the MTU as several frames or datagrams and know no
+    flow control: of round trips that lose a part, only those that came through are timed; "-" (null
+    in JSON) means that none did. Frames of raw and packet have 14 bytes of Ethernet header and 8 of
+    their own before the message; the payload of raw is neither written nor read, that of packet is
+    copied in and out; udp datagrams have 8 bytes at least. Streaming hands over up to 32 messages
+    (raw, packet, udp: frames) at once in every layer but startx-rdma and startx-pio, which take them
+    one by one.
+
+    packet is what an af_packet port stands on, without DPDK and without a protocol: frames arrive in
+    a mapped ring, single ones are sent by send(), streams from a mapped ring. What it does not reach
+    on a wire of the kernel's, no port with this driver can. It needs CAP_NET_RAW.
 
 WHERE
     --bed netns       two emulated hosts (network namespaces joined by a veth pair) made for this
@@ -72,16 +77,16 @@ WHERE
     --listen          one side on a real host: prints its address, waits for the other side and
                       does as that says
     --connect MAC     the other side; orders travel in raw frames over the port
-    --connect IP      the same with orders over TCP, needed for udp and tcp, and for verbs and VIPL
-                      on the RDMA devices with these addresses; the other side has been given --ip
+    --connect IP      the same with orders over TCP, needed for packet, udp and tcp, and for verbs and
+                      VIPL on the RDMA devices with these addresses; the other side has been given --ip
     --port DEVARGS    the port as DPDK users write it: 0000:3b:02.1 or net_af_packet0,iface=eth1
     --ip ADDRESS      --listen: IPv4 address of this host to listen at
     --pmd PMD         --bed netns: DPDK's driver, af_packet (default) or af_xdp
     --mtu M           MTU, 576 to 65535 (default: the port's; for netns 1500)
 
     A bed gives each side a CPU of its own; on real hosts use taskset, both sides spin. Ports of
-    af_packet and af_xdp are closed while udp and tcp are measured: the one would get a copy of each
-    of their frames, the other would take them all.
+    af_packet and af_xdp are closed while packet, udp and tcp are measured: the one would get a copy
+    of each of their frames, the other would take them all.
 
 WHAT
     --layer L[,L...]  layers, may be repeated (default: raw, startx-pio and, where there is a
