@@ -9,10 +9,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <span>
 
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/raw_frame.hpp"
@@ -224,8 +227,9 @@ class PacketSocket {
     if (head.packet.turn != head_.packet.turn) return;
     if (head.packet.kind == PacketKind::finish) finished_ = true;
     if (head.packet.kind != PacketKind::data) return;
+    // The interface may let through frames that are longer than its MTU.
     const std::size_t payload =
-        std::min<std::size_t>(head.packet.length, frame.size() - sizeof(head));
+        std::min({std::size_t{head.packet.length}, frame.size() - sizeof(head), data_.size()});
     std::memcpy(data_.data(), frame.data() + sizeof(head), payload);
     bytes_ += payload;
     if (client_ && head.packet.message != message_) return;  // a reply that was given up
