@@ -17,16 +17,22 @@ namespace {
 
 constexpr const char* kKey = "node";
 
-// Two processes are on one node if they see each other's /proc and have the same network: emulated
-// hosts differ in the latter only.
-std::uint64_t own_node() {
+// A name for the kernel that runs here.
+std::string own_machine() {
   std::string text;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text);
+  return text;
+}
+
+// Two processes are on one node if they see each other's /proc and have the same network: emulated
+// hosts differ in the latter only.
+std::string own_node() {
+  std::string text = own_machine();
   for (const char* space : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
     struct stat st {};
     if (::stat(space, &st) == 0) text += '/' + std::to_string(st.st_ino);
   }
-  return std::hash<std::string>{}(text);
+  return text;
 }
 
 NodeCard::Cpus own_cpus() {
@@ -84,16 +90,16 @@ bool take_field(std::string_view& text, T& number, int base) {
 }  // namespace
 
 std::string NodeCard::text() const {
-  return field(node, 16) + field(pid, 10) + field(segment, 10) + field(address, 16) +
-         digits_of(cpus);
+  return field(node, 16) + field(machine, 16) + field(pid, 10) + field(segment, 10) +
+         field(address, 16) + digits_of(cpus);
 }
 
 NodeCard NodeCard::parse(const std::string& text) {
   NodeCard card;
   std::string_view rest = text;
-  if (!take_field(rest, card.node, 16) || !take_field(rest, card.pid, 10) ||
-      !take_field(rest, card.segment, 10) || !take_field(rest, card.address, 16) ||
-      !read_digits(rest, card.cpus))
+  if (!take_field(rest, card.node, 16) || !take_field(rest, card.machine, 16) ||
+      !take_field(rest, card.pid, 10) || !take_field(rest, card.segment, 10) ||
+      !take_field(rest, card.address, 16) || !read_digits(rest, card.cpus))
     throw link::SetupError("a process of the job published '" + text +
                            "' about its node, which cannot be read; run all ranks with the same "
                            "version of the library");
@@ -108,7 +114,8 @@ Nodes::Nodes(Launch& launch)
 
 NodeCard Nodes::own() {
   NodeCard card;
-  card.node = own_node();
+  card.node = std::hash<std::string>{}(own_node());
+  card.machine = std::hash<std::string>{}(own_machine());
   card.pid = ::getpid();
   card.cpus = own_cpus();
   return card;
@@ -126,17 +133,17 @@ const NodeCard& Nodes::card(int rank) {
   return *card;
 }
 
-NodeCard::Cpus Nodes::cpus_here(int processes) {
-  const int size = static_cast<int>(cards_.size());
-  NodeCard::Cpus cpus = mine_.cpus;
-  int found = 1;
-  for (int away = 1; away < size && found < processes; ++away)
-    for (const int r : {rank_ - away, rank_ + away}) {
-      if (r < 0 || r >= size || found == processes || !same_node(r)) continue;
-      cpus |= card(r).cpus;
-      ++found;
-    }
-  return cpus;
+bool Nodes::cpu_for_each() {
+  if (mine_.cpus.none()) return true;  // more than a card can name
+  NodeCard::Cpus cpus;
+  std::size_t processes = 0;
+  for (int r = 0; r < static_cast<int>(cards_.size()); ++r) {
+    const NodeCard& other = card(r);
+    if (other.machine != mine_.machine) continue;
+    cpus |= other.cpus;
+    ++processes;
+  }
+  return cpus.count() >= processes;
 }
 
 int Nodes::node_of(int rank) {

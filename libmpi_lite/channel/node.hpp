@@ -13,11 +13,12 @@ class Launch;
 
 // What a process tells about itself.
 struct NodeCard {
-  std::uint64_t node = 0;  // the same for processes that reach each other's memory
+  std::uint64_t node = 0;     // the same for processes that reach each other's memory
+  std::uint64_t machine = 0;  // the same for those that share CPUs
   int pid = 0;
   int segment = -1;           // descriptor of its shared memory; -1: none
   std::uint64_t address = 0;  // of that memory in its own address space
-  using Cpus = std::bitset<512>;
+  using Cpus = std::bitset<1024>;
   Cpus cpus;  // those it may run on
 
   std::string text() const;
@@ -36,9 +37,9 @@ class Nodes {
   // Asks the process manager once. Throws SetupError.
   const NodeCard& card(int rank);
   bool same_node(int rank) { return card(rank).node == mine_.node; }
-  // The CPUs that so many processes of this node may run on together. Asks about neighbours first,
-  // as these are mostly on one node, and no more than it has to.
-  NodeCard::Cpus cpus_here(int processes);
+  // Whether the processes of the job on this machine have a CPU each. Emulated hosts and containers
+  // are nodes of their own, but their processes take each other's CPUs. Asks about all processes.
+  bool cpu_for_each();
   // The lowest rank on its node.
   int node_of(int rank);
 

@@ -23,15 +23,14 @@ namespace {
 std::unique_ptr<Transfer> transfer;
 std::thread::id main_thread_id;
 
-// Whether the processes of this node have a CPU each. A process that is pinned knows by itself only
-// about its own, so then the others' cards are read.
+// Whether the processes of this machine have a CPU each. The process manager is asked about all of
+// them only where that may be so and is not certain.
 bool cpu_for_each(Launch& launch, Nodes& nodes) {
-  const int wanted = launch.local_size();
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) >= wanted) return true;
-  if (wanted > ::sysconf(_SC_NPROCESSORS_ONLN)) return false;
-  return nodes.cpus_here(wanted).count() >= static_cast<std::size_t>(wanted);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) >= launch.size())
+    return true;
+  return launch.local_size() <= ::sysconf(_SC_NPROCESSORS_ONLN) && nodes.cpu_for_each();
 }
 
 // A child that the program forks shares the memory of ports with this process, and must not close

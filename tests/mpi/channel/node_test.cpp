@@ -9,10 +9,15 @@ namespace {
 
 TEST(NodeCard, IsReadAsItIsWritten) {
   for (const char* cpus : {"0", "1", "1000", "111111", "11100000001"}) {
-    NodeCard card{.node = ~0ull, .pid = 4711, .segment = -1, .address = 0x7fff12345678, .cpus = {}};
-    card.cpus = NodeCard::Cpus(cpus);
+    NodeCard card{.node = ~0ull,
+                  .machine = 0xabcdef,
+                  .pid = 4711,
+                  .segment = -1,
+                  .address = 0x7fff12345678,
+                  .cpus = NodeCard::Cpus(cpus)};
     const NodeCard again = NodeCard::parse(card.text());
     EXPECT_EQ(again.node, card.node);
+    EXPECT_EQ(again.machine, card.machine);
     EXPECT_EQ(again.pid, card.pid);
     EXPECT_EQ(again.segment, card.segment);
     EXPECT_EQ(again.address, card.address);
@@ -30,7 +35,8 @@ TEST(NodeCard, LooksTheSameInEveryLocale) {
     char do_thousands_sep() const override { return '.'; }
     std::string do_grouping() const override { return "\3"; }
   };
-  const NodeCard card{.node = ~0ull, .pid = 3021123, .segment = 1234, .address = 1, .cpus = {}};
+  const NodeCard card{
+      .node = ~0ull, .machine = 1, .pid = 3021123, .segment = 1234, .address = 1, .cpus = {}};
   const std::string text = card.text();
   const std::locale before = std::locale::global(std::locale(std::locale(), new Thousands));
   EXPECT_EQ(card.text(), text);
@@ -39,39 +45,45 @@ TEST(NodeCard, LooksTheSameInEveryLocale) {
 }
 
 TEST(NodeCard, WhatCannotBeReadIsASetupError) {
-  const std::string too_many(129, 'f');
+  const std::string too_many(257, 'f');
   for (const std::string& bad :
-       {std::string(), std::string("1.2.3.4"), std::string("1.2.3.4."), std::string("1.2.3.4.g"),
-        std::string("1.2.3.4.F"), std::string("1.2.3.-4.f"), std::string("1.2,3.4.f"),
-        std::string("1.x.3.4.f"), "1.2.3.4." + too_many})
+       {std::string(), std::string("1.2.3.4.5"), std::string("1.2.3.4.5."),
+        std::string("1.2.3.4.5.g"), std::string("1.2.3.4.5.F"), std::string("1.2.3.4.-5.f"),
+        std::string("1.2,3.4.5.f"), std::string("1.2.x.4.5.f"), "1.2.3.4.5." + too_many})
     EXPECT_THROW(NodeCard::parse(bad), link::SetupError) << bad;
 }
 
-// Eight nodes of eight processes each, every one of which may use two CPUs of its own.
-TEST(Nodes, NeighboursAreAskedAndNobodyElse) {
-  constexpr int kNodes = 8, kEach = 8;
-  for (const bool blocks : {true, false}) {
-    FakeJob job{kNodes * kEach, {}};
-    NodeCard mine;
-    for (int rank = 0; rank < job.size; ++rank) {
-      NodeCard card;
-      const int place = blocks ? rank % kEach : rank / kNodes;
-      card.node = static_cast<unsigned>(blocks ? rank / kEach : rank % kNodes);
-      card.cpus = NodeCard::Cpus(3) << static_cast<std::size_t>(2 * place);
-      if (rank == 10)
-        mine = card;
-      else
-        FakeLaunch(job, rank).put("node", card.text());
-    }
-    FakeLaunch launch(job, 10);
-    Nodes nodes(launch);
-    nodes.publish(mine);
-    EXPECT_EQ(nodes.cpus_here(1).count(), 2u);
-    EXPECT_EQ(job.gets, 0u);
-    EXPECT_EQ(nodes.cpus_here(kEach).count(), 2u * kEach);
-    EXPECT_LE(job.gets, blocks ? 2u * kEach : static_cast<unsigned>(job.size)) << "of neighbours";
-    EXPECT_EQ(nodes.cpus_here(kEach + 1).count(), 2u * kEach) << "there are no more";
-  }
+// Who runs where: a node, a machine, and the CPUs.
+struct Place {
+  std::uint64_t node, machine;
+  const char* cpus;
+};
+
+bool cpu_for_each(const std::vector<Place>& places) {
+  FakeJob job{static_cast<int>(places.size()), {}};
+  const auto card = [](const Place& at) {
+    return NodeCard{.node = at.node, .machine = at.machine, .cpus = NodeCard::Cpus(at.cpus)};
+  };
+  for (int rank = 1; rank < job.size; ++rank)
+    FakeLaunch(job, rank).put("node", card(places[static_cast<std::size_t>(rank)]).text());
+  FakeLaunch launch(job, 0);
+  Nodes nodes(launch);
+  nodes.publish(card(places[0]));
+  return nodes.cpu_for_each();
+}
+
+TEST(Nodes, NodesOfOneMachineShareItsCpus) {
+  EXPECT_TRUE(cpu_for_each({{1, 1, "11"}, {1, 1, "11"}}));
+  EXPECT_FALSE(cpu_for_each({{1, 1, "11"}, {1, 1, "11"}, {1, 1, "11"}}));
+  EXPECT_TRUE(cpu_for_each({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "11"}, {2, 2, "11"}}));
+  EXPECT_FALSE(cpu_for_each({{1, 1, "11"}, {1, 1, "11"}, {2, 1, "11"}, {2, 1, "11"}}));
+  EXPECT_TRUE(cpu_for_each({{1, 1, "11"}, {1, 1, "11"}, {2, 1, "1100"}, {2, 1, "1100"}}));
+}
+
+TEST(Nodes, WhoIsBoundToACpuAsksAboutTheOthers) {
+  EXPECT_TRUE(cpu_for_each({{1, 1, "1"}, {1, 1, "10"}, {1, 1, "100"}}));
+  EXPECT_FALSE(cpu_for_each({{1, 1, "1"}, {1, 1, "10"}, {1, 1, "10"}}));
+  EXPECT_TRUE(cpu_for_each({{1, 1, "0"}, {1, 1, "0"}})) << "unknown";
 }
 
 }  // namespace
