@@ -158,7 +158,7 @@ class Link {
   void want_credit(Peer* peer, Lane lane, Time now);
   bool lend(Peer* peer, Lane lane, Time now);
   void serve_wanting(Time now);
-  std::uint32_t reclaim_credit(Lane lane, Time now);
+  void reclaim_credit(Lane lane, Time now);
   void drop(Counter reason) { counters_.add(reason); }
 
   // impl/recovery.hpp: acknowledgements, losses, timers
@@ -213,6 +213,14 @@ class Link {
     std::uint32_t capacity = 0, lent = 0;
     std::uint32_t borrowers = 0;  // flows with more than their base window
     Time contended_until{};       // somebody was refused: windows shrink to a fair share
+
+    // What a window may grow by so that as much is left as it has then.
+    std::uint32_t spare(std::uint32_t window) const {
+      const std::uint32_t free = capacity - lent;
+      return free > window ? (free - window + 1) / 2 : 0;
+    }
+    // Of so many flows, each of which leaves as much as it has.
+    std::uint32_t share(std::uint32_t flows) const { return std::max(capacity / (flows + 1), 1u); }
   };
   std::array<CreditPool, kLanes> credit_;
   std::uint32_t reclaim_hand_ = 0;

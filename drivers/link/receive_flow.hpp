@@ -80,6 +80,7 @@ class ReceiveFlow {
   // --- credit ---------------------------------------------------------------------------------
   std::uint32_t window() const { return window_; }
   std::uint32_t base_window() const { return base_window_; }
+  bool borrows() const { return window_ > base_window_; }
   std::uint32_t limit() const { return limit_; }
   // From expected() on, as the peer is told. None, where credit was reclaimed and a gap has closed
   // since in front of what a busy sink makes wait.
@@ -106,7 +107,7 @@ class ReceiveFlow {
   // Takes back the credit lent beyond the base window if the peer has let its lease run out.
   // Returns what became free.
   std::uint32_t reclaim(Time now) {
-    if (window_ <= base_window_ || !held_.empty() || now - last_active_ < kReclaimAfter) return 0;
+    if (!borrows() || !held_.empty() || now - last_active_ < kReclaimAfter) return 0;
     const std::uint32_t freed = window_ - base_window_;
     window_ = base_window_;
     limit_ = advertised_ = reach();

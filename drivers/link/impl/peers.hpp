@@ -142,7 +142,7 @@ void Link<D>::destroy(Peer* p) {
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     p->receive[lane].clear([](Frame* f) { D::release(f); });
     credit_[lane].lent -= p->receive[lane].window();
-    if (p->receive[lane].window() > p->receive[lane].base_window()) --credit_[lane].borrowers;
+    if (p->receive[lane].borrows()) --credit_[lane].borrowers;
   }
   if (p->never_owned) --half_open_;
   const std::uint32_t slot = p->id.value & 0xffff;

@@ -283,12 +283,11 @@ template <PacketDevice D>
 inline void Link<D>::consumed(Peer* p, Lane lane, Time now) {
   CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-  const std::uint32_t share =
-      pool.contended_until > now ? std::max(pool.capacity / (pool.borrowers + 1), 1u) : kMaxWindow;
+  const std::uint32_t share = pool.contended_until > now ? pool.share(pool.borrowers) : kMaxWindow;
   const std::uint32_t shrunk = flow.consume(share);
   if (shrunk == 0) return;
   pool.lent -= shrunk;
-  if (flow.window() == flow.base_window()) --pool.borrowers;
+  if (!flow.borrows()) --pool.borrowers;
 }
 
 // The peer has more to send than it may. If nothing is free now it stands in line.
@@ -303,21 +302,23 @@ void Link<D>::want_credit(Peer* p, Lane lane, Time now) {
   ack_later(p, flow, now);
 }
 
-// Doubles the peer's window as far as there is memory. False: there is none. A window that is not
-// drained, or as large as any may be, is left as it is.
+// Doubles the peer's window, but leaves as much as it has then: whoever comes next finds credit,
+// too, and need not wait until a lease has run out. False: there is none, and it has less than a
+// fair share. A window that is not drained, or as large as any may be, is left as it is.
 template <PacketDevice D>
 bool Link<D>::lend(Peer* p, Lane lane, Time now) {
   CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
   if (flow.window() >= config_.max_window || (flow.stalled && flow.window() != 0)) return true;
-  const std::uint32_t wanted =
-      std::min(std::max(flow.window(), 1u), config_.max_window - flow.window());
-  std::uint32_t free = pool.capacity - pool.lent;
-  if (free < wanted) free += reclaim_credit(lane, now);
-  if (free < wanted) pool.contended_until = now + kContention;
-  const std::uint32_t by = std::min(wanted, free);
-  if (by == 0) return false;
-  if (flow.window() == flow.base_window()) ++pool.borrowers;
+  if (pool.spare(flow.window()) < std::max(flow.window(), 1u) && pool.borrowers > flow.borrows())
+    reclaim_credit(lane, now);
+  const std::uint32_t window = flow.window(), others = pool.borrowers - flow.borrows();
+  const std::uint32_t wanted = std::min(std::max(window, 1u), config_.max_window - window);
+  const std::uint32_t by = std::min(wanted, pool.spare(window));
+  const bool fair = window + by >= pool.share(others + 1);
+  if (by < wanted && !fair) pool.contended_until = now + kContention;
+  if (by == 0) return fair;
+  pool.borrowers = others + 1;
   pool.lent += by;
   flow.grow(by, now);
   return true;
@@ -343,19 +344,16 @@ void Link<D>::serve_wanting(Time now) {
 
 // Looks at a few peers, round robin, whose lease may have run out.
 template <PacketDevice D>
-std::uint32_t Link<D>::reclaim_credit(Lane lane, Time now) {
+void Link<D>::reclaim_credit(Lane lane, Time now) {
   CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
-  std::uint32_t freed = 0;
   for (std::size_t n = std::min<std::size_t>(peers_.size(), 16); n != 0; --n) {
     reclaim_hand_ = reclaim_hand_ + 1 < peers_.size() ? reclaim_hand_ + 1 : 0;
     Peer* p = peers_[reclaim_hand_].get();
     if (!p) continue;
     const std::uint32_t got = p->receive[static_cast<std::size_t>(lane)].reclaim(now);
     if (got != 0) --pool.borrowers;
-    freed += got;
+    pool.lent -= got;
   }
-  pool.lent -= freed;
-  return freed;
 }
 
 }  // namespace viaduct::link
