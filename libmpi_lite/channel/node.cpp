@@ -8,6 +8,7 @@
 #include <charconv>
 #include <fstream>
 #include <string_view>
+#include <unordered_map>
 
 #include "drivers/link/types.hpp"
 #include "libmpi_lite/launch/launch.hpp"
@@ -133,17 +134,22 @@ const NodeCard& Nodes::card(int rank) {
   return *card;
 }
 
-bool Nodes::cpu_for_each() {
-  if (mine_.cpus.none()) return true;  // more than a card can name
-  NodeCard::Cpus cpus;
-  std::size_t processes = 0;
+bool Nodes::crowded(bool one_machine) {
+  struct Use {
+    NodeCard::Cpus cpus;
+    std::size_t processes = 0;
+  };
+  if (one_machine && mine_.cpus.count() >= cards_.size()) return false;
+  std::unordered_map<std::uint64_t, Use> machines;
   for (int r = 0; r < static_cast<int>(cards_.size()); ++r) {
-    const NodeCard& other = card(r);
-    if (other.machine != mine_.machine) continue;
-    cpus |= other.cpus;
-    ++processes;
+    Use& use = machines[card(r).machine];
+    use.cpus |= card(r).cpus;
+    ++use.processes;
   }
-  return cpus.count() >= processes;
+  return std::any_of(machines.begin(), machines.end(), [](const auto& entry) {
+    const Use& use = entry.second;
+    return use.cpus.any() && use.cpus.count() < use.processes;  // none: more than a card can name
+  });
 }
 
 int Nodes::node_of(int rank) {

@@ -37,9 +37,10 @@ class Nodes {
   // Asks the process manager once. Throws SetupError.
   const NodeCard& card(int rank);
   bool same_node(int rank) { return card(rank).node == mine_.node; }
-  // Whether the processes of the job on this machine have a CPU each. Emulated hosts and containers
-  // are nodes of their own, but their processes take each other's CPUs. Asks about all processes.
-  bool cpu_for_each();
+  // Whether on some machine processes of the job share CPUs; all processes come to the same result.
+  // Emulated hosts and containers are nodes of their own, but take each other's CPUs. Asks about
+  // all processes, unless `one_machine` and this one may use CPUs enough for all.
+  bool crowded(bool one_machine);
   // The lowest rank on its node.
   int node_of(int rank);
 

@@ -18,31 +18,55 @@ Task tree_broadcast(Team team, Items data, int root) {
 
 namespace {
 
-// From each to the next one, in segments: while one arrives, the one before is on its way out. In
-// node order the data crosses the network once for each node.
-Task chain_broadcast(Team team, Items data, int root) {
+// Whom this process gets the data from and whom it passes it on to, ranks of the communicator; -1:
+// nobody.
+struct Links {
+  int parent = -1;
+  int next_node = -1, next = -1;
+};
+
+// The places of a team in a row, from the root on: those before and after this process's own.
+void link_up(const Team& team, int root, int& before, int& after) {
   const int place = team.after(team.me, -root);
-  const bool first = place == 0, last = place == team.size - 1;
+  if (place > 0) before = team.rank(team.after(team.me, -1));
+  if (place < team.size - 1) after = team.rank(team.after(team.me, 1));
+}
+
+// In segments: while one arrives, the one before is on its way out.
+Task segmented_broadcast(Collective& op, Items data, Links links) {
+  const bool first = links.parent < 0;
   Packed packed(data);
   if (first) packed.from_items();
 
-  Pending arriving(team.op()), leaving(team.op());
+  Pending arriving(op), leaving(op);
   const std::size_t total = packed.size();
   const auto segment = [&](std::size_t from) {
     return packed.bytes(from, std::min(kSegment, total - from));
   };
-  if (!first && total > 0) arriving.add(team.receive(team.after(team.me, -1), segment(0)));
+  if (!first && total > 0) arriving.add(op.receive(links.parent, segment(0)));
   for (std::size_t from = 0; from < total; from += kSegment) {
     co_await arriving;
     if (!first && from + kSegment < total)
-      arriving.add(team.receive(team.after(team.me, -1), segment(from + kSegment)));
-    if (!last) {
-      co_await leaving;
-      leaving.add(team.send(team.after(team.me, 1), segment(from)));
-    }
+      arriving.add(op.receive(links.parent, segment(from + kSegment)));
+    co_await leaving;
+    for (const int to : {links.next_node, links.next})
+      if (to >= 0) leaving.add(op.send(to, segment(from)));
   }
   co_await leaving;
   if (!first) packed.to_items();
+}
+
+// A chain of nodes, and on each node a chain of its ranks.
+Task chain_broadcast(Collective& op, Items data, int root) {
+  Links links;
+  if (plan_of(op.comm()).staged()) {
+    const Stages stages(op, root);
+    if (stages.leading()) link_up(stages.leaders, stages.root, links.parent, links.next_node);
+    link_up(stages.local, stages.head, links.parent, links.next);
+  } else {
+    link_up(everyone(op), root, links.parent, links.next);
+  }
+  return segmented_broadcast(op, data, links);
 }
 
 Task staged_broadcast(Collective& op, Items data, int root) {
@@ -53,15 +77,8 @@ Task staged_broadcast(Collective& op, Items data, int root) {
 
 Task broadcast(Collective& op, Items data, int root) {
   const Plan& plan = plan_of(op.comm());
-  const bool crowded = plan.nodes() == 1 && plan.crowded();
-  if (length(data) > kTreeBroadcast && op.comm().size() > 2 && !crowded) {
-    const Team team = by_node(op);
-    const int at =
-        team.ranks
-            ? static_cast<int>(std::find(team.ranks, team.ranks + team.size, root) - team.ranks)
-            : root;
-    return chain_broadcast(team, data, at);
-  }
+  if (length(data) > kTreeBroadcast && op.comm().size() > 2 && !plan.crowded())
+    return chain_broadcast(op, data, root);
   if (plan.nodes() > 1 && plan.staged()) return staged_broadcast(op, data, root);
   return tree_broadcast(everyone(op), data, root);
 }

@@ -5,11 +5,12 @@
 #include <unordered_map>
 
 #include "drivers/link/knobs.hpp"
+#include "libmpi_lite/transfer/engine.hpp"
 #include "libmpi_lite/transfer/process.hpp"
 
 namespace viaduct::mpi {
 
-Plan::Plan(std::span<const int> names, int me, int cores, bool two_stage) {
+Plan::Plan(std::span<const int> names, int me, bool crowded, bool two_stage) {
   std::unordered_map<int, int> number;  // of a node, by its name
   std::vector<int> count;
   for (std::size_t rank = 0; rank < names.size(); ++rank) {
@@ -33,7 +34,7 @@ Plan::Plan(std::span<const int> names, int me, int cores, bool two_stage) {
   }
 
   my_node_ = node_of_[at(me)];
-  crowded_ = two_stage && count[at(my_node_)] > cores;
+  crowded_ = two_stage && crowded;
   // On a single node, stages mean the tree of a crowded node: in and out, two waits for each rank.
   staged_ = nodes() == 1 ? crowded_ : two_stage && names.size() > leaders_.size();
 }
@@ -52,10 +53,11 @@ const Plan& plan_of(Comm& comm) {
       else if (!one_node)
         name = process.node_of(comm.peer(rank));
     }
-    // Not those that this process is bound to: the ranks of a node must come to the same result.
-    const int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    // Nodes that are only said to be some are taken for machines of their own.
+    const bool crowded = node_ranks > 0 ? node_ranks > sysconf(_SC_NPROCESSORS_ONLN)
+                                        : Transfer::self().config().crowded;
     comm.plan =
-        std::make_unique<Plan>(names, comm.rank(), cores, link::knob_switch("VIADUCT_TWO_STAGE"));
+        std::make_unique<Plan>(names, comm.rank(), crowded, link::knob_switch("VIADUCT_TWO_STAGE"));
   }
   return static_cast<const Plan&>(*comm.plan);
 }

@@ -13,9 +13,9 @@ namespace viaduct::mpi {
 
 class Plan final : public CommPlan {
  public:
-  // `names[i]`: any number that is the same for the ranks of one node. `cores`: those of this node.
-  // All processes of a node must see the same number. `two_stage`: knob VIADUCT_TWO_STAGE.
-  Plan(std::span<const int> names, int me, int cores, bool two_stage);
+  // `names[i]`: any number that is the same for the ranks of one node. `crowded`: see crowded();
+  // the same in all processes. `two_stage`: knob VIADUCT_TWO_STAGE.
+  Plan(std::span<const int> names, int me, bool crowded, bool two_stage);
 
   int nodes() const { return static_cast<int>(leaders_.size()); }
   int node_of(int rank) const { return node_of_[at(rank)]; }
@@ -31,7 +31,7 @@ class Plan final : public CommPlan {
   std::span<const int> by_node() const { return by_node_; }
   // by_node() is 0, 1, 2, ...: results of nodes, combined in node order, are in rank order.
   bool ordered() const { return ordered_; }
-  // There are more ranks on this node than cores. Then each wait costs a switch to another process,
+  // Somewhere processes of the job share CPUs. Then each wait costs a switch to another process,
   // and the algorithm with the fewest waits is the fastest one.
   bool crowded() const { return crowded_; }
   // Algorithms work in stages (the ranks of each node, the leaders, the ranks of each node) rather

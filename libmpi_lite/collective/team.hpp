@@ -14,7 +14,7 @@ struct Team {
   const int* ranks;  // of the communicator, by their index in the team; nullptr: all of them
   int size;
   int me;        // index of this process; -1: it is not in the team
-  bool crowded;  // all on one node that has fewer cores
+  bool crowded;  // on one node, and waits are dear
 
   Collective& op() const { return *collective; }
   int rank(int index) const { return ranks ? ranks[index] : index; }

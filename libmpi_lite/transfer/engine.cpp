@@ -209,10 +209,9 @@ bool Transfer::progress() {
   return any;
 }
 
-void Transfer::set_spin(bool spin) {
-  config_.spin = spin;
-  if (!spin)
-    for (const std::unique_ptr<Channel>& channel : channels_) channel->crowded();
+void Transfer::set_crowded() {
+  config_.crowded = true;
+  for (const std::unique_ptr<Channel>& channel : channels_) channel->crowded();
 }
 
 void Transfer::finished() {
@@ -221,7 +220,7 @@ void Transfer::finished() {
 
 bool Transfer::sleep() {
   // Nobody wakes a process when there is room to send.
-  if (config_.spin || busy()) return false;
+  if (!config_.crowded || busy()) return false;
   if (!std::all_of(channels_.begin(), channels_.end(),
                    [](const auto& channel) { return channel->wakes_sleepers(); }))
     return false;

@@ -23,7 +23,7 @@ namespace viaduct::mpi {
 
 struct TransferConfig {
   bool write_protocol = true;             // VIADUCT_WRITE_PROTOCOL
-  bool spin = true;                       // waiting processes have a CPU each
+  bool crowded = false;                   // processes of the job share CPUs: who waits gives way
   std::uint32_t eager_budget = 4u << 20;  // bytes of eager messages that may wait at one receiver
   MPI_Count piece = 4 << 20;              // of long messages of types with gaps
 };
@@ -71,8 +71,8 @@ class Transfer final : private ChannelSink {
   const TransferCounters& counters(std::size_t channel) const { return counters_[channel]; }
   int rank() const { return rank_; }
   const TransferConfig& config() const { return config_; }
-  // Whether waiting processes have a CPU each.
-  void set_spin(bool spin);
+  // What processes know only once they can ask about each other.
+  void set_crowded();
   // As Channel::finished().
   void finished();
   // Until a message may have come from a process of this node, but not for long. false: it did not,

@@ -1,8 +1,6 @@
 #include "libmpi_lite/transfer/process.hpp"
 
 #include <pthread.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -22,16 +20,6 @@ namespace {
 
 std::unique_ptr<Transfer> transfer;
 std::thread::id main_thread_id;
-
-// Whether the processes of this machine have a CPU each. The process manager is asked about all of
-// them only where that may be so and is not certain.
-bool cpu_for_each(Launch& launch, Nodes& nodes) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) >= launch.size())
-    return true;
-  return launch.local_size() <= ::sysconf(_SC_NPROCESSORS_ONLN) && nodes.cpu_for_each();
-}
 
 // A child that the program forks shares the memory of ports with this process, and must not close
 // them when it exits: so its copy is never destroyed.
@@ -98,7 +86,7 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   if (registered != 0) throw std::bad_alloc();
   launch_->fence();
   check_channels(*launch_);
-  transfer->set_spin(cpu_for_each(*launch_, job_nodes()));
+  if (job_nodes().crowded(launch_->local_size() == size_)) transfer->set_crowded();
   request_handles.define(kCompleteSend, Ref<Request>(new CompleteSend));
   define_datatypes();
   define_ops();

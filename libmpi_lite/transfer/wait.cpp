@@ -25,7 +25,7 @@ void Idle::pause() {
   ++polls_;
   // A PAUSE instruction takes as long as a whole poll or longer, and half of that would be added to
   // each latency.
-  if (transfer.config().spin && polls_ < kSpins) return;
+  if (!transfer.config().crowded && polls_ < kSpins) return;
   if (polls_ > kYieldsOfSharedCpu && transfer.sleep()) {
     polls_ = kYieldsOfSharedCpu;  // until something happens
   } else if (polls_ < kSpins + kYields) {

@@ -1,4 +1,5 @@
 // Who is on which node, and what its processes say about that.
+#include <deque>
 #include <locale>
 
 #include "libmpi_lite/channel/node.hpp"
@@ -59,31 +60,39 @@ struct Place {
   const char* cpus;
 };
 
-bool cpu_for_each(const std::vector<Place>& places) {
+bool crowded(const std::vector<Place>& places, bool one_machine = false) {
   FakeJob job{static_cast<int>(places.size()), {}};
-  const auto card = [](const Place& at) {
-    return NodeCard{.node = at.node, .machine = at.machine, .cpus = NodeCard::Cpus(at.cpus)};
-  };
-  for (int rank = 1; rank < job.size; ++rank)
-    FakeLaunch(job, rank).put("node", card(places[static_cast<std::size_t>(rank)]).text());
-  FakeLaunch launch(job, 0);
-  Nodes nodes(launch);
-  nodes.publish(card(places[0]));
-  return nodes.cpu_for_each();
+  std::deque<FakeLaunch> launches;
+  std::deque<Nodes> nodes;
+  for (const Place& at : places) {
+    nodes.emplace_back(launches.emplace_back(job, static_cast<int>(launches.size())));
+    nodes.back().publish({.node = at.node, .machine = at.machine, .cpus = NodeCard::Cpus(at.cpus)});
+  }
+  const bool result = nodes[0].crowded(one_machine);
+  for (Nodes& other : nodes) EXPECT_EQ(other.crowded(one_machine), result) << other.rank();
+  return result;
 }
 
 TEST(Nodes, NodesOfOneMachineShareItsCpus) {
-  EXPECT_TRUE(cpu_for_each({{1, 1, "11"}, {1, 1, "11"}}));
-  EXPECT_FALSE(cpu_for_each({{1, 1, "11"}, {1, 1, "11"}, {1, 1, "11"}}));
-  EXPECT_TRUE(cpu_for_each({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "11"}, {2, 2, "11"}}));
-  EXPECT_FALSE(cpu_for_each({{1, 1, "11"}, {1, 1, "11"}, {2, 1, "11"}, {2, 1, "11"}}));
-  EXPECT_TRUE(cpu_for_each({{1, 1, "11"}, {1, 1, "11"}, {2, 1, "1100"}, {2, 1, "1100"}}));
+  EXPECT_FALSE(crowded({{1, 1, "11"}, {1, 1, "11"}}));
+  EXPECT_TRUE(crowded({{1, 1, "11"}, {1, 1, "11"}, {1, 1, "11"}}));
+  EXPECT_FALSE(crowded({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "11"}, {2, 2, "11"}}));
+  EXPECT_TRUE(crowded({{1, 1, "11"}, {1, 1, "11"}, {2, 1, "11"}, {2, 1, "11"}}));
+  EXPECT_FALSE(crowded({{1, 1, "11"}, {1, 1, "11"}, {2, 1, "1100"}, {2, 1, "1100"}}));
+}
+
+TEST(Nodes, AJobIsCrowdedIfOneOfItsMachinesIs) {
+  EXPECT_TRUE(crowded({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "1"}, {2, 2, "1"}}));
+  EXPECT_FALSE(crowded({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "1"}, {3, 3, "1"}}));
 }
 
 TEST(Nodes, WhoIsBoundToACpuAsksAboutTheOthers) {
-  EXPECT_TRUE(cpu_for_each({{1, 1, "1"}, {1, 1, "10"}, {1, 1, "100"}}));
-  EXPECT_FALSE(cpu_for_each({{1, 1, "1"}, {1, 1, "10"}, {1, 1, "10"}}));
-  EXPECT_TRUE(cpu_for_each({{1, 1, "0"}, {1, 1, "0"}})) << "unknown";
+  for (const bool one_machine : {true, false}) {
+    EXPECT_FALSE(crowded({{1, 1, "1"}, {1, 1, "10"}, {1, 1, "100"}}, one_machine));
+    EXPECT_TRUE(crowded({{1, 1, "1"}, {1, 1, "10"}, {1, 1, "10"}}, one_machine));
+    EXPECT_FALSE(crowded({{1, 1, "111"}, {1, 1, "10"}, {1, 1, "10"}}, one_machine));
+    EXPECT_FALSE(crowded({{1, 1, "0"}, {1, 1, "0"}}, one_machine)) << "unknown";
+  }
 }
 
 }  // namespace

@@ -12,15 +12,13 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr int kManyCores = 1000;
-
 std::vector<int> vector_of(std::span<const int> s) {
   return {s.begin(), s.end()};
 }
 using Ints = std::vector<int>;
 
 TEST(Plan, NodesAreNumberedByTheirLowestRanks) {
-  const Plan plan(Ints{7, 3, 7, 9, 3, 7}, 4, kManyCores, true);
+  const Plan plan(Ints{7, 3, 7, 9, 3, 7}, 4, false, true);
   EXPECT_EQ(plan.nodes(), 3);
   EXPECT_EQ(vector_of(plan.members(0)), (Ints{0, 2, 5}));
   EXPECT_EQ(vector_of(plan.members(1)), (Ints{1, 4}));
@@ -34,22 +32,22 @@ TEST(Plan, NodesAreNumberedByTheirLowestRanks) {
 }
 
 TEST(Plan, RanksInARowAreOrdered) {
-  EXPECT_TRUE(Plan(Ints{4, 4, 1, 1, 1, 8}, 0, kManyCores, true).ordered());
-  EXPECT_FALSE(Plan(Ints{4, 1, 4}, 0, kManyCores, true).ordered());
+  EXPECT_TRUE(Plan(Ints{4, 4, 1, 1, 1, 8}, 0, false, true).ordered());
+  EXPECT_FALSE(Plan(Ints{4, 1, 4}, 0, false, true).ordered());
 }
 
 TEST(Plan, StagesWhereTheyHelp) {
   const Ints one_node(6, 0), spread{0, 1, 2, 3}, two_nodes{0, 0, 2, 2};
-  EXPECT_FALSE(Plan(one_node, 0, 6, true).staged());
-  EXPECT_TRUE(Plan(one_node, 0, 5, true).staged());
-  EXPECT_TRUE(Plan(one_node, 0, 5, true).crowded());
-  EXPECT_FALSE(Plan(spread, 0, 1, true).staged());
-  EXPECT_TRUE(Plan(two_nodes, 0, 2, true).staged());
-  EXPECT_FALSE(Plan(two_nodes, 0, 2, true).crowded());
-  EXPECT_TRUE(Plan(two_nodes, 0, 1, true).crowded());
-  for (const Ints& names : {one_node, spread, two_nodes}) {
-    EXPECT_FALSE(Plan(names, 0, 1, false).staged());
-    EXPECT_FALSE(Plan(names, 0, 1, false).crowded());
+  EXPECT_FALSE(Plan(one_node, 0, false, true).staged());
+  EXPECT_TRUE(Plan(one_node, 0, true, true).staged());
+  for (const bool crowded : {true, false}) {
+    EXPECT_FALSE(Plan(spread, 0, crowded, true).staged());
+    EXPECT_TRUE(Plan(two_nodes, 0, crowded, true).staged());
+    for (const Ints& names : {one_node, spread, two_nodes}) {
+      EXPECT_EQ(Plan(names, 0, crowded, true).crowded(), crowded);
+      EXPECT_FALSE(Plan(names, 0, crowded, false).staged());
+      EXPECT_FALSE(Plan(names, 0, crowded, false).crowded());
+    }
   }
 }
 
@@ -59,11 +57,11 @@ TEST(Plan, IsTheSameForAll) {
   for (int round = 0; round < 50; ++round) {
     Ints names(1 + random() % 40);
     for (int& name : names) name = static_cast<int>(random() % 6);
-    const Plan first(names, 0, kManyCores, true);
+    const Plan first(names, 0, false, true);
     std::set<int> seen(first.by_node().begin(), first.by_node().end());
     EXPECT_EQ(seen.size(), names.size());
     for (int me = 0; me < static_cast<int>(names.size()); ++me) {
-      const Plan plan(names, me, kManyCores, true);
+      const Plan plan(names, me, false, true);
       EXPECT_EQ(vector_of(plan.by_node()), vector_of(first.by_node()));
       EXPECT_EQ(plan.staged(), first.staged());
       EXPECT_EQ(plan.members(plan.my_node())[static_cast<std::size_t>(plan.local_index(me))], me);

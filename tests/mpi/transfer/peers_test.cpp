@@ -337,7 +337,7 @@ TEST_F(Peers, WhatFindsNoRoomIsLeftToDo) {
 // Nobody wakes a process when there is room.
 TEST_F(Peers, NoSleepWhileSomethingWaitsForRoom) {
   channel_->wakes = true;
-  transfer_->set_spin(false);
+  transfer_->set_crowded();
   EXPECT_TRUE(transfer_->sleep());
   channel_->full = true;
   send(bytes(8), 1);

@@ -26,7 +26,6 @@ class Sleep : public testing::Test {
           return channels;
         },
         [](int) { return 0; }, 0, 2, TransferConfig{});
-    transfer_->set_spin(false);
   }
 
   std::unique_ptr<Transfer> transfer_;
@@ -35,6 +34,7 @@ class Sleep : public testing::Test {
 
 TEST_F(Sleep, WhereEveryChannelWakes) {
   open({true, true, true});
+  transfer_->set_crowded();
   EXPECT_TRUE(transfer_->sleep());
   EXPECT_EQ(notebooks_[0]->slept, 1);
   EXPECT_EQ(notebooks_[1]->slept, 0) << "one sleep is enough";
@@ -42,13 +42,13 @@ TEST_F(Sleep, WhereEveryChannelWakes) {
 
 TEST_F(Sleep, NotWhereAMessageMayComeThroughAChannelThatDoesNotWake) {
   open({true, false});
+  transfer_->set_crowded();
   EXPECT_FALSE(transfer_->sleep());
   EXPECT_EQ(notebooks_[0]->slept, 0);
 }
 
 TEST_F(Sleep, NotWithACpuOfItsOwn) {
   open({true});
-  transfer_->set_spin(true);
   EXPECT_FALSE(transfer_->sleep());
 }
 
