@@ -16,8 +16,6 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr const char* kKey = "node";
-
 // A name for the kernel that runs here.
 std::string own_machine() {
   std::string text;

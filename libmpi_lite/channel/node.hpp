@@ -28,6 +28,8 @@ struct NodeCard {
 
 class Nodes {
  public:
+  static constexpr const char* kKey = "node";  // of a card, at the process manager
+
   explicit Nodes(Launch& launch);
 
   // This process's card without the shared memory.
