@@ -53,23 +53,28 @@ TEST(LinkCredit, ManySendersNeverOverrunOneReceiver) {
   EXPECT_EQ(sink.link->counters()[Counter::drop_credit], 0u);
 }
 
+// Sends so many full frames, as fast as the sink gives credit; how long until all are acknowledged.
+Duration stream(World& world, Node& from, Node& to, int messages) {
+  const PeerId peer = from.link->peer(to.address());
+  const Time start = world.net.now();
+  const std::string full(1400, 'x');
+  int sent = 0;
+  EXPECT_TRUE(world.run_until(
+      [&] {
+        while (sent < messages &&
+               send_text(from, peer, full, world.net.now(), Lane::bulk) == SendStatus::sent)
+          ++sent;
+        return sent == messages && from.link->idle();
+      },
+      seconds{5}));
+  return world.net.now() - start;
+}
+
 // Windows that one peer has opened come back when it falls silent and another needs them.
 TEST(LinkCredit, IdlePeersGiveBackWhatTheyBorrowed) {
   World world;
   Node& sink = world.add({}, {.pool = 1024, .receive_ring = 128});
-  const auto talk = [&](Node& node, int messages) {
-    const PeerId peer = node.link->peer(sink.address());
-    int sent = 0;
-    const std::string full(1400, 'x');
-    EXPECT_TRUE(world.run_until(
-        [&] {
-          while (sent < messages &&
-                 send_text(node, peer, full, world.net.now(), Lane::bulk) == SendStatus::sent)
-            ++sent;
-          return sent == messages && node.link->idle();
-        },
-        seconds{5}));
-  };
+  const auto talk = [&](Node& node) { stream(world, node, sink, 500); };
   const auto window = [&](Node& node) {
     for (PeerId p : sink.link->peers())
       if (sink.link->view(p).address == node.address()) return sink.link->view(p).lanes[2].window;
@@ -77,39 +82,25 @@ TEST(LinkCredit, IdlePeersGiveBackWhatTheyBorrowed) {
   };
   Node& first = world.add();
   Node& second = world.add();
-  talk(first, 500);
+  talk(first);
   EXPECT_EQ(window(first), 24u) << "half of what the lane has: 3/8 of the ring";
   const auto most = window(first);
   world.run(milliseconds{100});
-  talk(second, 500);
+  talk(second);
   EXPECT_GE(window(second), most / 2);
   EXPECT_LE(window(first), 2u);
-  talk(first, 500);  // whose lease has run out on its own side too
+  talk(first);  // whose lease has run out on its own side too
   EXPECT_EQ(sink.link->counters()[Counter::drop_credit], 0u);
   EXPECT_EQ(sink.port->overruns(), 0u);
 }
 
 // The first of them would take all there is, were it not for those who may come.
 TEST(LinkCredit, SendersInTurnNeedNotWaitForEachOthersLeases) {
-  constexpr std::size_t kSenders = 6, kMessages = 700;
+  constexpr std::size_t kSenders = 6;
   World world;
   Node& sink = world.add({}, {.pool = 2048, .receive_ring = 1024});
   for (std::size_t i = 0; i < kSenders; ++i) world.add();
-  const std::string full(1400, 'x');
-  const auto time_of = [&](Node& node) {
-    const PeerId peer = node.link->peer(sink.address());
-    const Time start = world.net.now();
-    std::size_t sent = 0;
-    EXPECT_TRUE(world.run_until(
-        [&] {
-          while (sent < kMessages &&
-                 send_text(node, peer, full, world.net.now(), Lane::bulk) == SendStatus::sent)
-            ++sent;
-          return sent == kMessages && node.link->idle();
-        },
-        seconds{5}));
-    return world.net.now() - start;
-  };
+  const auto time_of = [&](Node& node) { return stream(world, node, sink, 700); };
   const Duration first = time_of(*world.nodes[1]);
   for (int round = 0; round < 3; ++round)
     for (std::size_t i = 1; i <= kSenders; ++i)
