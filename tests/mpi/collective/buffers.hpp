@@ -90,19 +90,23 @@ int wait_for(Start start) {
   return MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-// The communicators that everything is tried on: all ranks in order; and, so that the ranks of a
-// node do not follow one another, the even ranks and then the odd ones.
+// The communicators that everything is tried on: all ranks in order; so that the ranks of a node do
+// not follow one another, the even ranks and then the odd ones; pairs; and each rank alone.
 class Communicators {
  public:
   Communicators() {
     const int rank = job::rank();
     MPI_Comm_split(MPI_COMM_WORLD, 0, rank % 2 * 1000 + rank, &mixed_);
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2, 0, &pair_);
   }
-  ~Communicators() { MPI_Comm_free(&mixed_); }
-  std::vector<MPI_Comm> all() const { return {MPI_COMM_WORLD, mixed_}; }
+  ~Communicators() {
+    MPI_Comm_free(&mixed_);
+    MPI_Comm_free(&pair_);
+  }
+  std::vector<MPI_Comm> all() const { return {MPI_COMM_WORLD, mixed_, pair_, MPI_COMM_SELF}; }
 
  private:
-  MPI_Comm mixed_;
+  MPI_Comm mixed_, pair_;
 };
 
 }  // namespace collective
