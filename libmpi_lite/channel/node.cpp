@@ -25,8 +25,8 @@ std::string own_machine() {
 
 // Two processes are on one node if they see each other's /proc and have the same network: emulated
 // hosts differ in the latter only.
-std::string own_node() {
-  std::string text = own_machine();
+std::string own_node(const std::string& machine) {
+  std::string text = machine;
   for (const char* space : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
     struct stat st {};
     if (::stat(space, &st) == 0) text += '/' + std::to_string(st.st_ino);
@@ -113,8 +113,9 @@ Nodes::Nodes(Launch& launch)
 
 NodeCard Nodes::own() {
   NodeCard card;
-  card.node = std::hash<std::string>{}(own_node());
-  card.machine = std::hash<std::string>{}(own_machine());
+  const std::string machine = own_machine();
+  card.node = std::hash<std::string>{}(own_node(machine));
+  card.machine = std::hash<std::string>{}(machine);
   card.pid = ::getpid();
   card.cpus = own_cpus();
   return card;

@@ -31,7 +31,7 @@ struct Team {
 
 // All ranks in rank order.
 Team everyone(Collective& op);
-// All ranks, node after node: for rings and chains.
+// All ranks, node after node: for rings.
 Team by_node(Collective& op);
 
 // The teams of an operation that works in stages. The root stands for its node, whoever leads it
