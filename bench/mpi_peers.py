@@ -187,13 +187,11 @@ class Bed:
 
     def __enter__(self):
         self.remove_abandoned()
-        done = subprocess.run([self.testbed, "up", "--name", self.name, "--mtu", str(self.mtu)],
+        done = subprocess.run([self.testbed, "up", "--name", self.name, "--mtu", str(self.mtu),
+                               "--offload", "off" if self.frames else "on"],
                               capture_output=True, text=True)
         if done.returncode != 0:
             fail(done.stderr.strip())
-        for host in ("host0", "host1") if self.frames else ():
-            subprocess.run([self.testbed, "exec", "--name", self.name, host, "--",
-                            "ip", "link", "set", "dev", "p0", "gso_max_segs", "1"], check=True)
         return self
 
     def __exit__(self, *_):

@@ -173,6 +173,12 @@ def netns_measures_every_layer():
 
 
 @case
+def netns_without_segmentation_offload():
+    need_namespaces()
+    measure("netns", ["tcp"], [8, 5000], "--offload", "off")
+
+
+@case
 def netns_over_af_xdp():
     need_namespaces()
     need_two_cpus()

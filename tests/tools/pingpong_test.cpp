@@ -87,14 +87,17 @@ TEST(PingpongOptions, ValuesMayFollowAnEqualsSign) {
   EXPECT_EQ(o.mtu, 9000u);
   EXPECT_EQ(o.json, "a");
   EXPECT_EQ(o.plot, "b.svg");
+  EXPECT_TRUE(o.offload);
+  EXPECT_FALSE(parse({"--bed", "netns", "--offload=off"}).offload);
 }
 
 TEST(PingpongOptions, HelpWinsOverWhatFollows) {
   EXPECT_EQ(parse({"--help", "--nonsense"}).mode, Options::Mode::help);
   const std::string help = help_text(kLayers);
-  for (const char* option : {"--bed", "--listen", "--connect", "--port", "--ip", "--pmd", "--mtu",
-                             "--layer", "--sizes", "--rounds", "--time-per-point", "--messages",
-                             "--measure", "--checksum", "--json", "--plot", "startx-pio"})
+  for (const char* option :
+       {"--bed", "--listen", "--connect", "--port", "--ip", "--pmd", "--mtu", "--offload",
+        "--layer", "--sizes", "--rounds", "--time-per-point", "--messages", "--measure",
+        "--checksum", "--json", "--plot", "startx-pio"})
     EXPECT_TRUE(names(help, option)) << option;
 }
 
@@ -114,6 +117,8 @@ TEST(PingpongOptions, MistakesAreNamed) {
   EXPECT_TRUE(names(usage_error({"--bed", "ring", "--checksum", "maybe"}), "--checksum"));
   EXPECT_TRUE(names(usage_error({"--bed", "ring", "--plot", "x.pdf"}), ".svg"));
   EXPECT_TRUE(names(usage_error({"--bed", "memif", "--pmd", "af_xdp"}), "netns"));
+  EXPECT_TRUE(names(usage_error({"--bed", "memif", "--offload", "off"}), "netns"));
+  EXPECT_TRUE(names(usage_error({"--bed", "netns", "--offload", "no"}), "'no'"));
   EXPECT_TRUE(names(usage_error({"--bed", "memif", "--port", "net_x"}), "--port"));
 }
 

@@ -53,6 +53,26 @@ outlives_false_sender() {
   tb exec host2 -- ping -q -c 1 -W 2 10.77.0.2
 }
 
+# How many frames a megabyte of TCP takes from host0 to host1: some 700 of MTU 1500, without its being split fewer.
+megabyte_takes() {  # frames, at least; at most
+  local before after
+  before=$(frames_seen host1 p0)
+  tb exec host1 -- timeout 20 python3 -c '
+import socket
+server = socket.create_server(("10.77.0.2", 7777))
+print("listens", flush=True)
+peer = server.accept()[0]
+while peer.recv(65536): pass' | (
+    read -r
+    tb exec host0 -- timeout 20 python3 -c '
+import socket
+peer = socket.create_connection(("10.77.0.2", 7777))
+peer.sendall(bytes(1 << 20))')
+  after=$(frames_seen host1 p0)
+  echo "host1 p0 received $before, then $after frames"
+  ((after - before >= $1 && after - before <= $2))
+}
+
 is_bridged() { ip -n "$bed-switch" link show dev br0; }
 status_is() { tb status | tail -n +2 | awk '{print $1, $2, $4, $5, $6, $7}' | diff - <(echo "$1"); }
 
@@ -181,6 +201,7 @@ check "too many ports" refuses 2 "--ports takes a number" "$testbed" up --ports 
 check "too many in all" refuses 2 "at most 1023" "$testbed" up --hosts 254 --ports 5
 check "impossible MTU" refuses 2 "--mtu takes a number from 68 to 65535, not '67'" "$testbed" up --mtu 67
 check "bad name" refuses 2 "--name takes" "$testbed" up --name ../x
+check "bad offload" refuses 2 "--offload takes on or off, not 'maybe'" "$testbed" up --offload maybe
 check "bad user" refuses 2 "--user takes" "$testbed" exec --user nobody host0 -- id
 check "stray argument" refuses 2 "unexpected argument 'now'" "$testbed" down now
 check "option of another command" refuses 2 "--mtu belongs to up" "$testbed" down --mtu 9000
@@ -208,6 +229,7 @@ check "they are wired directly" test ! -e "/run/netns/$bed-switch"
 check "status" status_is "host0 p0 1500 10.77.0.1/24 UP net_af_packet0,iface=p0
 host1 p0 1500 10.77.0.2/24 UP net_af_packet0,iface=p0"
 check "ping between all" pings_everywhere 2 1
+check "TCP is handed over in large pieces" megabyte_takes 16 500
 check "no IPv6" returns 1 tb exec host0 -- grep -q p0 /proc/net/if_inet6
 check "up again" refuses 1 "is up already; remove it with: viaduct-testbed down --name $bed" tb up
 check "exec: exit status" returns 7 tb exec host1 -- sh -c 'exit 7'
@@ -219,6 +241,10 @@ check "exec: options of the command are its own" returns 0 tb exec host0 -- test
 check "exec: unprivileged user" no_capability
 check "down" tb down
 check "nothing is left" nothing_left
+
+check "up, without segmentation offload" tb up --offload off
+check "TCP is sent in frames" megabyte_takes 700 5000
+check "down" tb down
 
 check "up, MTU 9000" tb up --mtu=9000
 check "9000-byte frames pass" tb exec host0 -- ping -q -c 1 -W 2 -M "do" -s 8972 10.77.0.2

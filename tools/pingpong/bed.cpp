@@ -182,7 +182,8 @@ class Children {
 int run_bed(const Options& options) {
   const SideConfig configs[] = {side_config(options, kServer), side_config(options, kClient)};
   std::optional<Testbed> hosts;
-  if (options.mode == Options::Mode::netns) hosts.emplace(options.mtu ? options.mtu : 1500);
+  if (options.mode == Options::Mode::netns)
+    hosts.emplace(options.mtu ? options.mtu : 1500, options.offload);
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw system_failure("cannot make a socket pair");

@@ -82,6 +82,8 @@ WHERE
     --port DEVARGS    the port as DPDK users write it: 0000:3b:02.1 or net_af_packet0,iface=eth1
     --ip ADDRESS      --listen: IPv4 address of this host to listen at
     --pmd PMD         --bed netns: DPDK's driver, af_packet (default) or af_xdp
+    --offload on|off  --bed netns: TCP segmentation offload of the ports (default on: up to 64 KiB of
+                      tcp cross in one piece; off: frames of MTU size, as those of all other layers)
     --mtu M           MTU, 576 to 65535 (default: the port's; for netns 1500)
 
     A bed gives each side a CPU of its own; on real hosts use taskset, both sides spin. Ports of

@@ -159,6 +159,8 @@ class Parser {
       out_.mtu = number(option_, value(), 576, 65'535);
     else if (option_ == "--pmd")
       take_pmd(value());
+    else if (option_ == "--offload")
+      take_offload(value());
     else
       return false;
     return true;
@@ -206,6 +208,11 @@ class Parser {
     pmd_given_ = true;
   }
 
+  void take_offload(std::string_view text) {
+    out_.offload = on_or_off(text);
+    offload_given_ = true;
+  }
+
   bool on_or_off(std::string_view text) const {
     if (text != "on" && text != "off")
       throw UsageError(std::string(option_) + " takes on or off, not " + quoted(text));
@@ -227,6 +234,8 @@ class Parser {
       throw UsageError("--listen needs --port DEVARGS, --ip ADDRESS or both");
     if (out_.mode == Mode::connect) check_address();
     if (pmd_given_ && out_.mode != Mode::netns) throw UsageError("--pmd belongs to --bed netns");
+    if (offload_given_ && out_.mode != Mode::netns)
+      throw UsageError("--offload belongs to --bed netns");
     if (out_.mode == Mode::listen && !measure_option_.empty())
       throw UsageError(std::string(measure_option_) +
                        " belongs to the side that connects; the one that listens follows it");
@@ -293,7 +302,7 @@ class Parser {
   std::string_view option_;
   std::optional<std::string_view> inline_value_;
   std::string_view measure_option_;  // the last one given
-  bool pmd_given_ = false;
+  bool pmd_given_ = false, offload_given_ = false;
   Options out_;
 };
 

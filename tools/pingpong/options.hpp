@@ -37,6 +37,7 @@ struct Options {
   bool checksum = true;
   std::size_t mtu = 0;  // 0: the port's (bed: 1500)
   std::string pmd = "af_packet";
+  bool offload = true;     // netns: TCP segmentation offload
   std::string connect_to;  // MAC or IPv4 address
   std::string port, ip;    // one side on a real host
   std::string json, plot;

@@ -120,11 +120,11 @@ void remove_orphans(const std::string& program) {
 
 }  // namespace
 
-Testbed::Testbed(std::size_t mtu)
+Testbed::Testbed(std::size_t mtu, bool offload)
     : program_(find_program()), name_(kNamePrefix + std::to_string(::getpid())) {
   remove_orphans(program_);
   const Ended ended = run({program_, "up", "--hosts", "2", "--ports", "1", "--name", name_, "--mtu",
-                           std::to_string(mtu)});
+                           std::to_string(mtu), "--offload", offload ? "on" : "off"});
   if (interrupted) {
     run({program_, "down", "--name", name_});
     throw Interrupted{};

@@ -8,7 +8,7 @@ namespace viaduct::pingpong {
 class Testbed {
  public:
   // Throws Failure with viaduct-testbed's own reason.
-  explicit Testbed(std::size_t mtu);
+  Testbed(std::size_t mtu, bool offload);
   ~Testbed();
   Testbed(const Testbed&) = delete;
   Testbed& operator=(const Testbed&) = delete;
