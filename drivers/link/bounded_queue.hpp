@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "drivers/setup/cxx20.hpp"
+
 namespace viaduct::link {
 
 template <class T>

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "drivers/setup/cxx20.hpp"
+
 namespace viaduct::link {
 
 struct CounterInfo {

@@ -11,6 +11,8 @@
 #include <nmmintrin.h>
 #endif
 
+#include "drivers/setup/cxx20.hpp"
+
 namespace viaduct::link {
 
 // One way to compute it. All give the same result; the fastest that this CPU has is used.

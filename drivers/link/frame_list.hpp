@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "drivers/setup/cxx20.hpp"
+
 namespace viaduct::link {
 
 // `Part` selects the metadata: FrameMeta::tx or FrameMeta::rx.

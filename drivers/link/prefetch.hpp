@@ -1,6 +1,8 @@
 // Fetching cache lines before they are needed.
 #pragma once
 
+#include "drivers/setup/cxx20.hpp"
+
 namespace viaduct::link {
 
 // Fetches a line that will be written; nothing happens if there is no memory. (__builtin_prefetch

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "drivers/setup/cxx20.hpp"
+
 namespace viaduct::link {
 
 // SipHash-2-4 of eight bytes (J.-P. Aumasson, D. J. Bernstein: "SipHash: a fast short-input PRF",

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "drivers/setup/cxx20.hpp"
+
 namespace viaduct::link {
 
 using Slot = std::uint32_t;

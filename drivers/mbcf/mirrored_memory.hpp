@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "drivers/setup/cxx20.hpp"
+
 namespace viaduct::mbcf {
 
 class MirroredMemory {

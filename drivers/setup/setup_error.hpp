@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "drivers/setup/cxx20.hpp"
+
 namespace viaduct {
 
 // Setting up failed: one sentence that says what, why and what to do about it. Thrown by

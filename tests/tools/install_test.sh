@@ -33,6 +33,20 @@ headers() {
     "$compiler" -std=c++20 -fsyntax-only $flags -include "$header" -x c++ /dev/null || return 1
   done
 }
+# Each of the C++ headers, too, says in one sentence which standard it needs.
+old_standard() {
+  local flags header
+  flags=$(pkg-config --cflags viaduct-startx viaduct-mbcf) || return 1
+  while read -r header; do
+    # shellcheck disable=SC2086  # flags are words
+    "$compiler" -std=c++17 -fsyntax-only $flags -include "$header" -x c++ /dev/null 2>"$scratch/said" && return 1
+    grep 'error: ' "$scratch/said" >"$scratch/errors"
+    echo "$header: $(cat "$scratch/errors")"
+    # What comes second is how the compiler is stopped.
+    [[ $(wc -l <"$scratch/errors") == 2 && $(head -n 1 "$scratch/errors") == *"need C++20: compile with -std=c++20"* ]] ||
+      return 1
+  done < <(find "$scratch/root" -name '*.hpp')
+}
 plugins() {
   local name
   for name in startx mbcf; do
@@ -78,6 +92,7 @@ check "it runs" "$scratch/user"
 check "VIPL programs build with pkg-config alone and run" vipl
 check "a program finds the library where it is installed for all" in_its_place
 check "the drivers' headers are complete" headers
+check "an older standard is one sentence" old_standard
 check "the drivers' plugins are installed" plugins
 for program in viaduct-info viaduct-testbed viaduct-pingpong viaduct-run viaduct-vm mpicc mpicxx; do
   check "$program is installed" documented "$program"
