@@ -173,6 +173,8 @@ std::string port_for_rank(unsigned rank) {
 LinkConfig link_config_from_environment() {
   using std::chrono::microseconds;
   using std::chrono::milliseconds;
+  // All, because some are read only later, where a wrong one would be a surprise.
+  knobs().check();
   LinkConfig config;
   config.job_key = job_key(knob_text("VIADUCT_JOB"));
   config.incarnation = random_number();

@@ -27,6 +27,7 @@ std::string lack_of_devices(const std::vector<vi::DeviceInfo>& all) {
 }
 
 VIP_RETURN open_nic(const VIP_CHAR* name, VIP_NIC_HANDLE& handle) {
+  knobs().check();  // all, because some are read only later
   const std::vector<vi::DeviceInfo> all = device_source().devices();
   const std::vector<vi::DeviceInfo> devices = named_devices(all, knob_text(kChosen));
   if (devices.empty()) throw vi::SetupError(lack_of_devices(all));

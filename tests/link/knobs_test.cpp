@@ -159,6 +159,17 @@ TEST_F(Knobs, AllThatIsWrongIsFoundWithoutReadingIt) {
   EXPECT_THAT(refusal([] { knobs().check(); }), HasSubstr("VIADUCT_NODE_RANKS=x"));
 }
 
+TEST_F(Knobs, AnyWrongOneIsFoundBeforeAPortIsOpened) {
+  for (const auto& [name, bad] : {std::pair{"VIADUCT_MEMORY", "x"},
+                                  {"VIADUCT_NODE_RANKS", "x"},
+                                  {"VIADUCT_CHECKSUM", "maybe"}}) {
+    set(name, bad);
+    EXPECT_THAT(refusal([] { link_config_from_environment(); }),
+                HasSubstr(std::string(name) + "=" + bad + " is not "));
+    set(name, "");
+  }
+}
+
 TEST_F(Knobs, SwitchesAreOnOrOff) {
   for (const auto* on : {"on", "1", "yes"}) {
     set("VIADUCT_CHECKSUM", on);

@@ -42,6 +42,7 @@ int run(const Options& options) {
                  "viaduct-pingpong: there is no knob %s, it is ignored; viaduct-info --config "
                  "prints those there are\n",
                  name.c_str());
+  link::knobs().check();  // before two sides are started that would both complain
   check_outputs(options);
   catch_interrupts();
   nanoseconds_per_tick();  // before anything is pinned or measured

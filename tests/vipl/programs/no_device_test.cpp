@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <vipl.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <string>
 
 namespace {
 
@@ -18,6 +20,20 @@ TEST(NoDevice, OpenNicSaysSo) {
   for (const char* name : {"nic0", "/dev/via_eth0", "VINIC0", "rxe1"})
     EXPECT_EQ(VIP_ERROR_RESOURCE, VipOpenNic(name, &nic)) << name;
   EXPECT_EQ(VIP_INVALID_PARAMETER, VipOpenNic(nullptr, &nic));
+}
+
+// Whatever it is about, and with or without a device.
+TEST(OpenNic, RefusesWrongSettings) {
+  for (const char* variable : {"VIADUCT_VIPL_DESCRIPTORS", "VIADUCT_VIPL_SPIN"}) {
+    setenv(variable, "many", 1);
+    VIP_NIC_HANDLE nic = nullptr;
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(VIP_ERROR_RESOURCE, VipOpenNic("nic0", &nic));
+    EXPECT_NE(testing::internal::GetCapturedStderr().find(std::string(variable) +
+                                                          "=many is not a whole number from"),
+              std::string::npos);
+    unsetenv(variable);
+  }
 }
 
 }  // namespace
