@@ -37,8 +37,8 @@ std::vector<std::string> port_list();
 // SetupError if there is none.
 std::string port_for_rank(unsigned rank);
 
-// LinkConfig from the environment; seed and incarnation from getrandom(2). SetupError if any knob of
-// the table has a wrong value, so that a program finds out before it opens a port.
+// LinkConfig from the environment; seed and incarnation from getrandom(2). SetupError if any knob
+// of the table has a wrong value, so that a program finds out before it opens a port.
 LinkConfig link_config_from_environment();
 
 }  // namespace viaduct::link

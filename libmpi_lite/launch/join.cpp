@@ -1,3 +1,6 @@
+#include <cstdio>
+#include <string>
+
 #include "libmpi_lite/launch/launch.hpp"
 #include "libmpi_lite/launch/pmi1.hpp"
 #include "libmpi_lite/launch/pmix.hpp"
@@ -11,6 +14,8 @@ std::unique_ptr<Launch> join_job() {
   if (Pmi1::connected()) return Pmi1::join();
   if (pmix_announced()) return join_pmix();
   if (Pmi1::announced()) return Pmi1::join();
+  if (const std::string warning = foreign_launcher_warning(); !warning.empty())
+    std::fprintf(stderr, "viaduct: %s\n", warning.c_str());
   return std::make_unique<Single>();
 }
 

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "drivers/link/types.hpp"
 #include "libmpi_lite/launch/common.hpp"
 
@@ -10,6 +12,24 @@ namespace {
 
 // As strict as the strictest manager, so that what works alone works in a job.
 constexpr std::size_t kLongestKey = 50, kLongestValue = 900;
+
+// Where launchers say how many processes they have started, and which of them this one is. What
+// Slurm says is of its steps: what a batch script starts itself is alone, and means to be.
+struct LauncherVariables {
+  const char* launcher;
+  const char* size;
+  const char* rank;
+};
+constexpr LauncherVariables kLaunchers[] = {
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+    {"an MPI launcher", "PMI_SIZE", "PMI_RANK"},
+};
+
+int number_or_zero(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr ? std::atoi(text) : 0;
+}
 
 }  // namespace
 
@@ -30,6 +50,19 @@ std::string Single::get(int rank, std::string_view key) {
 
 void Single::abort(int exit_code, std::string_view) {
   _exit(exit_status(exit_code));
+}
+
+std::string foreign_launcher_warning() {
+  for (const auto& [launcher, size, rank] : kLaunchers) {
+    const int processes = number_or_zero(size);
+    if (processes < 2) continue;
+    if (number_or_zero(rank) != 0) return "";
+    return std::string(launcher) + " started " + std::to_string(processes) +
+           " processes and did not connect them, so each is an MPI job of its own, of size 1; "
+           "start "
+           "the program with Viaduct's mpiexec, mpiexec.hydra, srun --mpi=pmi2 or srun --mpi=pmix";
+  }
+  return "";
 }
 
 }  // namespace viaduct::mpi

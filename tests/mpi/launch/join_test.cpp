@@ -56,6 +56,32 @@ TEST(Join, WithoutAManagerItIsAJobOfOne) {
   EXPECT_STREQ(viaduct::mpi::join_job()->name(), "single");
 }
 
+// As launchers leave it that the library does not understand.
+TEST(Join, TheFirstOfSeveralLoneProcessesSaysSo) {
+  const auto said = [](const char* size, const char* processes, const char* rank,
+                       const char* number) {
+    auto values = launch_test::as_hydra(0);
+    for (auto& [name, value] : values) value.clear();
+    values[size] = processes;
+    values[rank] = number;
+    const launch_test::Environment environment(values);
+    testing::internal::CaptureStderr();
+    EXPECT_STREQ(viaduct::mpi::join_job()->name(), "single");
+    return testing::internal::GetCapturedStderr();
+  };
+  for (const auto& [size, rank] : {std::pair{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                   {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+                                   {"PMI_SIZE", "PMI_RANK"}}) {
+    EXPECT_NE(said(size, "4", rank, "0").find(" started 4 processes and did not connect them"),
+              std::string::npos)
+        << size;
+    EXPECT_EQ(said(size, "4", rank, "3"), "");
+    EXPECT_EQ(said(size, "1", rank, "0"), "");
+  }
+  // A batch script of Slurm starts one process although there is room for more.
+  EXPECT_EQ(said("SLURM_NTASKS", "4", "SLURM_PROCID", "0"), "");
+}
+
 // A job that was started by a process of another job has that one's variables, too.
 TEST(Join, TheOpenConnectionDecides) {
   using launch_test::Script;
