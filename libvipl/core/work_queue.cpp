@@ -87,7 +87,8 @@ inline VIP_RETURN WorkQueue::post(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM
   it.status = kind.status;
   if (!is_executing<Work>()) [[unlikely]]
     return append_bad(VIP_STATUS_DESC_FLUSHED_ERROR);
-  if (const std::uint32_t wrong = reader_.read(*descriptor, room, kind, work, it.data)) [[unlikely]]
+  const std::uint32_t wrong = reader_.read(*descriptor, room, kind, work, it.data);
+  if (!kIsReceive<Work> && wrong != 0) [[unlikely]]
     return append_bad(wrong);
   posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (!give_to_device(work)) [[unlikely]]
@@ -143,9 +144,8 @@ void WorkQueue::post_again() {
   for (std::uint64_t at = completed_; at != posted_; ++at) {
     Place& it = place(at);
     if ((it.status & VIP_STATUS_ERROR_MASK) != 0) continue;
-    if (const std::uint32_t wrong = read_again(it, receive_work_, segments_.get()))
-      turn_bad(it, wrong);
-    else if (!is_executing<vi::ReceiveWork>())
+    read_again(it, receive_work_, segments_.get());
+    if (!is_executing<vi::ReceiveWork>())
       turn_bad(it, VIP_STATUS_DESC_FLUSHED_ERROR);
     else if (!give_to_device(receive_work_))
       turn_bad(it, VIP_STATUS_TRANSPORT_ERROR);
@@ -179,14 +179,18 @@ bool WorkQueue::is_there(const Place& it) const {
   return region != nullptr && region->room(address) >= sizeof(VIP_CONTROL_SEGMENT);
 }
 
-// 0, or the error bits of a receive that may not be what it was when it was posted.
+// 0, or the error bits of a receive that may not be what it was when it was posted: `work` is good
+// for the device in any case.
 std::uint32_t WorkQueue::read_again(const Place& it, vi::ReceiveWork& work, vi::Segment* to) const {
   WorkReader reader;
   reader.use(reader_.rules());
   reader.put_segments_at(to);
   const auto address = reinterpret_cast<std::uint64_t>(it.descriptor);
   const std::uint64_t room = reader.room(it.memory, address);
-  if (room < sizeof(VIP_CONTROL_SEGMENT)) return VIP_STATUS_PROTECTION_ERROR;
+  if (room < sizeof(VIP_CONTROL_SEGMENT)) {
+    work.count = 0;
+    return VIP_STATUS_PROTECTION_ERROR;
+  }
   VIP_MEM_HANDLE data = kNowhere;
   return reader.read(*it.descriptor, room, kind_of(it.descriptor->CS.Control, work), work, data);
 }
@@ -219,15 +223,16 @@ void WorkQueue::fail(const vi::Completion& completion) {
   finish_failed(operation | error);
 }
 
-// Soft-RoCE has the same word for a message that did not fit and for memory that is no longer
-// registered.
+// A message that the receive had no room for: because it was too long for all of it, or because the
+// device was shown less of it than the program has written. (Soft-RoCE has the same word for memory
+// that is no longer registered.)
 std::uint32_t WorkQueue::error_of_failed_receive(vi::Outcome outcome) const {
   const std::uint32_t error = error_of_receive(outcome);
   if (error != VIP_STATUS_LENGTH_ERROR) return error;
   vi::ReceiveWork work;
   std::array<vi::Segment, kMostSegments> segments;
-  return read_again(place(completed_), work, segments.data()) != 0 ? VIP_STATUS_PROTECTION_ERROR
-                                                                   : error;
+  const std::uint32_t wrong = read_again(place(completed_), work, segments.data());
+  return wrong != 0 ? wrong : error;
 }
 
 void WorkQueue::complete_bad() {

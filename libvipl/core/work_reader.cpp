@@ -1,5 +1,7 @@
 #include "libvipl/core/work_reader.hpp"
 
+#include <algorithm>
+
 namespace viaduct::vipl {
 
 void WorkReader::Known::look_up(VIP_MEM_HANDLE wanted, const RegionTable& regions,
@@ -14,20 +16,35 @@ void WorkReader::Known::look_up(VIP_MEM_HANDLE wanted, const RegionTable& region
   usable = region->is_in(domain);
 }
 
+// What of it is inside the region that was looked up last. The number of segments that makes: 0, 1.
+std::uint32_t WorkReader::clip_segment(const VIP_DATA_SEGMENT& from, std::uint32_t length,
+                                       std::uint32_t at) {
+  const std::uint64_t address = from.Data.AddressBits;
+  if (address < data_.begin || address >= data_.end) return 0;
+  segments_[at] = {address,
+                   static_cast<std::uint32_t>(std::min<std::uint64_t>(length, data_.end - address)),
+                   data_.key};
+  return 1;
+}
+
 std::uint64_t WorkReader::read_many(const VIP_DATA_SEGMENT* from, std::uint64_t count,
                                     std::uint32_t& with_bytes, VIP_MEM_HANDLE& where) {
+  where = kNowhere;
+  with_bytes = 0;
   if (count > rules_.max_segments) return kTooMany;
   std::uint64_t bytes = 0;
   std::uint32_t n = 0;
-  where = kNowhere;
   for (const VIP_DATA_SEGMENT* const end = from + count; from != end; ++from) {
     const std::uint32_t length = from->Length;
     // Devices take a length of 0 for 2 GiB (InfiniBand specification, 10.8.2), and programs have
     // nothing registered for a message without bytes.
     if (length == 0) continue;
     const VIP_MEM_HANDLE handle = from->Handle;
-    if (!read_segment(*from, handle, length, n)) return kOutside;
     where = n == 0 || where == handle ? handle : kSeveral;
+    if (!read_segment(*from, handle, length, n)) {
+      with_bytes = n + clip_segment(*from, length, n);
+      return kOutside;
+    }
     bytes += length;
     ++n;
   }

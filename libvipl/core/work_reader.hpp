@@ -110,6 +110,8 @@ class WorkReader {
   // changes, and the segments. `where` the data is.
   std::uint32_t read(const VIP_DESCRIPTOR& descriptor, std::uint64_t room, const SendKind& kind,
                      vi::SendWork& work, VIP_MEM_HANDLE& where);
+  // ... of receives too, but the work is good for the device in any case: it has room for as much
+  // as the VI may receive in front of what is wrong.
   std::uint32_t read(const VIP_DESCRIPTOR& descriptor, std::uint64_t room, ReceiveKind kind,
                      vi::ReceiveWork& work, VIP_MEM_HANDLE& where);
 
@@ -151,6 +153,7 @@ class WorkReader {
                           std::uint32_t& with_bytes, VIP_MEM_HANDLE& where);
   bool read_segment(const VIP_DATA_SEGMENT& from, VIP_MEM_HANDLE handle, std::uint32_t length,
                     std::uint32_t at);
+  std::uint32_t clip_segment(const VIP_DATA_SEGMENT& from, std::uint32_t length, std::uint32_t at);
 
   PostRules rules_;
   vi::Segment* segments_ = nullptr;
@@ -212,8 +215,10 @@ inline std::uint64_t WorkReader::read_data(const VIP_DATA_SEGMENT* from, std::ui
     return read_many(from, count, work.count, where);
   work.count = 1;
   where = from->Handle;
-  if (!read_segment(*from, where, length, 0)) [[unlikely]]
+  if (!read_segment(*from, where, length, 0)) [[unlikely]] {
+    work.count = clip_segment(*from, length, 0);
     return kOutside;
+  }
   return length;
 }
 
@@ -238,15 +243,19 @@ inline std::uint32_t WorkReader::read(const VIP_DESCRIPTOR& descriptor, std::uin
 }
 
 // The room for data is what the segments say: programs post a descriptor again with the Length that
-// the last message had.
+// the last message had. They also post longer segments than they have memory for, because VIA NICs
+// look at no more of a segment than the message takes.
 inline std::uint32_t WorkReader::read(const VIP_DESCRIPTOR& descriptor, std::uint64_t room,
                                       ReceiveKind kind, vi::ReceiveWork& work,
                                       VIP_MEM_HANDLE& where) {
   const std::uint64_t count = descriptor.CS.SegCount;
-  if (const std::uint32_t wrong = check_room(room, count)) [[unlikely]]
+  std::uint32_t wrong = check_room(room, count);
+  if (wrong == 0 && !kind.right) wrong = VIP_STATUS_FORMAT_ERROR;
+  if (wrong != 0) [[unlikely]] {
+    work.count = 0;
+    where = kNowhere;
     return wrong;
-  if (!kind.right) [[unlikely]]
-    return VIP_STATUS_FORMAT_ERROR;
+  }
   const std::uint64_t bytes = read_data(&segments_of(descriptor)->Local, count, work, where);
   return bytes < kTooMany ? 0 : error(bytes);
 }

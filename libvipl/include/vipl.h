@@ -53,6 +53,8 @@ typedef VIP_UINT32 VIP_MEM_HANDLE; /* never 0 */
 #define VIP_INFINITE ((VIP_ULONG)0xFFFFFFFFUL)
 
 #define VIP_DESCRIPTOR_ALIGNMENT 64
+/* Data may begin anywhere; buffers that begin with a cache line are the fastest. */
+#define VIP_DATA_ALIGNMENT 64
 
 /* ---- Return codes ---- */
 

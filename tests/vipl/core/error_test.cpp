@@ -13,6 +13,16 @@ class Errors : public Core {
     b = make_vi(nullptr, nullptr, vi_attributes(level));
     connect(a, b);
   }
+  // `b` has posted it first: a message is sent to it.
+  void meet(VIP_DESCRIPTOR* receive, std::uint32_t bits, std::string_view message = "met") {
+    VIP_DESCRIPTOR* const send = memory->send(200, 300, message);
+    post_send(a, send);
+    const bool not_receive = (receive->CS.Control & VIP_CONTROL_OP_MASK) != 0;
+    expect_receive_error(b, receive, not_receive ? VIP_STATUS_FORMAT_ERROR : bits);
+    EXPECT_EQ(state(b), VIP_STATE_ERROR);
+    expect_send_error(a, send, VIP_STATUS_REMOTE_DESC_ERROR);
+    EXPECT_EQ(state(a), VIP_STATE_ERROR);
+  }
   VIP_VI_HANDLE a = nullptr, b = nullptr;
 };
 
@@ -94,6 +104,11 @@ const Fault kFaults[] = {
      [](VIP_DESCRIPTOR& d) { d.CS.Length = d.DS[0].Local.Length = 32769; }},
 };
 
+// Receives may be larger than the messages, and than the memory that is registered.
+bool is_of_receives(const Fault& fault) {
+  return fault.bits != VIP_STATUS_LENGTH_ERROR && std::string_view(fault.name) != "past the region";
+}
+
 // It completes in its place with the bit that says why, and everything behind it is flushed.
 TEST_F(Errors, EachFaultHasItsBit) {
   for (const Fault& fault : kFaults) {
@@ -124,7 +139,7 @@ TEST_F(Errors, EachFaultHasItsBit) {
 
 TEST_F(Errors, FaultyReceives) {
   for (const Fault& fault : kFaults) {
-    if (fault.bits == VIP_STATUS_LENGTH_ERROR) continue;  // receives may be larger, see Transfer
+    if (!is_of_receives(fault)) continue;
     SCOPED_TRACE(fault.name);
     both();
     VIP_DESCRIPTOR* const before = memory->message(0, 5000, 100);
@@ -135,11 +150,69 @@ TEST_F(Errors, FaultyReceives) {
     post_receive(b, bad);
     post_receive(b, behind);
     post_send(a, memory->send(3, 0, "x"));
+    expect_sent(a, memory->descriptor(3));
     expect_received(b, before);
-    const bool not_receive = (bad->CS.Control & VIP_CONTROL_OP_MASK) != 0;
-    expect_receive_error(b, bad, not_receive ? VIP_STATUS_FORMAT_ERROR : fault.bits);
+    VIP_DESCRIPTOR* d = nullptr;
+    EXPECT_EQ(VipRecvDone(b, &d), VIP_NOT_DONE) << "no message has met it";
+    EXPECT_EQ(state(b), VIP_STATE_CONNECTED);
+    std::memset(memory->data(5000), '.', 100);
+    meet(bad, fault.bits);
     expect_receive_error(b, behind, VIP_STATUS_DESC_FLUSHED_ERROR);
-    EXPECT_EQ(state(b), VIP_STATE_ERROR);
+    EXPECT_EQ(memory->text(5000, 2), "..");
+  }
+}
+
+// Posted before there is a connection, it waits for one as the others do.
+TEST_F(Errors, FaultyReceivesPostedInIdle) {
+  for (const Fault& fault : kFaults) {
+    if (!is_of_receives(fault)) continue;
+    SCOPED_TRACE(fault.name);
+    a = make_vi();
+    b = make_vi();
+    VIP_DESCRIPTOR* const bad = memory->message(1, 5000, 100);
+    VIP_DESCRIPTOR* const behind = memory->message(2, 5000, 100);
+    fault.make(*bad);
+    post_receive(b, bad);
+    post_receive(b, behind);
+    VIP_DESCRIPTOR* d = nullptr;
+    EXPECT_EQ(VipRecvDone(b, &d), VIP_NOT_DONE);
+    connect(a, b);
+    EXPECT_EQ(state(b), VIP_STATE_CONNECTED);
+    meet(bad, fault.bits);
+    expect_receive_error(b, behind, VIP_STATUS_DESC_FLUSHED_ERROR);
+  }
+}
+
+// Programs post a length that is larger than what they have registered: what counts is what the
+// messages take.
+TEST_F(Errors, ReceivesBeyondTheRegion) {
+  char* const end = memory->base() + memory->bytes();
+  const auto beyond = [&](std::size_t i, std::size_t inside) {
+    VIP_DESCRIPTOR* const d = memory->message(i, 0, 65536);
+    d->DS[0].Local.Data.Address = end - inside;
+    return d;
+  };
+  for (const bool in_idle : {true, false}) {
+    a = make_vi();
+    b = make_vi();
+    if (!in_idle) connect(a, b);
+    VIP_DESCRIPTOR* const fits = beyond(0, 5);
+    VIP_DESCRIPTOR* const second = memory->message(1, 1000, 3);  // the second of two is too long
+    second->CS.SegCount = 2;
+    second->DS[1].Local = beyond(2, 2)->DS[0].Local;
+    VIP_DESCRIPTOR* const too_short = beyond(2, 4);
+    for (VIP_DESCRIPTOR* const d : {fits, second, too_short}) post_receive(b, d);
+    if (in_idle) connect(a, b);
+    for (std::size_t i = 0; i < 2; ++i) {
+      VIP_DESCRIPTOR* const send = memory->send(10, 0, "12345");
+      post_send(a, send);
+      expect_sent(a, send);
+      expect_received(b, i == 0 ? fits : second);
+      EXPECT_EQ((i == 0 ? fits : second)->CS.Length, 5u);
+      EXPECT_EQ(std::string_view(end - (i == 0 ? 5 : 2), i == 0 ? 5 : 2), i == 0 ? "12345" : "45");
+    }
+    EXPECT_EQ(memory->text(1000, 3), "123");
+    meet(too_short, VIP_STATUS_PROTECTION_ERROR, "12345");
   }
 }
 

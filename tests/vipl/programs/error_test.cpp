@@ -22,18 +22,33 @@ class BadDescriptors : public PairTest {
     spoil(d);
     return failing(client, VipPostSend, next_sent, d);
   }
-  // The same of a receive. It has a length only in its segments.
-  VIP_UINT32 received(const std::function<void(VIP_DESCRIPTOR*)>& spoil) {
+  // The same of a receive, which has a length only in its segments: of the message that meets it.
+  // It is posted before or after connecting; the VI is connected until then.
+  VIP_UINT32 received(const std::function<void(VIP_DESCRIPTOR*)>& spoil, bool in_idle = false) {
     const Vi client(a_), server(b_);
-    connect(client, server);
+    const Memory from(b_, 1, 8);
+    if (!in_idle) connect(client, server);
     VIP_DESCRIPTOR* const d = out_.receive(0, 8);
     spoil(d);
-    return failing(client, VipPostRecv, next_received, d);
+    EXPECT_VIP(VIP_SUCCESS, VipPostRecv(client, d, out_.handle()));
+    VIP_DESCRIPTOR* none;
+    EXPECT_VIP(VIP_NOT_DONE, VipRecvDone(client, &none));
+    if (in_idle) connect(client, server);
+    EXPECT_EQ(VIP_STATE_CONNECTED, client.state());
+    EXPECT_VIP(VIP_SUCCESS, VipPostSend(server, from.send(0, 8), from.handle()));
+    const VIP_UINT32 result = failed(client, VipPostRecv, next_received, d);
+    EXPECT_EQ(from.raw(0), next_sent(server));
+    EXPECT_EQ(VIP_STATUS_REMOTE_DESC_ERROR, errors(from.raw(0)));
+    return result;
   }
 
   template <class Post, class Next>
   VIP_UINT32 failing(const Vi& vi, Post post, Next next, VIP_DESCRIPTOR* d) {
     EXPECT_VIP(VIP_SUCCESS, post(vi, d, out_.handle()));
+    return failed(vi, post, next, d);
+  }
+  template <class Post, class Next>
+  VIP_UINT32 failed(const Vi& vi, Post post, Next next, VIP_DESCRIPTOR* d) {
     EXPECT_EQ(d, next(vi));
     EXPECT_TRUE(eventually([&] { return vi.state() == VIP_STATE_ERROR; }));
     EXPECT_VIP(VIP_SUCCESS, post(vi, out_.send(1, 8), out_.handle()));
@@ -78,6 +93,7 @@ TEST_F(BadDescriptors, Protection) {
       [](auto* d) { d->DS[0].Local.Handle ^= 0x00550000; },
       [](auto* d) { d->DS[0].Local.Data.Address = nullptr; },
       [&](auto* d) { d->DS[0].Local.Data.Address = out_.base() - 1; },
+      // Of these eight bytes the last is outside; the message of eight takes it.
       [&](auto* d) { d->DS[0].Local.Data.Address = out_.base() + out_.size() - 7; },
       [&](auto* d) { d->DS[0].Local.Data.AddressBits = ~VIP_UINT64{0} - 3; },  // wraps around
       [&](auto* d) {
@@ -85,15 +101,45 @@ TEST_F(BadDescriptors, Protection) {
         d->DS[0].Local.Data.Address = elsewhere.buffer(0);
       },
       [&](auto* d) {  // the second of two segments
+        d->DS[0].Local.Length = 4;
         d->DS[1] = d->DS[0];
         d->DS[1].Local.Handle = 0;
         d->CS.SegCount = 2;
-        d->CS.Length = 16;
       }};
   for (const auto& spoil : spoilers) {
     const auto number = &spoil - spoilers;
     EXPECT_EQ(VIP_STATUS_PROTECTION_ERROR, sent(spoil)) << number;
     EXPECT_EQ(VIP_STATUS_PROTECTION_ERROR, received(spoil)) << number;
+    EXPECT_EQ(VIP_STATUS_PROTECTION_ERROR, received(spoil, true)) << number;
+  }
+}
+
+// Programs post 64 KiB on smaller buffers: what counts is what the messages take.
+TEST_F(BadDescriptors, ReceivesBeyondTheRegionTakeWhatFits) {
+  for (const bool in_idle : {true, false}) {
+    const Vi client(a_), server(b_);
+    const Memory from(b_, 2, 8);
+    if (!in_idle) connect(client, server);
+    VIP_DESCRIPTOR* const receive[] = {out_.receive(0, 65536), out_.receive(1, 65536)};
+    receive[0]->DS[0].Local.Data.Address = out_.base() + out_.size() - 8;
+    receive[1]->CS.SegCount = 2;  // three bytes, and the rest behind them
+    receive[1]->DS[0].Local.Length = 3;
+    receive[1]->DS[1].Local = receive[0]->DS[0].Local;
+    for (VIP_DESCRIPTOR* const d : receive)
+      ASSERT_VIP(VIP_SUCCESS, VipPostRecv(client, d, out_.handle()));
+    if (in_idle) connect(client, server);
+    from.fill(0, "01234567");
+    for (VIP_DESCRIPTOR* const d : receive) {
+      ASSERT_VIP(VIP_SUCCESS, VipPostSend(server, from.send(0, 8), from.handle()));
+      EXPECT_EQ(from.raw(0), next_sent(server));
+      ASSERT_EQ(d, next_received(client));
+      EXPECT_EQ(8u, d->CS.Length);
+      const auto* const end = reinterpret_cast<const char*>(out_.base() + out_.size());
+      EXPECT_EQ(d == receive[0] ? "01234567" : "34567",
+                (d == receive[0] ? std::string(end - 8, 8) : std::string(end - 8, 5)));
+    }
+    EXPECT_EQ("012", out_.text(1, 3));
+    EXPECT_EQ(VIP_STATE_CONNECTED, client.state());
   }
 }
 
