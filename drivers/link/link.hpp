@@ -129,6 +129,7 @@ class Link {
   [[gnu::always_inline]] void line_up(Peer* peer, Lane lane, Frame* frame, std::uint32_t sum);
   [[gnu::always_inline]] void record_departure(Peer* peer, Lane lane, Frame* frame, Time now);
   void transmit_lane(Peer* peer, Lane lane, Time now);
+  void probe_for_credit(Peer* peer, Send& flow, Time now);
   bool stage(Frame* frame);  // adds a reference
   [[gnu::always_inline]] void flush();
   void pump(Time now);
@@ -178,6 +179,10 @@ class Link {
   bool question(Peer* peer, Time now);
   void asked(Peer* peer, Time now);
 
+  // impl/invariants.hpp
+  void check_invariants(Time now) const;
+  bool timer_set(const Peer& peer, Time active, Time now) const;
+
   Device& device_;
   LinkConfig config_;
   Counters counters_;
@@ -211,6 +216,7 @@ class Link {
   // drained cannot take the others' memory.
   struct CreditPool {
     std::uint32_t capacity = 0, lent = 0;
+    std::uint32_t promised = 0;   // of what is lent, the base windows, which are never taken back
     std::uint32_t borrowers = 0;  // flows with more than their base window
     Time contended_until{};       // somebody was refused: windows shrink to a fair share
 

@@ -1,7 +1,24 @@
 // The sending half of one lane to one peer: what waits, what is in flight, what was lost. Does no
 // input or output; Link does.
+//
+// What a lane with frames that wait for credit does about it:
+//
+//               a message                 frames in flight: what acknowledges them tells of credit
+//   nothing   ------------>   blocked,  ---------------------------------------------------------.
+//   waits     without credit             nothing in flight                                        |
+//     ^                         |   ^                                                             |
+//     | frames leave            |   '---- the last one is acknowledged, without credit -----------'
+//     |                         v                         |
+//   credit   <----------   probing: a credit probe is under way and its timer runs
+//     |    credit comes         ^
+//     '-------------------------'
+//       its lease runs out before the frames have left
+//
+// No lane stays blocked with nothing in flight and no probe: Link::probe_for_credit sees to it, and
+// Link::check_invariants holds it to that.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -74,15 +91,17 @@ class SendFlow {
     meta.sent_at = now;
     meta.transmissions = 1;
     in_flight_.push_back(f);
-    last_active_ = now;
+    last_active_ = std::max(last_active_, now);
   }
   void retransmitted(Frame* f, Time now) {
     auto& meta = Device::meta(f).tx;
     meta.sent_at = now;
+    last_active_ = std::max(last_active_, now);
     if (meta.transmissions < UINT16_MAX) ++meta.transmissions;
   }
   // Credit beyond the base window is on loan: after this long without traffic it is gone. The
-  // receiver waits longer (ReceiveFlow) before it lends the same memory to somebody else.
+  // receiver waits longer (ReceiveFlow) before it lends the same memory to somebody else. The lease
+  // begins when the credit was last heard of, however much later that frame is looked at.
   void expire_credit(Time now) {
     if (!in_flight_.empty() || now - last_active_ < kCreditLease) return;
     if (credit() > base_window_) limit_ = next_ + base_window_;
@@ -107,16 +126,17 @@ class SendFlow {
   Result acknowledge(const Acknowledgement& a, Time now, const RttEstimator& rtt) {
     Result result;
     if (sequence_before(limit_, a.limit)) {
-      if (in_flight_.empty() && blocked()) timeouts_ = 0;  // they were questions
+      if (probing_) timeouts_ = 0;  // they were probes for credit
+      probing_ = false;
       limit_ = a.limit;
       result.more_credit = true;
-      last_active_ = now;
     }
+    if (a.limit == limit_) last_active_ = std::max(last_active_, now);  // told anew, lent anew
     while (!in_flight_.empty() &&
            sequence_before(Device::meta(in_flight_.front()).tx.sequence, a.ack))
       settle(in_flight_.pop_front(), now, rtt, result);
     if (!a.bitmap.empty()) settle_selected(a, now, rtt, result);
-    if (result.freed != 0) last_active_ = now;
+    if (result.freed != 0) last_active_ = std::max(last_active_, now);
     // Karn's other half: until a frame that was sent once is answered, the estimate may be too low.
     if (result.rtt != Duration{0}) timeouts_ = 0;
     return result;
@@ -136,25 +156,32 @@ class SendFlow {
   }
   bool has_gap() const { return !in_flight_.empty() && behind_settled(in_flight_.front()); }
   std::uint32_t timeouts() const { return timeouts_; }
-  // What was sent at `sent`, a frame or a question, has gone unanswered for a timeout. If that was
+  // What was sent at `sent`, a frame or a probe, has gone unanswered for a timeout. If that was
   // before the last timeout, it is part of the same loss and no reason to wait longer.
   void timed_out(Time sent, Time now) {
-    if (sent >= asked_at_) ++timeouts_;
-    asked_at_ = now;
+    if (sent >= probed_at_) ++timeouts_;
+    probed_at_ = now;
   }
-  // The lane has used up its credit. True: only now. Being told again does not put its next
-  // question off.
-  bool block(Time now) {
-    if (short_of_credit_) return false;
-    asked_at_ = now;
-    return short_of_credit_ = true;
-  }
+
+  // --- waiting for credit ---------------------------------------------------------------------
+  // Frames had to wait: the next one to leave asks for a larger window.
+  void note_credit_shortage() { short_of_credit_ = true; }
   // Whether the frame about to go should ask for a larger window: more is waiting behind it than
   // the credit allows, or was since the last one went.
   bool wants_credit() {
     return std::exchange(short_of_credit_, false) || backlog_.size() >= credit();
   }
-  Time asked_at() const { return asked_at_; }
+  // Nothing that is in flight will bring news of credit.
+  bool must_probe() const { return blocked() && in_flight_.empty(); }
+  bool probing() const { return probing_; }
+  void start_probing(Time now) {
+    probing_ = true;
+    probed_at_ = now;
+  }
+  // When the last probe for credit was sent, or a frame or probe was found to have timed out.
+  Time probed_at() const { return probed_at_; }
+  // The latest time at which anything was sent, acknowledged or granted in this lane.
+  Time last_active() const { return std::max(last_active_, probed_at_); }
 
   template <class Release>
   void clear(Release release) {
@@ -196,8 +223,8 @@ class SendFlow {
   std::uint32_t first_ = 0, next_ = 0, limit_ = 0, base_window_ = 0;
   std::uint32_t highest_settled_ = 0;  // one past the highest number acknowledged
   std::uint32_t timeouts_ = 0;         // since the last sample of the round trip or new credit
-  bool any_settled_ = false, short_of_credit_ = false;
-  Time newest_settled_sent_{}, last_active_{}, asked_at_{};
+  bool any_settled_ = false, short_of_credit_ = false, probing_ = false;
+  Time newest_settled_sent_{}, last_active_{}, probed_at_{};
 };
 
 }  // namespace viaduct::link

@@ -9,6 +9,7 @@
 
 #include "drivers/link/link.hpp"
 #include "drivers/link/sim_net.hpp"
+#include "tests/link/sim_schedule.hpp"
 
 namespace viaduct::link::test {
 
@@ -19,12 +20,17 @@ struct BedConfigOf {
   SimPortConfig port{};
   LinkConfig link{};
   DriverConfig driver{};
+  PauseConfig pauses{};
 };
 
 template <class Node, class DriverConfig>
 class BedOf {
  public:
-  explicit BedOf(const BedConfigOf<DriverConfig>& config = {}) : net(config.net), config_(config) {
+  explicit BedOf(const BedConfigOf<DriverConfig>& config = {})
+      : net(config.net),
+        schedule(net, [this](std::size_t i, Time now) { nodes_[i]->poll(now); }),
+        config_(config) {
+    schedule.set_pauses(config.pauses);
     for (std::size_t i = 0; i < config.nodes; ++i)
       nodes_.push_back(make(net.add_port(config.port)));
   }
@@ -35,6 +41,8 @@ class BedOf {
     return nodes_[at]->link.peer(nodes_[of]->port.address());
   }
   Time now() const { return net.now(); }
+  // The same as node `at` reads it: it may lose its CPU (BedConfigOf::pauses).
+  Time now(std::size_t at) { return schedule.read_clock(at); }
 
   // Polls everybody and lets time pass until `done` says so; false when `limit` came first.
   bool run(const std::function<bool()>& done, Duration limit = std::chrono::seconds{2}) {
@@ -49,9 +57,7 @@ class BedOf {
   void run_for(Duration time) {
     run([] { return false; }, time);
   }
-  void poll() {
-    for (auto& node : nodes_) node->poll(net.now());
-  }
+  void poll() { schedule.poll_all(nodes_.size()); }
   // The node is gone without a word: nothing of it reaches anybody any more.
   void vanish(std::size_t i) {
     for (auto& other : nodes_)
@@ -68,6 +74,7 @@ class BedOf {
   }
 
   SimNet net;
+  SimSchedule schedule;
 
  private:
   std::unique_ptr<Node> make(SimPort& port) {

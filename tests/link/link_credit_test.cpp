@@ -166,6 +166,57 @@ TEST(LinkCredit, ABusyLaneGoesOnAsking) {
   EXPECT_GT(questions, 3);
 }
 
+// What is on loan comes back, so it does not cost those who connect meanwhile what an idle peer may
+// always send.
+TEST(LinkCredit, WhoConnectsWhileOthersBorrowGetsTheUsualWindow) {
+  World world;
+  Node& sink = world.add({}, {.pool = 1024, .receive_ring = 128});
+  Node& first = world.add();
+  Node& second = world.add();
+  stream(world, first, sink, 500);
+  stream(world, second, sink, 500);  // now more than half of the lane is lent
+  Node& late = world.add();
+  const PeerId peer = late.link->peer(sink.address());
+  late.link->connect(peer, world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return late.link->connected(peer); }, seconds{1}));
+  EXPECT_EQ(late.link->view(peer).lanes[2].credit, LinkConfig{}.idle_window);
+}
+
+// The credit in a frame is looked at after the answer to it has left. If the process loses its CPU
+// in between, the answer has asked for credit, and when the process goes on, the lease of what was
+// in the frame has run out. The lane asks again, rather than wait for a word of the peer that may
+// never come.
+TEST(LinkCredit, CreditThatExpiresBeforeItIsUsedIsAskedForAgain) {
+  World world;
+  LinkConfig nothing_unasked;
+  nothing_unasked.idle_window = 0;
+  nothing_unasked.dead_after = std::chrono::hours{1};
+  Node& a = world.add(nothing_unasked);
+  Node& b = world.add(nothing_unasked);
+  const PeerId to_b = a.link->peer(b.address()), to_a = b.link->peer(a.address());
+  int requests = 0, answers = 0;
+  a.sink.message = [&](const Incoming&) { return ++requests, Verdict::taken; };
+  b.sink.message = [&](const Incoming& m) {  // the next request is what acknowledges the answer
+    send_text(b, to_a, "request", m.now);
+    return ++answers, Verdict::taken;
+  };
+  send_text(b, to_a, "request", world.net.now());
+  for (int round = 1; round < 50; ++round) {
+    ASSERT_TRUE(world.run_until([&] { return requests == round; }, seconds{1}))
+        << "stuck in round " << round;
+    const auto others_go_on = [&](Duration time) {
+      for (const Time end = world.net.now() + time; world.net.now() < end;) {
+        world.net.step(std::min(world.net.now() + microseconds{2}, end));
+        b.link->poll(world.net.now());
+      }
+    };
+    others_go_on(microseconds{21});
+    send_text(a, to_b, "answer", world.net.now());
+    if (round % 2 == 0) others_go_on(milliseconds{25});
+  }
+  EXPECT_GT(a.link->counters()[Counter::credit_waits], 0u);
+}
+
 // Most of these peers find no unasked credit left, and still get through.
 TEST(LinkCredit, LatecomersAskAndGet) {
   World world;

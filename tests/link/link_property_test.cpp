@@ -41,6 +41,7 @@ TEST(LinkProperties, HoldInThousandsOfSeededScenarios) {
     sum.lives_ended += r.lives_ended;
     sum.credit_waits += r.credit_waits;
     sum.overruns += r.overruns;
+    sum.pauses += r.pauses;
   }
   std::cout << count << " scenarios: " << sum.sent << " messages sent, " << sum.delivered
             << " delivered; lost " << sum.faults.lost << ", duplicated " << sum.faults.duplicated
@@ -50,7 +51,7 @@ TEST(LinkProperties, HoldInThousandsOfSeededScenarios) {
             << "), probes " << sum.probes << ", duplicates dropped " << sum.duplicates
             << ", bad checksums " << sum.bad_checksums << ", stale " << sum.stale
             << ", lives ended " << sum.lives_ended << ", credit waits " << sum.credit_waits
-            << ", overruns " << sum.overruns << "\n";
+            << ", overruns " << sum.overruns << ", pauses " << sum.pauses << "\n";
   if (count < 100) return;
   // None of the faults may be missing, or the test proves nothing.
   EXPECT_GT(sum.faults.lost, count);
@@ -68,6 +69,7 @@ TEST(LinkProperties, HoldInThousandsOfSeededScenarios) {
   EXPECT_GT(sum.wraps, 0u);
   EXPECT_GT(sum.lives_ended, 0u);
   EXPECT_GT(sum.credit_waits, 0u);
+  EXPECT_GT(sum.pauses, count);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ class Scenario {
       connect_sink(i);
     }
     for (std::size_t i = 0; i < config.nodes; ++i) players_[i].streams.resize(config.nodes);
+    world_.schedule.set_pauses(config.pauses);
   }
 
   ScenarioResult run() {
@@ -131,7 +132,7 @@ class Scenario {
     const auto status = link.try_send(
         s.peer, static_cast<Lane>(stamp.lane), static_cast<Order>(stamp.order), kTestMessage,
         std::as_bytes(std::span{&stamp, 1}), {body, size - sizeof(Stamp)},
-        random_() % 2 ? Urgency::now : Urgency::batch, world_.net.now());
+        random_() % 2 ? Urgency::now : Urgency::batch, world_.schedule.read_clock(i));
     if (status == SendStatus::too_big) fail("max_message() bytes are too big");
     if (status == SendStatus::peer_down) fail("peer_down without on_peer_down");
     if (status != SendStatus::sent) return false;
@@ -252,6 +253,7 @@ class Scenario {
         if (config_.link.first_sequence && s.peer_life == 1) result_.wraps += 1;
     result_.faults = world_.net.faults();
     result_.partitioned = world_.net.partitioned();
+    result_.pauses = world_.schedule.pauses();
     result_.failure = failure_;
     return result_;
   }
@@ -300,6 +302,12 @@ ScenarioConfig draw_scenario(std::uint64_t seed) {
   if (chance(0.3)) c.busy = up_to(0.5);
   if (chance(0.25)) c.restarts = 1 + random() % 3;
   if (chance(0.25)) c.partitions = 1 + random() % 3;
+  if (chance(0.3)) {
+    c.pauses.probability = up_to(0.01);
+    c.pauses.seed = seed;
+    // As MPI has it: nothing that waits is set right by a keepalive within the scenario.
+    if (c.restarts == 0) c.link.dead_after = std::chrono::hours{1};
+  }
   return c;
 }
 

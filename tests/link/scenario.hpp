@@ -22,6 +22,7 @@ struct ScenarioConfig {
   double busy = 0;             // probability that a sink says busy
   std::size_t restarts = 0;    // kills, each followed by a restart, at random moments
   std::size_t partitions = 0;  // short ones, healed before anybody is given up
+  PauseConfig pauses;          // when nodes lose their CPU
 };
 
 // Drawn from the seed: everything the property test varies.
@@ -32,7 +33,7 @@ struct ScenarioResult {
   FaultCounts faults;
   std::uint64_t partitioned = 0, sent = 0, delivered = 0, retransmits = 0, probes = 0;
   std::uint64_t fast_retransmits = 0, duplicates = 0, bad_checksums = 0, stale = 0, wraps = 0;
-  std::uint64_t lives_ended = 0, credit_waits = 0, overruns = 0;
+  std::uint64_t lives_ended = 0, credit_waits = 0, overruns = 0, pauses = 0;
 };
 
 ScenarioResult run_scenario(const ScenarioConfig& config);

@@ -7,6 +7,7 @@
 
 #include "drivers/link/link.hpp"
 #include "drivers/link/sim_net.hpp"
+#include "tests/link/sim_schedule.hpp"
 
 namespace viaduct::link::test {
 
@@ -43,8 +44,12 @@ struct Node {
 struct World {
   SimNet net;
   std::vector<std::unique_ptr<Node>> nodes;
+  SimSchedule schedule;
 
-  explicit World(const SimConfig& config = {}) : net(config) {}
+  explicit World(const SimConfig& config = {})
+      : net(config), schedule(net, [this](std::size_t i, Time now) {
+          if (nodes[i]->link) nodes[i]->link->poll(now);
+        }) {}
   // Links still speak as they end; what a test's hook refers to ended before.
   ~World() { net.hook = nullptr; }
 
@@ -65,10 +70,7 @@ struct World {
     for (auto& other : nodes) net.heal(*node.port, *other->port);
   }
 
-  void poll() {
-    for (auto& node : nodes)
-      if (node->link) node->link->poll(net.now());
-  }
+  void poll() { schedule.poll_all(nodes.size()); }
   // Polls every node at each arrival and at least every `interval`.
   void run(Duration span, Duration interval = microseconds{2}) {
     run_until([] { return false; }, span, interval);

@@ -74,7 +74,8 @@ struct EntryHead {
 struct Totals {
   std::uint64_t scenarios = 0, issued = 0, completed = 0, silent = 0;
   std::uint64_t writes = 0, reads = 0, atomics = 0, entries = 0, signals = 0, fences = 0;
-  std::uint64_t lost = 0, duplicated = 0, reordered = 0, corrupted = 0, resent = 0, replayed = 0;
+  std::uint64_t lost = 0, duplicated = 0, reordered = 0, corrupted = 0, resent = 0, replayed = 0,
+                paused = 0;
 };
 
 class Scenario {
@@ -88,10 +89,11 @@ class Scenario {
         pair.peer = bed_.peer(from, to);
         pair.memory.resize(kArea);
         for (std::size_t i = 0; i < kStable; ++i) pair.memory[kAtStable + i] = stable(i);
-        pair.writer = bed_[from].engine.open_writer(pair.peer, bed_[to].fifo->key(), bed_.now());
+        pair.writer =
+            bed_[from].engine.open_writer(pair.peer, bed_[to].fifo->key(), bed_.now(from));
       }
     // What is long, and so what is in order with what, is fixed once the peers know each other.
-    bed_.run([&] { return all_connected(); });
+    bed_.run([&] { return all_connected(); }, std::chrono::seconds{60});
   }
 
   void run() {
@@ -146,6 +148,10 @@ class Scenario {
     c.port.mtu = mtu_ = std::array<std::size_t, 4>{576, 1504, 1504, 9000}[pick(4)];
     c.driver.engine.max_requests = pick(2) == 0 ? 1024 : 16;
     if (pick(2) == 0) c.link.first_sequence = 0xfffffff0u;  // just before it wraps
+    if (seed_ % 4 == 0) {  // nodes lose their CPU, and no keepalive sets right what got stuck
+      c.pauses = {.probability = 0.001, .seed = seed_};
+      c.link.dead_after = std::chrono::hours{1};
+    }
     return c;
   }
 
@@ -169,7 +175,7 @@ class Scenario {
     const auto at = [&](std::size_t offset) {
       return Remote{pair.peer, bed_[to].all, n * kArea + offset};
     };
-    const link::Time now = bed_.now();
+    const link::Time now = bed_.now(n);
     Pending pending;
     Issued issued;
     const auto read = [&](std::size_t offset, std::size_t size) {
@@ -269,14 +275,14 @@ class Scenario {
     std::uint64_t after = operand;
     Issued issued;
     switch (pick(3)) {
-      case 0: issued = engine.swap(at, width, operand, options, bed_.now()); break;
+      case 0: issued = engine.swap(at, width, operand, options, bed_.now(n)); break;
       case 1:
-        issued = engine.fetch_add(at, width, operand, options, bed_.now());
+        issued = engine.fetch_add(at, width, operand, options, bed_.now(n));
         after = before + operand;
         break;
       default: {
         const std::uint64_t expected = pick(2) == 0 ? before : random_();
-        issued = engine.compare_swap(at, width, expected, operand, options, bed_.now());
+        issued = engine.compare_swap(at, width, expected, operand, options, bed_.now(n));
         const bool same =
             four ? static_cast<std::uint32_t>(expected) == static_cast<std::uint32_t>(before)
                  : expected == before;
@@ -318,7 +324,7 @@ class Scenario {
                                               : Then::set(bed_[to].all, n * kArea + kAtFlag,
                                                           pair.flag + 1, Width::eight);
     const Issued issued =
-        bed_[n].engine.write(at, const_bytes(pending.buffer), then, options, bed_.now());
+        bed_[n].engine.write(at, const_bytes(pending.buffer), then, options, bed_.now(n));
     if (issued.status != Status::ok) return issued;
     ++number;
     ++totals_.writes;
@@ -401,7 +407,7 @@ class Scenario {
         Pair& pair = pairs_[n][to];
         if (n == to) continue;
         if (!pair.fenced) {
-          const Issued fence = bed_[n].engine.fence(pair.peer, {}, bed_.now());
+          const Issued fence = bed_[n].engine.fence(pair.peer, {}, bed_.now(n));
           pair.fenced = fence.status == Status::ok;
           if (pair.fenced) pending_[n].emplace(fence.id.value, Pending{});
           totals_.fences += pair.fenced;
@@ -438,6 +444,7 @@ class Scenario {
     totals_.duplicated += faults.duplicated;
     totals_.reordered += faults.reordered;
     totals_.corrupted += faults.corrupted;
+    totals_.paused += bed_.schedule.pauses();
     for (std::size_t n = 0; n < bed_.size(); ++n) {
       const link::Counters& c = bed_[n].link.counters();
       totals_.resent += c[link::Counter::retransmits];
@@ -474,8 +481,8 @@ int report(const Totals& t) {
               t.issued, t.silent, t.scenarios, t.completed);
   std::printf("faults: %" PRIu64 " frames lost, %" PRIu64 " doubled, %" PRIu64
               " reordered, %" PRIu64 " altered; %" PRIu64 " sent again, %" PRIu64
-              " copies dropped\n",
-              t.lost, t.duplicated, t.reordered, t.corrupted, t.resent, t.replayed);
+              " copies dropped; CPU lost %" PRIu64 " times\n",
+              t.lost, t.duplicated, t.reordered, t.corrupted, t.resent, t.replayed, t.paused);
   bool exact = true;
   const auto row = [&](const char* what, std::uint64_t issued, std::uint64_t executed) {
     std::printf("  %-14s %10" PRIu64 " issued %10" PRIu64 " executed\n", what, issued, executed);

@@ -70,6 +70,7 @@ class Scenario {
     }
   }
   const link::FaultCounts& faults() const { return bed_.net.faults(); }
+  std::uint64_t pauses() const { return bed_.schedule.pauses(); }
 
  private:
   BedConfig config(std::size_t max_open) {
@@ -93,6 +94,10 @@ class Scenario {
     c.driver.niu.rdma.max_posted = in_order_ ? max_open + pick(4) : 32;
     // Sequence numbers start just before they wrap in half of the runs.
     if (pick(2) == 0) c.link.first_sequence = 0xfffffff0u;
+    if (pick(3) == 0) {  // nodes lose their CPU, and no keepalive sets right what got stuck
+      c.pauses = {.probability = 0.002, .seed = random_()};
+      c.link.dead_after = std::chrono::hours{1};
+    }
     return c;
   }
   // Posts and asks for some of what is left, in the order that each pair and tag demands.
@@ -112,7 +117,7 @@ class Scenario {
       if (may_ask)
         p.asked = started(bed_[p.from].rdma().request(bed_.peer(p.from, p.to), p.tag,
                                                       bed_[p.from].bytes(p.offset_from, p.length),
-                                                      bed_.now()));
+                                                      bed_.now(p.from)));
     }
   }
   static bool started(const Started& s) {
@@ -130,7 +135,7 @@ class Scenario {
 class RdmaProperty : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(RdmaProperty, EveryTransferArrivesWholeInAnyWeather) {
-  std::uint64_t lost = 0, reordered = 0, corrupted = 0;
+  std::uint64_t lost = 0, reordered = 0, corrupted = 0, pauses = 0;
   for (std::uint32_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Scenario scenario(seed, GetParam());
@@ -139,10 +144,12 @@ TEST_P(RdmaProperty, EveryTransferArrivesWholeInAnyWeather) {
     lost += scenario.faults().lost;
     reordered += scenario.faults().reordered;
     corrupted += scenario.faults().corrupted;
+    pauses += scenario.pauses();
   }
   EXPECT_GT(lost, 1000u);
   EXPECT_GT(reordered, 1000u);
   EXPECT_GT(corrupted, 100u);
+  EXPECT_GT(pauses, 100u);
 }
 
 INSTANTIATE_TEST_SUITE_P(MaxOpen, RdmaProperty, ::testing::Values(1, 2, 16));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "drivers/link/impl/handshake.hpp"
+#include "drivers/link/impl/invariants.hpp"
 #include "drivers/link/impl/peers.hpp"
 #include "drivers/link/impl/receive.hpp"
 #include "drivers/link/impl/recovery.hpp"

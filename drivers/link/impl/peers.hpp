@@ -104,10 +104,13 @@ auto Link<D>::create(const Address& address) -> Peer* {
   draw_token(p);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     p->send[lane].start(config_.first_sequence.value_or(static_cast<std::uint32_t>(random())));
-    // Half of the credit may be given away for good; later peers start with none and must ask.
+    // Half of the credit may be given away for good; later peers start with none and must ask. What
+    // is on loan at the moment does not count against it, as it comes back.
     CreditPool& pool = credit_[lane];
-    const bool plenty = pool.lent + config_.idle_window <= pool.capacity / 2;
+    const bool plenty = pool.promised + config_.idle_window <= pool.capacity / 2 &&
+                        pool.lent + config_.idle_window <= pool.capacity;
     p->receive[lane].start(0, plenty ? config_.idle_window : 0);
+    pool.promised += p->receive[lane].base_window();
     pool.lent += p->receive[lane].window();
   }
   return p;
@@ -141,6 +144,7 @@ void Link<D>::destroy(Peer* p) {
   stalled_.remove(p);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     p->receive[lane].clear([](Frame* f) { D::release(f); });
+    credit_[lane].promised -= p->receive[lane].base_window();
     credit_[lane].lent -= p->receive[lane].window();
     if (p->receive[lane].borrows()) --credit_[lane].borrowers;
   }

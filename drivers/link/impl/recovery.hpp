@@ -19,6 +19,7 @@ void Link<D>::poll(Time now) {
   }
   if (pumping_.front()) pump(now);
   if (staged_count_ != 0) flush();
+  check_invariants(now);
 }
 
 template <PacketDevice D>
@@ -27,7 +28,8 @@ void Link<D>::acknowledge(Peer* p, Lane lane, const Acknowledgement& ack, Time n
   if (!flow.plausible(ack)) return drop(Counter::drop_ack);
   const bool backed_off = flow.timeouts() != 0;
   const auto result = flow.acknowledge(ack, now, p->rtt);
-  if (result.more_credit && flow.backlog() != 0) pumping_.add(p);
+  // It can send, or has to ask whether it may.
+  if (flow.backlog() != 0 && (result.more_credit || flow.in_flight().empty())) pumping_.add(p);
   if (result.freed == 0) return;
   frames_sending_ -= result.freed;
   if (result.rtt != Duration{0}) p->rtt.sample(result.rtt);
@@ -159,8 +161,9 @@ bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
 template <PacketDevice D>
 Duration Link<D>::timeout(const Peer* p, const Send& flow) const {
   if (config_.fixed_timeout) return *config_.fixed_timeout;
+  // A round trip during which one of both had no CPU may have been measured: the ceiling is for
+  // all.
   const std::uint32_t doublings = std::min(flow.timeouts(), 20u);
-  if (doublings == 0) return p->rtt.timeout(config_.min_timeout);
   return std::min(p->rtt.timeout(config_.min_timeout) * (std::int64_t{1} << doublings),
                   config_.max_timeout);
 }
@@ -181,7 +184,7 @@ Time Link<D>::next_deadline(const Peer* p) const {
       deadline =
           std::min(deadline, D::meta(flow.in_flight().front()).tx.sent_at + timeout(p, flow));
     else if (flow.blocked())
-      deadline = std::min(deadline, flow.asked_at() + timeout(p, flow));
+      deadline = std::min(deadline, flow.probed_at() + timeout(p, flow));
   }
   return deadline;
 }
@@ -231,8 +234,8 @@ void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
     if (!config_.fixed_timeout) return resend(p, lane, oldest, now);
     for (Frame* f = oldest; f; f = Send::List::next(f))
       if (D::meta(f).tx.sent_at + limit <= now) resend(p, lane, f, now);
-  } else if (flow.blocked() && flow.asked_at() + limit <= now && question(p, now)) {
-    flow.timed_out(flow.asked_at(), now);
+  } else if (flow.blocked() && flow.probed_at() + limit <= now && question(p, now)) {
+    flow.timed_out(flow.probed_at(), now);
   }
 }
 

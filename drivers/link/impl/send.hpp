@@ -155,13 +155,21 @@ void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
   }
   if (flow.blocked()) {
     counters_.add(Counter::credit_waits);
-    if (flow.block(now) && flow.in_flight().empty()) {  // no frame can ask
-      question(p, now);
-      timers_.set_no_later(p, now + timeout(p, flow));
-    }
+    flow.note_credit_shortage();
+    probe_for_credit(p, flow, now);
   } else if (flow.ready()) {
     pumping_.add(p);  // the device is full
   }
+}
+
+// A lane that waits for credit with nothing in flight hears of it only if it asks, and goes on
+// asking: the timer repeats the probe until credit comes.
+template <PacketDevice D>
+void Link<D>::probe_for_credit(Peer* p, Send& flow, Time now) {
+  if (!flow.must_probe() || flow.probing()) return;
+  flow.start_probing(now);
+  question(p, now);
+  timers_.set_no_later(p, now + timeout(p, flow));
 }
 
 template <PacketDevice D>

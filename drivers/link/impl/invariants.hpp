@@ -1,0 +1,46 @@
+// Link: what holds after every poll. Checked in debug builds only (without NDEBUG); in others
+// nothing is left of it.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+
+#include "drivers/link/link.hpp"
+
+namespace viaduct::link {
+
+template <PacketDevice D>
+void Link<D>::check_invariants([[maybe_unused]] Time now) const {
+#ifndef NDEBUG
+  for (const auto& p : peers_) {
+    if (!p || !p->up()) continue;
+    for (const Send& flow : p->send) {
+      if (flow.ready()) assert(p->pump_hook.linked && "frames that can go stand in line to go");
+      if (flow.must_probe()) {
+        assert(flow.probing() && "who waits for credit with nothing in flight asks for it");
+        assert(timer_set(*p, flow.last_active(), now) && "and asks again when no answer comes");
+      }
+      if (!flow.in_flight().empty())
+        assert(timer_set(*p, flow.last_active(), now) && "a lost frame is missed in time");
+    }
+    for (const Receive& flow : p->receive) {
+      if (flow.stalled)
+        assert(p->stalled_hook.linked && "what a sink was busy for is offered again");
+      if (flow.wants)
+        assert(p->wanting_hook.linked && "who could not be lent credit stands in line");
+    }
+  }
+#endif
+}
+
+// Whether the peer's timer runs out within the longest timeout from when its lane was last
+// `active`.
+template <PacketDevice D>
+bool Link<D>::timer_set(const Peer& p, Time active, Time now) const {
+  const Duration longest = config_.fixed_timeout.value_or(config_.max_timeout);
+  // A timer that could not do its work is set anew for the next poll.
+  const Time latest = std::max(active + longest, now + Duration{1});
+  return p.timer_position != kNotQueued && p.timer_at <= latest;
+}
+
+}  // namespace viaduct::link
