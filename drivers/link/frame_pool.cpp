@@ -1,8 +1,8 @@
 #include "drivers/link/frame_pool.hpp"
 
 #include <rte_errno.h>
-#include <rte_mempool.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <type_traits>
@@ -55,6 +55,33 @@ void collect_abandoned(FrameStack& stack) {
   }
 }
 
+// --- making frames -------------------------------------------------------------------------------
+
+rte_iova_t iova_of(const rte_mempool* pool, const void* object) {
+  const auto at = reinterpret_cast<std::uintptr_t>(object);
+  const rte_mempool_memhdr* chunk = nullptr;
+  STAILQ_FOREACH(chunk, &pool->mem_list, next) {
+    const auto first = reinterpret_cast<std::uintptr_t>(chunk->addr);
+    if (at - first < chunk->len)
+      return chunk->iova == RTE_BAD_IOVA ? RTE_BAD_IOVA : chunk->iova + (at - first);
+  }
+  return RTE_BAD_IOVA;
+}
+
+void make_frame(rte_mempool* pool, const FrameStack& stack, rte_mbuf* f) {
+  stack.add(pool, stack.add_argument, f, iova_of(pool, f));
+  rte_pktmbuf_init(pool, nullptr, f, 0);
+  new (&frame_state(f)) FrameState{};
+}
+
+// Makes what is still unmade of the topmost free frames.
+void make_topmost(rte_mempool* pool, FrameStack& stack, std::size_t count) {
+  while (stack.unmade > stack.free.size() - count) {
+    make_frame(pool, stack, stack.free[stack.unmade - 1]);
+    --stack.unmade;
+  }
+}
+
 // --- DPDK's mempool operations -------------------------------------------------------------------
 
 int start(rte_mempool* pool) {
@@ -91,15 +118,30 @@ int enqueue(rte_mempool* pool, void* const* objects, unsigned count) {
 
 int dequeue(rte_mempool* pool, void** objects, unsigned count) {
   FrameStack& stack = stack_of(pool);
-  if (stack.free.size() < count) [[unlikely]] {
+  if (stack.free.size() < stack.unmade + count) [[unlikely]] {
     collect_abandoned(stack);
     if (stack.free.size() < count) return -ENOBUFS;
+    make_topmost(pool, stack, count);
   }
   for (unsigned i = 0; i < count; ++i) {
     objects[i] = stack.free.back();
     stack.free.pop_back();
   }
   return 0;
+}
+
+// DPDK offers a chunk of memory: divides it into frames as DPDK does, but leaves them untouched.
+int divide(rte_mempool* pool, unsigned most, void* memory, rte_iova_t iova, std::size_t bytes,
+           rte_mempool_populate_obj_cb_t* add, void* add_argument) {
+  FrameStack& stack = stack_of(pool);
+  stack.add = add;
+  stack.add_argument = add_argument;
+  // DPDK does not know of the frames that are there and not made.
+  most = std::min(most, static_cast<unsigned>(pool->size - stack.free.size()));
+  const int found = rte_mempool_op_populate_default(
+      pool, most, memory, iova, bytes, [](rte_mempool*, void*, void*, rte_iova_t) {}, nullptr);
+  stack.unmade = stack.free.size();
+  return found;
 }
 
 // To other threads than the owner only a snapshot.
@@ -117,13 +159,14 @@ bool register_operations() {
   ops.enqueue = enqueue;
   ops.dequeue = dequeue;
   ops.get_count = available;
+  ops.populate = divide;
   return rte_mempool_register_ops(&ops) >= 0;
 }
 
 }  // namespace
 
 rte_mempool* create_frame_pool(const std::string& name, std::size_t frames, std::uint16_t room,
-                               int socket, Spread spread) {
+                               int socket, PoolKind kind) {
   static const bool registered = register_operations();
   if (!registered) {
     rte_errno = ENOSPC;
@@ -135,7 +178,7 @@ rte_mempool* create_frame_pool(const std::string& name, std::size_t frames, std:
   rte_mempool* const pool = rte_mempool_create_empty(
       name.c_str(), static_cast<unsigned>(frames),
       static_cast<unsigned>(sizeof(rte_mbuf) + kPrivateArea + room), 0, sizeof sizes, socket,
-      spread == Spread::channels ? 0 : RTE_MEMPOOL_F_NO_SPREAD);
+      kind == PoolKind::umem ? RTE_MEMPOOL_F_NO_SPREAD : 0);
   if (pool == nullptr) return nullptr;
   rte_mempool_set_ops_byname(pool, kOps, nullptr);
   rte_pktmbuf_pool_init(pool, &sizes);
@@ -144,9 +187,9 @@ rte_mempool* create_frame_pool(const std::string& name, std::size_t frames, std:
     rte_errno = -result;
     return nullptr;
   }
-  rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
-  for (rte_mbuf* f : stack_of(pool).free) new (&frame_state(f)) FrameState{};
-  stack_of(pool).counting = true;
+  FrameStack& stack = stack_of(pool);
+  stack.counting = true;
+  if (kind == PoolKind::umem) make_topmost(pool, stack, stack.free.size());
   return pool;
 }
 

@@ -8,9 +8,13 @@
 //
 // Thread rule: the port's owner thread allocates, retains and releases. Any thread may return a
 // frame (on a loop-back device the receiver does); that takes an atomic instruction or two.
+//
+// Frames are taken from a stack, and each is made (its headers are written) when it is first taken:
+// a port that keeps a hundred frames busy has touched the memory of a hundred, not of all.
 #pragma once
 
 #include <rte_mbuf.h>
+#include <rte_mempool.h>
 
 #include <atomic>
 #include <string>
@@ -36,10 +40,12 @@ inline FrameState& frame_state(rte_mbuf* f) {
 
 // Frames that hold `room` bytes, headroom included. nullptr: rte_errno tells why. The calling
 // thread owns it. Freed with rte_mempool_free.
-// Spread::channels lets DPDK pad frames so that they spread over memory channels.
-enum class Spread : std::uint8_t { channels, none };
+enum class PoolKind : std::uint8_t {
+  ordinary,
+  umem,  // AF_XDP's: frames lie without gaps and are all made at once, as the kernel pins them all
+};
 rte_mempool* create_frame_pool(const std::string& name, std::size_t frames, std::uint16_t room,
-                               int socket, Spread spread = Spread::channels);
+                               int socket, PoolKind kind = PoolKind::ordinary);
 
 namespace detail {
 // An address that no other thread has.
@@ -49,7 +55,10 @@ inline const void* thread_mark() {
 }
 struct FrameStack {
   const void* owner;
-  bool counting;  // false while DPDK fills the pool: nothing is initialised yet
+  bool counting;                       // false while DPDK fills the pool: no frame is made yet
+  std::size_t unmade;                  // of the free frames, those at the bottom
+  rte_mempool_populate_obj_cb_t* add;  // DPDK's part in making a frame, with its argument
+  void* add_argument;
   std::vector<rte_mbuf*> free;
   std::atomic<rte_mbuf*> abandoned;
 };

@@ -286,7 +286,7 @@ void Port::create_pool() {
   const std::string name = "viaduct_" + std::to_string(serial++);
   const int socket = rte_eal_has_hugepages() != 0 ? rte_eth_dev_socket_id(port_) : SOCKET_ID_ANY;
   pool_ = create_frame_pool(name, p.plan.frames, static_cast<std::uint16_t>(room), socket,
-                            p.plan.kind == PortKind::af_xdp ? Spread::none : Spread::channels);
+                            p.plan.kind == PortKind::af_xdp ? PoolKind::umem : PoolKind::ordinary);
   if (pool_ == nullptr)
     throw SetupError(
         "cannot open port " + p.plan.asked + ": no memory for " + std::to_string(p.plan.frames) +

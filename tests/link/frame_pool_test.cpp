@@ -6,7 +6,12 @@
 #include <gtest/gtest.h>
 #include <rte_mempool.h>
 
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "drivers/link/eal.hpp"
 #include "drivers/link/port.hpp"
@@ -28,6 +33,52 @@ std::vector<rte_mbuf*> take_all(rte_mempool* pool) {
   std::vector<rte_mbuf*> frames;
   while (rte_mbuf* const f = rte_pktmbuf_alloc(pool)) frames.push_back(f);
   return frames;
+}
+
+// KiB of this process's memory that it has written to and shares with nobody.
+std::size_t dirty_memory() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  for (std::string line; std::getline(rollup, line);)
+    if (line.starts_with("Private_Dirty:")) return std::stoul(line.substr(sizeof "Private_Dirty:"));
+  ADD_FAILURE() << "no Private_Dirty";
+  return 0;
+}
+
+// 8191 frames take 16 MiB and more once all are touched.
+TEST(FramePool, TouchesTheFramesThatAreTaken) {
+  EXPECT_TRUE(succeeds([] {
+    setenv("VIADUCT_MEMORY", "nohuge", 1);
+    ensure_eal({});
+    const std::size_t before = dirty_memory();
+    rte_mempool* const pool = create_frame_pool("touched", 8191, 2048, SOCKET_ID_ANY);
+    ASSERT_NE(pool, nullptr);
+    EXPECT_LT(dirty_memory() - before, 1024u);
+    std::vector<rte_mbuf*> frames(64);
+    for (int round = 0; round < 1000; ++round) {
+      ASSERT_EQ(rte_pktmbuf_alloc_bulk(pool, frames.data(), 64), 0);
+      for (rte_mbuf* f : frames) {
+        std::memset(rte_pktmbuf_mtod(f, void*), round, 1500);
+        rte_pktmbuf_free(f);
+      }
+    }
+    EXPECT_LT(dirty_memory() - before, 2048u) << "the same few are taken again and again";
+    EXPECT_EQ(rte_mempool_avail_count(pool), 8191u);
+    const auto all = take_all(pool);
+    EXPECT_EQ(std::set(all.begin(), all.end()).size(), 8191u);
+    EXPECT_GT(dirty_memory() - before, 8u << 10) << "or the test has seen nothing";
+    rte_mempool_free(pool);
+  }));
+}
+
+TEST(FramePool, AnOpenPortHasTouchedFewFrames) {
+  EXPECT_TRUE(succeeds([] {
+    setenv("VIADUCT_MEMORY", "nohuge", 1);
+    ensure_eal({});
+    const std::size_t before = dirty_memory();
+    const auto port = Port::open({.devargs = "net_memif0,role=server,socket=viaduct-touched"});
+    EXPECT_LT(dirty_memory() - before, 4096u);
+    EXPECT_EQ(port->frames_in_use(), 0u);
+  }));
 }
 
 TEST(FramePool, EveryFrameComesBack) {
