@@ -45,11 +45,13 @@ def build(library, place):
             fail(f"{compiler} was not found; run: apt-get install "
                  f"{'libmpich-dev mpich' if library == 'mpich' else 'libopenmpi-dev openmpi-bin'}")
         sources = os.path.join(ROOT, "bench", "mpi")
+        files = [os.path.join(sources, file) for file in sorted(os.listdir(sources))]
         program = os.path.join(place, "mpi_bench." + library)
         command = [compiler, "-std=c++20", "-O3", "-DMPICH_SKIP_MPICXX", "-DOMPI_SKIP_MPICXX",
                    "-o", program,
-                   *(os.path.join(sources, f) for f in sorted(os.listdir(sources))
-                     if f.endswith(".cpp"))]
+                   *(source for source in files if source.endswith(".cpp"))]
+        if os.path.exists(program) and os.path.getmtime(program) > max(map(os.path.getmtime, files)):
+            return program
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         fail(f"building for {library} failed:\n{done.stdout}{done.stderr}")
@@ -88,10 +90,20 @@ def run(command, options, env=None, timeout=120, isolate=True, figure=bench_row)
             end(process)
             raise
         if process.returncode != 0 or not os.path.exists(rows):
-            raise RunFailed(said.strip().splitlines()[-1] if said.strip()
-                            else f"exit status {process.returncode}")
+            words = [line for line in said.splitlines() if re.search(r"\w", line)]
+            raise RunFailed(words[-1].strip() if words else f"exit status {process.returncode}")
         with open(rows) as file:
             return dict(map(figure, json.load(file)))
+
+
+def run_on_memif(program, channel, mtu, options, timeout):
+    """mpi_bench as two ranks on this machine whose only way to each other is a memif wire."""
+    with tempfile.TemporaryDirectory() as place:
+        wire = f"socket={place}/memif.sock,socket-abstract=no"
+        ports = f"net_memif0,role=server,{wire};net_memif0,role=client,{wire}"
+        env = {"VIADUCT_SHM": "off", "VIADUCT_CHANNEL": channel, "VIADUCT_PORTS": ports,
+               "VIADUCT_MTU": str(mtu)}
+        return run(["mpiexec.hydra", "-n", "2", program], options, env, timeout)
 
 
 @contextlib.contextmanager
@@ -181,7 +193,8 @@ class Bed:
     `frames`: the kernel's TCP builds frames of MTU size."""
 
     def __init__(self, mtu, frames):
-        self.name, self.mtu, self.frames = f"cmp-{os.getpid()}-{start_of(os.getpid())}", mtu, frames
+        self.name = f"cmp-{os.getpid()}-{start_of(os.getpid())}" + ("-frames" if frames else "")
+        self.mtu, self.frames = mtu, frames
         self.testbed = os.path.join(TOOLS, "viaduct-testbed")
         self.shell = [os.path.join(TOOLS, "viaduct-run"), "-x"]  # HOST COMMAND...: as ssh does it
 
@@ -200,7 +213,7 @@ class Bed:
     def remove_abandoned(self):
         """What those that were killed have left: beds that say which process they belong to."""
         for place in glob.glob("/run/netns/cmp-*"):
-            bed = re.fullmatch(r"(cmp-(\d+)-(\d+))-(host\d+|switch)", os.path.basename(place))
+            bed = re.fullmatch(r"(cmp-(\d+)-(\d+)(?:-frames)?)-(host\d+|switch)", os.path.basename(place))
             if bed and os.path.exists(place) and start_of(bed[2]) != bed[3]:
                 subprocess.run([self.testbed, "down", "--name", bed[1]])
 
