@@ -3,8 +3,8 @@
 #include <rte_errno.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
+#include <string>
 #include <type_traits>
 
 namespace viaduct::link {
@@ -19,8 +19,6 @@ static_assert(std::is_trivially_destructible_v<FrameState> &&
 static_assert(alignof(FrameState) <= RTE_MBUF_PRIV_ALIGN &&
                   sizeof(rte_mbuf) % alignof(FrameState) == 0,
               "the private area follows the mbuf");
-
-constexpr const char* kOps = "viaduct";
 
 FrameStack& stack_of(const rte_mempool* pool) {
   return *static_cast<FrameStack*>(pool->pool_data);
@@ -151,9 +149,18 @@ unsigned available(const rte_mempool* pool) {
   return static_cast<unsigned>(stack.free.size());
 }
 
+// Of this copy of the code. A process may have several, one in each driver's shared library, and
+// one copy's operations know nothing of the other's threads.
+const std::string& operations_name() {
+  static const char own = 0;
+  static const std::string name =
+      "viaduct_" + std::to_string(reinterpret_cast<std::uintptr_t>(&own));
+  return name;
+}
+
 bool register_operations() {
   rte_mempool_ops ops{};
-  std::strcpy(ops.name, kOps);
+  operations_name().copy(ops.name, sizeof ops.name - 1);
   ops.alloc = start;
   ops.free = stop;
   ops.enqueue = enqueue;
@@ -180,7 +187,7 @@ rte_mempool* create_frame_pool(const std::string& name, std::size_t frames, std:
       static_cast<unsigned>(sizeof(rte_mbuf) + kPrivateArea + room), 0, sizeof sizes, socket,
       kind == PoolKind::umem ? RTE_MEMPOOL_F_NO_SPREAD : 0);
   if (pool == nullptr) return nullptr;
-  rte_mempool_set_ops_byname(pool, kOps, nullptr);
+  rte_mempool_set_ops_byname(pool, operations_name().c_str(), nullptr);
   rte_pktmbuf_pool_init(pool, &sizes);
   if (const int result = rte_mempool_populate_default(pool); result < 0) {
     rte_mempool_free(pool);

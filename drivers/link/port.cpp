@@ -283,7 +283,8 @@ void Port::create_pool() {
                      std::to_string(held) + "; set VIADUCT_FRAMES to " +
                      std::to_string(held + kLeastToSend) + " or more");
   const std::size_t room = room_for(p.plan, mtu_) + RTE_PKTMBUF_HEADROOM;
-  const std::string name = "viaduct_" + std::to_string(serial++);
+  // A port has one owner, but a process may have two copies of this code, which both count from 0.
+  const std::string name = "viaduct_" + std::to_string(port_) + "_" + std::to_string(serial++);
   const int socket = rte_eal_has_hugepages() != 0 ? rte_eth_dev_socket_id(port_) : SOCKET_ID_ANY;
   pool_ = create_frame_pool(name, p.plan.frames, static_cast<std::uint16_t>(room), socket,
                             p.plan.kind == PortKind::af_xdp ? PoolKind::umem : PoolKind::ordinary);

@@ -28,6 +28,40 @@ struct Mbcf {
   static std::unique_ptr<Handle> open(const std::string& port, const Conf& conf) {
     return mbcf::open_handle(port, conf);
   }
+  static constexpr char kFunctionsName[] = RTE_PMD_MBCF_FUNCTIONS;
+  static constexpr rte_pmd_mbcf_functions kFunctions{
+      .size = sizeof(rte_pmd_mbcf_functions),
+      .get = rte_pmd_mbcf_get,
+      .open = rte_pmd_mbcf_open,
+      .close = rte_pmd_mbcf_close,
+      .error = rte_pmd_mbcf_error,
+      .poll = rte_pmd_mbcf_poll,
+      .address = rte_pmd_mbcf_address,
+      .peer = rte_pmd_mbcf_peer,
+      .export_memory = rte_pmd_mbcf_export,
+      .withdraw = rte_pmd_mbcf_withdraw,
+      .create_fifo = rte_pmd_mbcf_create_fifo,
+      .fifo_front = rte_pmd_mbcf_fifo_front,
+      .fifo_pop = rte_pmd_mbcf_fifo_pop,
+      .fifo_key = rte_pmd_mbcf_fifo_key,
+      .fifo_capacity = rte_pmd_mbcf_fifo_capacity,
+      .create_signal = rte_pmd_mbcf_create_signal,
+      .create_signal_fd = rte_pmd_mbcf_create_signal_fd,
+      .write = rte_pmd_mbcf_write,
+      .read = rte_pmd_mbcf_read,
+      .swap = rte_pmd_mbcf_swap,
+      .fetch_add = rte_pmd_mbcf_fetch_add,
+      .compare_swap = rte_pmd_mbcf_compare_swap,
+      .signal = rte_pmd_mbcf_signal,
+      .fence = rte_pmd_mbcf_fence,
+      .open_writer = rte_pmd_mbcf_open_writer,
+      .close_writer = rte_pmd_mbcf_close_writer,
+      .append = rte_pmd_mbcf_append,
+      .capacity = rte_pmd_mbcf_capacity,
+      .issue = rte_pmd_mbcf_issue,
+      .completion = rte_pmd_mbcf_completion,
+      .event = rte_pmd_mbcf_event,
+  };
   static const char* error() { return rte_pmd_mbcf_error(); }
   static std::string selftest() { return mbcf::selftest(); }
 

@@ -74,7 +74,8 @@ void rte_pmd_mbcf_close(struct rte_pmd_mbcf* mbcf);
 const char* rte_pmd_mbcf_error(void);
 
 /* The node of a started rawdev; valid until it is stopped. NULL: rte_errno is ENODEV when there is
- * no such MBCF rawdev, ENETDOWN when it is not started. In the plugin librte_raw_mbcf only. */
+ * no such MBCF rawdev, ENETDOWN when it is not started. In the shared
+ * library only. */
 struct rte_pmd_mbcf* rte_pmd_mbcf_get(uint16_t dev_id);
 
 /* All progress: executes requests of others, sends what is owed, retransmits, finds dead peers,
@@ -287,6 +288,52 @@ struct rte_pmd_mbcf_taken_entry {
   size_t size;                    /* in */
   size_t length;                  /* out */
   uint32_t from;                  /* out: peer */
+};
+
+/* Programs that are not linked with the driver ------------------------------------------------- */
+
+/* The functions above, for programs that load the driver at run time (EAL's `-d
+ * librte_raw_mbcf.so`) and are linked with DPDK alone. The rawdev itself hands them out:
+ *
+ *   uint64_t address;
+ *   if (rte_rawdev_get_attr(dev_id, RTE_PMD_MBCF_FUNCTIONS, &address) != 0) ...no such device
+ *   const struct rte_pmd_mbcf_functions* mbcf = (const void*)(uintptr_t)address;
+ *   struct rte_pmd_mbcf* node = mbcf->get(dev_id);
+ *
+ * Members are only ever added, at the end: those of later versions are there if `size` says so. */
+#define RTE_PMD_MBCF_FUNCTIONS "rte_pmd_mbcf_functions"
+struct rte_pmd_mbcf_functions {
+  size_t size; /* of this structure, in bytes */
+  __typeof__(rte_pmd_mbcf_get)* get;
+  __typeof__(rte_pmd_mbcf_open)* open;
+  __typeof__(rte_pmd_mbcf_close)* close;
+  __typeof__(rte_pmd_mbcf_error)* error;
+  __typeof__(rte_pmd_mbcf_poll)* poll;
+  __typeof__(rte_pmd_mbcf_address)* address;
+  __typeof__(rte_pmd_mbcf_peer)* peer;
+  __typeof__(rte_pmd_mbcf_export)* export_memory;
+  __typeof__(rte_pmd_mbcf_withdraw)* withdraw;
+  __typeof__(rte_pmd_mbcf_create_fifo)* create_fifo;
+  __typeof__(rte_pmd_mbcf_fifo_front)* fifo_front;
+  __typeof__(rte_pmd_mbcf_fifo_pop)* fifo_pop;
+  __typeof__(rte_pmd_mbcf_fifo_key)* fifo_key;
+  __typeof__(rte_pmd_mbcf_fifo_capacity)* fifo_capacity;
+  __typeof__(rte_pmd_mbcf_create_signal)* create_signal;
+  __typeof__(rte_pmd_mbcf_create_signal_fd)* create_signal_fd;
+  __typeof__(rte_pmd_mbcf_write)* write;
+  __typeof__(rte_pmd_mbcf_read)* read;
+  __typeof__(rte_pmd_mbcf_swap)* swap;
+  __typeof__(rte_pmd_mbcf_fetch_add)* fetch_add;
+  __typeof__(rte_pmd_mbcf_compare_swap)* compare_swap;
+  __typeof__(rte_pmd_mbcf_signal)* signal;
+  __typeof__(rte_pmd_mbcf_fence)* fence;
+  __typeof__(rte_pmd_mbcf_open_writer)* open_writer;
+  __typeof__(rte_pmd_mbcf_close_writer)* close_writer;
+  __typeof__(rte_pmd_mbcf_append)* append;
+  __typeof__(rte_pmd_mbcf_capacity)* capacity;
+  __typeof__(rte_pmd_mbcf_issue)* issue;
+  __typeof__(rte_pmd_mbcf_completion)* completion;
+  __typeof__(rte_pmd_mbcf_event)* event;
 };
 
 #ifdef __cplusplus

@@ -17,6 +17,7 @@
 #include <cinttypes>
 #include <concepts>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -50,6 +51,9 @@ concept RawdevDriver = requires(const typename D::Conf conf, typename D::Handle*
   { D::enqueue(handle, queue, buffer) } -> std::same_as<int>;
   // 1: into the buffer; 0: nothing there; or a negative errno.
   { D::dequeue(handle, queue, buffer) } -> std::same_as<int>;
+  // The C functions in a table, and the attribute that gives its address.
+  { D::kFunctionsName } -> std::convertible_to<const char*>;
+  { D::kFunctions.size } -> std::convertible_to<std::size_t>;
   // Empty when all is well, else what is not.
   { D::selftest() } -> std::same_as<std::string>;
 };
@@ -240,6 +244,13 @@ class Rawdev {
     return 0;
   }
 
+  static int attr_get(rte_rawdev*, const char* name, std::uint64_t* value) {
+    if (name == nullptr || value == nullptr) return -EINVAL;
+    if (std::strcmp(name, Driver::kFunctionsName) != 0) return -ENOENT;
+    *value = reinterpret_cast<std::uintptr_t>(&Driver::kFunctions);
+    return 0;
+  }
+
   static int selftest(std::uint16_t) {
     const std::string wrong = Driver::selftest();
     if (wrong.empty()) return 0;
@@ -261,6 +272,7 @@ constexpr rte_rawdev_ops Rawdev<Driver>::make_ops() {
   ops.queue_count = queue_count;
   ops.enqueue_bufs = enqueue;
   ops.dequeue_bufs = dequeue;
+  ops.attr_get = attr_get;
   ops.dump = dump;
   ops.xstats_get = xstats_get;
   ops.xstats_get_names = xstats_get_names;

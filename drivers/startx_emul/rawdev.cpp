@@ -28,6 +28,34 @@ struct StartX {
   static std::unique_ptr<Handle> open(const std::string& port, const Conf& conf) {
     return startx::open_handle(port, conf);
   }
+  static constexpr char kFunctionsName[] = RTE_PMD_STARTX_FUNCTIONS;
+  static constexpr rte_pmd_startx_functions kFunctions{
+      .size = sizeof(rte_pmd_startx_functions),
+      .get = rte_pmd_startx_get,
+      .open = rte_pmd_startx_open,
+      .close = rte_pmd_startx_close,
+      .error = rte_pmd_startx_error,
+      .poll = rte_pmd_startx_poll,
+      .address = rte_pmd_startx_address,
+      .peer = rte_pmd_startx_peer,
+      .send = rte_pmd_startx_send,
+      .peek = rte_pmd_startx_peek,
+      .pop = rte_pmd_startx_pop,
+      .reserve = rte_pmd_startx_reserve,
+      .commit = rte_pmd_startx_commit,
+      .queue_peek = rte_pmd_startx_queue_peek,
+      .queue_pop = rte_pmd_startx_queue_pop,
+      .register_memory = rte_pmd_startx_register,
+      .deregister_memory = rte_pmd_startx_deregister,
+      .post = rte_pmd_startx_post,
+      .cancel = rte_pmd_startx_cancel,
+      .request = rte_pmd_startx_request,
+      .grant = rte_pmd_startx_grant,
+      .revoke = rte_pmd_startx_revoke,
+      .write = rte_pmd_startx_write,
+      .completion = rte_pmd_startx_completion,
+      .event = rte_pmd_startx_event,
+  };
   static const char* error() { return rte_pmd_startx_error(); }
   static std::string selftest() { return startx::selftest(); }
 

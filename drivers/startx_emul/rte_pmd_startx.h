@@ -100,7 +100,8 @@ void rte_pmd_startx_close(struct rte_pmd_startx* startx);
 const char* rte_pmd_startx_error(void);
 
 /* The node of a started rawdev; valid until it is stopped. NULL: rte_errno is ENODEV when there is
- * no such StarT-X rawdev, ENETDOWN when it is not started. In the plugin librte_raw_startx only. */
+ * no such StarT-X rawdev, ENETDOWN when it is not started. In the shared
+ * library only. */
 struct rte_pmd_startx* rte_pmd_startx_get(uint16_t dev_id);
 
 /* All progress: sends what was committed, receives, retransmits, finds dead peers. */
@@ -194,6 +195,46 @@ struct rte_pmd_startx_event {
 
 /* The oldest connection that came or went; -ENOENT when there is none. */
 int rte_pmd_startx_event(struct rte_pmd_startx* startx, struct rte_pmd_startx_event* event);
+
+/* Programs that are not linked with the driver ------------------------------------------------- */
+
+/* The functions above, for programs that load the driver at run time (EAL's `-d
+ * librte_raw_startx.so`) and are linked with DPDK alone. The rawdev itself hands them out:
+ *
+ *   uint64_t address;
+ *   if (rte_rawdev_get_attr(dev_id, RTE_PMD_STARTX_FUNCTIONS, &address) != 0) ...no such device
+ *   const struct rte_pmd_startx_functions* startx = (const void*)(uintptr_t)address;
+ *   struct rte_pmd_startx* node = startx->get(dev_id);
+ *
+ * Members are only ever added, at the end: those of later versions are there if `size` says so. */
+#define RTE_PMD_STARTX_FUNCTIONS "rte_pmd_startx_functions"
+struct rte_pmd_startx_functions {
+  size_t size; /* of this structure, in bytes */
+  __typeof__(rte_pmd_startx_get)* get;
+  __typeof__(rte_pmd_startx_open)* open;
+  __typeof__(rte_pmd_startx_close)* close;
+  __typeof__(rte_pmd_startx_error)* error;
+  __typeof__(rte_pmd_startx_poll)* poll;
+  __typeof__(rte_pmd_startx_address)* address;
+  __typeof__(rte_pmd_startx_peer)* peer;
+  __typeof__(rte_pmd_startx_send)* send;
+  __typeof__(rte_pmd_startx_peek)* peek;
+  __typeof__(rte_pmd_startx_pop)* pop;
+  __typeof__(rte_pmd_startx_reserve)* reserve;
+  __typeof__(rte_pmd_startx_commit)* commit;
+  __typeof__(rte_pmd_startx_queue_peek)* queue_peek;
+  __typeof__(rte_pmd_startx_queue_pop)* queue_pop;
+  __typeof__(rte_pmd_startx_register)* register_memory;
+  __typeof__(rte_pmd_startx_deregister)* deregister_memory;
+  __typeof__(rte_pmd_startx_post)* post;
+  __typeof__(rte_pmd_startx_cancel)* cancel;
+  __typeof__(rte_pmd_startx_request)* request;
+  __typeof__(rte_pmd_startx_grant)* grant;
+  __typeof__(rte_pmd_startx_revoke)* revoke;
+  __typeof__(rte_pmd_startx_write)* write;
+  __typeof__(rte_pmd_startx_completion)* completion;
+  __typeof__(rte_pmd_startx_event)* event;
+};
 
 #ifdef __cplusplus
 }

@@ -62,6 +62,34 @@ TEST(RawdevPlugin, ComesAndGoes) {
   rawdev::test::expect_comes_and_goes("rawdev_mbcf1", rte_rawdev_get_dev_id("rawdev_mbcf0"));
 }
 
+// The program is not linked with the driver.
+TEST(RawdevPlugin, HandsOutTheFunctionsThatWrite) {
+  rawdev::test::make_ring_pair();
+  const auto* mbcf = rawdev::test::start_and_ask<rte_pmd_mbcf_functions>(
+      "rawdev_mbcf2", "net_ring_a", RTE_PMD_MBCF_FUNCTIONS);
+  rawdev::test::start_and_ask<rte_pmd_mbcf_functions>("rawdev_mbcf3", "net_ring_b",
+                                                      RTE_PMD_MBCF_FUNCTIONS);
+  rte_pmd_mbcf* a = mbcf->get(rte_rawdev_get_dev_id("rawdev_mbcf2"));
+  rte_pmd_mbcf* b = mbcf->get(rte_rawdev_get_dev_id("rawdev_mbcf3"));
+  const std::uint64_t sent = 41;
+  std::uint64_t memory = 0;
+  std::uint8_t mac[6];
+  rte_pmd_mbcf_remote at{};
+  ASSERT_EQ(mbcf->export_memory(b, &memory, sizeof memory, RTE_PMD_MBCF_WRITE, &at.key), 0);
+  ASSERT_EQ(mbcf->address(b, mac), 0);
+  ASSERT_EQ(mbcf->peer(a, mac, &at.peer), 0);
+  ASSERT_EQ(mbcf->write(a, &at, &sent, sizeof sent, nullptr, nullptr, nullptr), 0);
+  struct rte_pmd_mbcf_completion completion;
+  while (mbcf->completion(a, &completion) != 0) {
+    ASSERT_EQ(mbcf->poll(a), 0);
+    ASSERT_EQ(mbcf->poll(b), 0);
+  }
+  EXPECT_EQ(completion.status, 0);
+  EXPECT_EQ(memory, sent);
+  EXPECT_EQ(rte_vdev_uninit("rawdev_mbcf3"), 0);
+  EXPECT_EQ(rte_vdev_uninit("rawdev_mbcf2"), 0);
+}
+
 TEST(VdevArgs, AreReadWhole) {
   const VdevArgs args =
       parse_vdev_args("port=net_memif0,max_keys=64,max_requests=2,max_writers=8,job=77");

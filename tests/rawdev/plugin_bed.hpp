@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 #include <rte_eal.h>
+#include <rte_eth_ring.h>
 #include <rte_log.h>
 #include <rte_rawdev.h>
+#include <rte_ring.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -75,6 +77,31 @@ inline void expect_comes_and_goes(const char* name, std::uint16_t other) {
   EXPECT_EQ(rte_rawdev_count(), 1);
   EXPECT_EQ(rte_rawdev_start(other), 0);
   rte_rawdev_stop(other);
+}
+
+// Ethdevs net_ring_a and net_ring_b: what one sends the other receives.
+inline void make_ring_pair() {
+  rte_ring* ab = rte_ring_create("ab", 1024, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
+  rte_ring* ba = rte_ring_create("ba", 1024, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
+  ASSERT_NE(ab, nullptr);
+  ASSERT_NE(ba, nullptr);
+  ASSERT_GE(rte_eth_from_rings("a", &ba, 1, &ab, 1, 0), 0);
+  ASSERT_GE(rte_eth_from_rings("b", &ab, 1, &ba, 1, 0), 0);
+}
+
+// The table of C functions that a started rawdev on `port` hands out.
+template <class Functions>
+const Functions* start_and_ask(const std::string& name, const std::string& port,
+                               const char* attribute) {
+  std::uint64_t address = 0;
+  EXPECT_EQ(rte_vdev_init(name.c_str(), ("port=" + port).c_str()), 0);
+  const std::uint16_t id = rte_rawdev_get_dev_id(name.c_str());
+  EXPECT_EQ(rte_rawdev_start(id), 0);
+  EXPECT_NE(rte_rawdev_get_attr(id, "nonsense", &address), 0);
+  EXPECT_EQ(rte_rawdev_get_attr(id, attribute, &address), 0);
+  const auto* functions = reinterpret_cast<const Functions*>(address);
+  EXPECT_EQ(functions->size, sizeof(Functions));
+  return functions;
 }
 
 // Runs all tests in an EAL with the plugin and one device.

@@ -60,6 +60,33 @@ TEST(RawdevPlugin, ComesAndGoes) {
   rawdev::test::expect_comes_and_goes("rawdev_startx1", rte_rawdev_get_dev_id("rawdev_startx0"));
 }
 
+// The program is not linked with the driver.
+TEST(RawdevPlugin, HandsOutTheFunctionsThatSend) {
+  rawdev::test::make_ring_pair();
+  const auto* startx = rawdev::test::start_and_ask<rte_pmd_startx_functions>(
+      "rawdev_startx2", "net_ring_a", RTE_PMD_STARTX_FUNCTIONS);
+  rawdev::test::start_and_ask<rte_pmd_startx_functions>("rawdev_startx3", "net_ring_b",
+                                                        RTE_PMD_STARTX_FUNCTIONS);
+  rte_pmd_startx* a = startx->get(rte_rawdev_get_dev_id("rawdev_startx2"));
+  rte_pmd_startx* b = startx->get(rte_rawdev_get_dev_id("rawdev_startx3"));
+  std::uint8_t mac[6];
+  std::uint32_t peer = 0;
+  ASSERT_EQ(startx->address(b, mac), 0);
+  ASSERT_EQ(startx->peer(a, mac, &peer), 0);
+  rte_pmd_startx_packet packet{};
+  packet.words = 2;
+  packet.payload[0] = 41;
+  ASSERT_EQ(startx->send(a, peer, RTE_PMD_STARTX_HIGH, &packet), 0);
+  const rte_pmd_startx_received* received = nullptr;
+  while ((received = startx->peek(b, RTE_PMD_STARTX_HIGH)) == nullptr) {
+    ASSERT_EQ(startx->poll(a), 0);
+    ASSERT_EQ(startx->poll(b), 0);
+  }
+  EXPECT_EQ(received->payload[0], 41u);
+  EXPECT_EQ(rte_vdev_uninit("rawdev_startx3"), 0);
+  EXPECT_EQ(rte_vdev_uninit("rawdev_startx2"), 0);
+}
+
 TEST(VdevArgs, AreReadWhole) {
   const VdevArgs args = parse_vdev_args(
       "port=net_memif0,queue_depth=64,max_open=2,max_posted=8,max_regions=3,job=77");
