@@ -13,8 +13,8 @@ import time
 
 PROGRAM, TESTBED = sys.argv[1], sys.argv[2]
 SCRATCH = tempfile.mkdtemp(prefix="pingpong-test-")
-PORT_LAYERS = ["raw", "startx-pio", "startx-queue", "startx-rdma", "mbcf-write", "mbcf-signal",
-               "mbcf-fifo", "mbcf-read", "mbcf-atomic"]
+PORT_LAYERS = ["raw", "raw-fetch", "startx-pio", "startx-queue", "startx-rdma", "mbcf-write",
+               "mbcf-signal", "mbcf-fifo", "mbcf-read", "mbcf-atomic"]
 # A process can have one side of these only.
 LONE_LAYERS = ["mpi"]
 KERNEL_LAYERS = ["packet", "udp", "tcp"]

@@ -18,8 +18,8 @@ DESCRIPTION
     Measures, for each layer and each message size, the round trip of single messages and the
     bandwidth of a stream in one direction. Rounds are interleaved: in each round every layer is
     measured once at every size, and each round starts with another layer. The tables end with
-    ratios to raw, packet, udp, tcp and verbs, if those are in the run: the ratio of the medians, and
-    the least and the most that a single round gave.
+    ratios to raw, raw-fetch, packet, udp, tcp and verbs, if those are in the run: the ratio of the
+    medians, and the least and the most that a single round gave.
 
     Who waits polls without a break but for one PAUSE instruction. A round trip is timed by the side
     that asks. Bandwidth is what the receiver has got by its own clock, from the first bytes to the
@@ -53,7 +53,7 @@ LAYERS
     mpi: the two sides are a job of two processes; both have receives posted ahead of time, one for
     latency, 2 to 64 for bandwidth. VIADUCT_CHANNEL, on both sides, says over which driver.
 
-    raw, packet and udp send a message larger than the MTU as several frames or datagrams and know no
+    raw, raw-fetch, packet and udp send a message larger than the MTU as several frames or datagrams and know no
     flow control: of round trips that lose a part, only those that came through are timed; "-" (null
     in JSON) means that none did. Frames of raw and packet have 14 bytes of Ethernet header and 8 of
     their own before the message; the payload of raw is neither written nor read, that of packet is

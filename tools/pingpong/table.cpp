@@ -122,7 +122,7 @@ void print_tables(std::ostream& out, const Options& options, const std::vector<S
   out << (options.latency ? "; round trips in ns" : "") << "; 1 MB = 10^6 bytes\n";
   print_figures(out, options, series);
   print_losses(out, series);
-  for (const std::string_view base : {"raw", "packet", "udp", "tcp", "verbs"}) {
+  for (const std::string_view base : {"raw", "raw-fetch", "packet", "udp", "tcp", "verbs"}) {
     bool present = false, other = false;
     for (const std::string& layer : options.layers) (layer == base ? present : other) = true;
     if (present && other) print_ratios(out, options, series, base);
