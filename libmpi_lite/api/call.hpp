@@ -136,14 +136,6 @@ inline Items check_items(const void* buffer, int count, MPI_Datatype type,
   return {buffer, count, &t};
 }
 
-// A buffer that is read and one that is written. Others may overlap as well; these do for sure.
-inline void refuse_alias(const Items& in, const Items& out, const char* in_argument,
-                         const char* out_argument) {
-  if (in.data == out.data && in.type->true_lb() == out.type->true_lb() && in.bytes() > 0 &&
-      out.bytes() > 0)
-    fail(MPI_ERR_BUFFER, "arguments %s and %s are the same buffer", in_argument, out_argument);
-}
-
 inline Envelope check_destination(Comm& comm, int rank, int tag) {
   if ((rank < 0 || rank >= comm.peers()) && rank != MPI_PROC_NULL) [[unlikely]]
     fail(MPI_ERR_RANK, "argument dest is %d; ranks go from 0 to %d", rank, comm.peers() - 1);

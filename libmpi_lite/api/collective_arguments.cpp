@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "libmpi_lite/api/aliasing.hpp"
 #include "libmpi_lite/api/arguments.hpp"
 #include "libmpi_lite/collective/collective.hpp"
 
@@ -73,17 +74,61 @@ Part check_mine(const Comm& comm, int root, const void* data, int count, MPI_Dat
   return has_part(comm, root) ? check_part(data, count, type, argument) : kNothing;
 }
 
-// Programs that mean MPI_IN_PLACE give the same buffer twice (section 2.3 forbids it).
-void refuse_alias(const Part& from, const Part& into) {
-  viaduct::mpi::refuse_alias({from.data, from.count, &datatype(from.type)},
-                             {into.data, into.count, &datatype(into.type)}, "sendbuf", "recvbuf");
+// The blocks of an argument, for `ranks` ranks.
+template <class Visit>
+void each_block(const Part& part, int, Visit visit) {
+  if (part.data != MPI_IN_PLACE) visit(Items{part.data, part.count, &datatype(part.type)});
+}
+template <class Visit>
+void each_block(const Parts& parts, int ranks, Visit visit) {
+  if (!parts.counts) return;  // in place, or nothing
+  Datatype& type = datatype(parts.type);
+  for (int rank = 0; rank < ranks; ++rank)
+    visit(Items{byte_at(parts.data, parts.displacements[rank] * type.extent()), parts.counts[rank],
+                &type});
+}
+template <class Visit>
+void each_block(const MixedParts& parts, int ranks, Visit visit) {
+  if (!parts.counts) return;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (parts.counts[rank] > 0)
+      visit(Items{byte_at(parts.data, parts.displacements[rank]), parts.counts[rank],
+                  &datatype(parts.types[rank])});
+}
+
+bool errors_end_job(const Comm& comm) {
+  if (!comm.errhandler) return true;
+  const Errhandler::Kind kind = comm.errhandler->kind;
+  return kind == Errhandler::Kind::fatal || kind == Errhandler::Kind::abort;
+}
+
+// Programs that mean MPI_IN_PLACE give the same memory twice. The operation fails at all ranks: the
+// others cannot complete it without this one.
+template <class From, class Into>
+void refuse_aliases(Comm& comm, const From& from, const Into& into) {
+  AddressRange read, written;
+  each_block(from, comm.peers(), [&](const Items& block) { read.add(reach(block)); });
+  each_block(into, comm.peers(), [&](const Items& block) { written.add(reach(block)); });
+  if (!read.meets(written)) [[likely]]
+    return;
+  std::vector<Items> in, out;
+  each_block(from, comm.peers(), [&](const Items& block) { in.push_back(block); });
+  each_block(into, comm.peers(), [&](const Items& block) { out.push_back(block); });
+  if (!share_bytes(in, out)) return;
+  if (!errors_end_job(comm)) refuse_next_collective(comm, MPI_ERR_BUFFER);
+  fail(MPI_ERR_BUFFER, "arguments sendbuf and recvbuf share memory");
+}
+
+// A block for each rank, one after the other.
+Part for_all(const Comm& comm, const Part& part) {
+  return {part.data, part.count * comm.peers(), part.type};
 }
 
 // Of a reduction; `into` is where the result goes.
-Part check_contribution(const Comm& comm, const void* data, MPI_Count count, const Part& into) {
+Part check_contribution(Comm& comm, const void* data, MPI_Count count, const Part& into) {
   if (in_place(comm, data)) return {MPI_IN_PLACE, count, into.type};
   const Part from = check_part(data, count, into.type, "sendbuf");
-  refuse_alias(from, into);
+  refuse_aliases(comm, from, into);
   return from;
 }
 
@@ -105,7 +150,7 @@ Ref<Request> begin_gather(Comm& comm, const void* sendbuf, int sendcount, MPI_Da
   const Part from = check_mine(comm, root, sendbuf, sendcount, sendtype, "sendbuf");
   const Part into =
       is_root(comm, root) ? check_part(recvbuf, recvcount, recvtype, "recvbuf") : kNothing;
-  refuse_alias(from, into);
+  refuse_aliases(comm, from, for_all(comm, into));
   return start_gather(comm, from, into, root);
 }
 
@@ -117,6 +162,7 @@ Ref<Request> begin_gatherv(Comm& comm, const void* sendbuf, int sendcount, MPI_D
   const Parts into = is_root(comm, root) ? check_parts(recvbuf, recvcounts, displs, recvtype,
                                                        comm.peers(), "recvbuf", "recvcounts")
                                          : kNothingForAll;
+  refuse_aliases(comm, from, into);
   return start_gatherv(comm, from, into, root);
 }
 
@@ -126,7 +172,7 @@ Ref<Request> begin_scatter(Comm& comm, const void* sendbuf, int sendcount, MPI_D
   const Part from =
       is_root(comm, root) ? check_part(sendbuf, sendcount, sendtype, "sendbuf") : kNothing;
   const Part into = check_mine(comm, root, recvbuf, recvcount, recvtype, "recvbuf");
-  refuse_alias(from, into);
+  refuse_aliases(comm, for_all(comm, from), into);
   return start_scatter(comm, from, into, root);
 }
 
@@ -138,6 +184,7 @@ Ref<Request> begin_scatterv(Comm& comm, const void* sendbuf, const int sendcount
                                                        comm.peers(), "sendbuf", "sendcounts")
                                          : kNothingForAll;
   const Part into = check_mine(comm, root, recvbuf, recvcount, recvtype, "recvbuf");
+  refuse_aliases(comm, from, into);
   return start_scatterv(comm, from, into, root);
 }
 
@@ -146,7 +193,7 @@ Ref<Request> begin_allgather(Comm& comm, const void* sendbuf, int sendcount, MPI
   const Part from = in_place(comm, sendbuf) ? Part{MPI_IN_PLACE, 0, MPI_BYTE}
                                             : check_part(sendbuf, sendcount, sendtype, "sendbuf");
   const Part into = check_part(recvbuf, recvcount, recvtype, "recvbuf");
-  refuse_alias(from, into);
+  refuse_aliases(comm, from, for_all(comm, into));
   return start_allgather(comm, from, into);
 }
 
@@ -155,9 +202,10 @@ Ref<Request> begin_allgatherv(Comm& comm, const void* sendbuf, int sendcount, MP
                               MPI_Datatype recvtype) {
   const Part from = in_place(comm, sendbuf) ? Part{MPI_IN_PLACE, 0, MPI_BYTE}
                                             : check_part(sendbuf, sendcount, sendtype, "sendbuf");
-  return start_allgatherv(
-      comm, from,
-      check_parts(recvbuf, recvcounts, displs, recvtype, comm.peers(), "recvbuf", "recvcounts"));
+  const Parts into =
+      check_parts(recvbuf, recvcounts, displs, recvtype, comm.peers(), "recvbuf", "recvcounts");
+  refuse_aliases(comm, from, into);
+  return start_allgatherv(comm, from, into);
 }
 
 Ref<Request> begin_alltoall(Comm& comm, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
@@ -165,7 +213,7 @@ Ref<Request> begin_alltoall(Comm& comm, const void* sendbuf, int sendcount, MPI_
   const Part from = in_place(comm, sendbuf) ? Part{MPI_IN_PLACE, 0, MPI_BYTE}
                                             : check_part(sendbuf, sendcount, sendtype, "sendbuf");
   const Part into = check_part(recvbuf, recvcount, recvtype, "recvbuf");
-  refuse_alias(from, into);
+  refuse_aliases(comm, for_all(comm, from), for_all(comm, into));
   return start_alltoall(comm, from, into);
 }
 
@@ -175,9 +223,10 @@ Ref<Request> begin_alltoallv(Comm& comm, const void* sendbuf, const int sendcoun
   const Parts from = in_place(comm, sendbuf) ? Parts{MPI_IN_PLACE, nullptr, nullptr, MPI_BYTE}
                                              : check_parts(sendbuf, sendcounts, sdispls, sendtype,
                                                            comm.peers(), "sendbuf", "sendcounts");
-  return start_alltoallv(
-      comm, from,
-      check_parts(recvbuf, recvcounts, rdispls, recvtype, comm.peers(), "recvbuf", "recvcounts"));
+  const Parts into =
+      check_parts(recvbuf, recvcounts, rdispls, recvtype, comm.peers(), "recvbuf", "recvcounts");
+  refuse_aliases(comm, from, into);
+  return start_alltoallv(comm, from, into);
 }
 
 Ref<Request> begin_alltoallw(Comm& comm, const void* sendbuf, const int sendcounts[],
@@ -188,9 +237,10 @@ Ref<Request> begin_alltoallw(Comm& comm, const void* sendbuf, const int sendcoun
                               ? MixedParts{MPI_IN_PLACE, nullptr, nullptr, nullptr}
                               : check_mixed(sendbuf, sendcounts, sdispls, sendtypes, comm.peers(),
                                             "sendbuf", "sendcounts");
-  return start_alltoallw(
-      comm, from,
-      check_mixed(recvbuf, recvcounts, rdispls, recvtypes, comm.peers(), "recvbuf", "recvcounts"));
+  const MixedParts into =
+      check_mixed(recvbuf, recvcounts, rdispls, recvtypes, comm.peers(), "recvbuf", "recvcounts");
+  refuse_aliases(comm, from, into);
+  return start_alltoallw(comm, from, into);
 }
 
 Ref<Request> begin_reduce(Comm& comm, const void* sendbuf, void* recvbuf, int count,
@@ -205,7 +255,7 @@ Ref<Request> begin_reduce(Comm& comm, const void* sendbuf, void* recvbuf, int co
     from.data = nullptr;
   } else if (!in_place(comm, root, sendbuf)) {
     from = check_part(sendbuf, count, type, "sendbuf");
-    if (is_root(comm, root)) refuse_alias(from, {recvbuf, count, type});
+    if (is_root(comm, root)) refuse_aliases(comm, from, Part{recvbuf, count, type});
   }
   return start_reduce(comm, from, recvbuf, check_op(op, datatype(type)), root);
 }
@@ -236,8 +286,10 @@ Ref<Request> begin_reduce_scatter(Comm& comm, const void* sendbuf, void* recvbuf
 Ref<Request> begin_reduce_scatter_block(Comm& comm, const void* sendbuf, void* recvbuf,
                                         int recvcount, MPI_Datatype type, MPI_Op op) {
   const Part into = check_part(recvbuf, recvcount, type, "recvbuf");
-  const Part from = check_contribution(comm, sendbuf, recvcount, into);
-  return start_reduce_scatter_block(comm, from, recvbuf, check_op(op, datatype(type)));
+  const MPI_Count total = MPI_Count{recvcount} * comm.size();
+  check_contribution(comm, sendbuf, total, into);
+  return start_reduce_scatter_block(comm, {sendbuf, recvcount, type}, recvbuf,
+                                    check_op(op, datatype(type)));
 }
 
 Ref<Request> begin_scan(Comm& comm, const void* sendbuf, void* recvbuf, int count,

@@ -1,4 +1,5 @@
 // Reduction operations (MPI 5.0, section 6.9).
+#include "libmpi_lite/api/aliasing.hpp"
 #include "libmpi_lite/api/call.hpp"
 
 using namespace viaduct::mpi;
@@ -33,7 +34,9 @@ int PMPI_Reduce_local(const void* inbuf, void* inoutbuf, int count, MPI_Datatype
                       MPI_Op op) {
   return call("MPI_Reduce_local", [&] {
     const Items in = check_items(inbuf, count, datatype, "inbuf");
-    refuse_alias(in, check_items(inoutbuf, count, datatype, "inoutbuf"), "inbuf", "inoutbuf");
+    const Items out = check_items(inoutbuf, count, datatype, "inoutbuf");
+    if (reach(in).meets(reach(out)) && share_bytes({in}, {out}))
+      fail(MPI_ERR_BUFFER, "arguments inbuf and inoutbuf share memory");
     const Op& operation = check_op(op, *in.type);
     operation.apply(inbuf, inoutbuf, count, datatype);
   });

@@ -76,7 +76,7 @@ void broadcast(Comm& comm, std::span<int> data, int root) {
 
 std::vector<int> exchange_lists(const Leaders& leaders, const std::vector<int>& ours) {
   const auto swap = [&](std::span<const int> from, std::span<int> into) {
-    auto op = make<Collective>(*leaders.local);
+    auto op = make<Collective>(*leaders.local, CollectiveKind::construction);
     finish_collective(*op->run(exchange(*op, leaders, ints(from), ints(into))));
   };
   const int our_size = static_cast<int>(ours.size());
@@ -89,7 +89,7 @@ std::vector<int> exchange_lists(const Leaders& leaders, const std::vector<int>& 
 
 std::uint32_t agree_on_context(const Leaders& leaders) {
   std::uint32_t context = next_context;
-  auto op = make<Collective>(*leaders.local);
+  auto op = make<Collective>(*leaders.local, CollectiveKind::construction);
   finish_collective(*op->run(largest_over(*op, leaders, context)));
   return take_context(context);
 }
@@ -97,7 +97,7 @@ std::uint32_t agree_on_context(const Leaders& leaders) {
 std::uint32_t agree_on_context(Comm& comm) {
   if (comm.inter()) return agree_on_context(leaders_of(comm));
   std::uint32_t context = next_context;
-  auto op = make<Collective>(comm);
+  auto op = make<Collective>(comm, CollectiveKind::construction);
   finish_collective(*op->run(largest_over(*op, context)));
   return take_context(context);
 }

@@ -107,6 +107,7 @@ Task allgather(Collective& op, Items mine, Spread into) {
   std::size_t total = 0;
   for (int rank = 0; rank < op.comm().size(); ++rank) total += length(into[rank]);
   if (total > kShortAllgather) {
+    op.take_long_form();
     const Team team = by_node(op);
     const Blocks blocks = blocks_of(team, into);
     co_await long_allgather(team, blocks);
@@ -121,7 +122,7 @@ Task allgather(Collective& op, Items mine, Spread into) {
 
 template <class Into>
 Ref<Request> start(Comm& comm, const Part& from, const Into& into) {
-  auto op = make<Collective>(comm);
+  auto op = make<Collective>(comm, CollectiveKind::allgather);
   const Spread to(*op, into);
   const Items mine = from.data == MPI_IN_PLACE ? nothing_at(MPI_IN_PLACE) : op->items(from);
   return op->run(comm.inter() ? inter_allgather(*op, mine, to) : allgather(*op, mine, to));

@@ -86,15 +86,17 @@ Task outer_allreduce(Collective& op, Reduction reduction, const void* mine, void
 
 Task allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
   const Plan& plan = plan_of(op.comm());
-  if (reduction.bytes() > kShortReduce && reduction.count() >= op.comm().size())
+  if (reduction.bytes() > kShortReduce && reduction.count() >= op.comm().size()) {
+    op.take_long_form();
     return long_allreduce(op, reduction, mine, into);
+  }
   if (plan.staged() && (reduction.commutative() || plan.ordered()))
     return staged_allreduce(op, reduction, mine, into);
   return flat_allreduce(op, reduction, mine, into);
 }
 
 Ref<Request> start_allreduce(Comm& comm, const Part& from, void* into, const Op& function) {
-  auto op = make<Collective>(comm);
+  auto op = make<Collective>(comm, CollectiveKind::allreduce);
   const Reduction reduction(*op, function, from.type, from.count);
   return op->run(comm.inter() ? inter_allreduce(*op, reduction, from.data, into)
                               : outer_allreduce(*op, reduction, from.data, into));

@@ -169,6 +169,7 @@ Task exchange(Collective& op, const From& from, const Spread& into, std::size_t 
   if (op.comm().size() > kFewRanks && block > 0 && block <= kShortAlltoall)
     return plan_of(op.comm()).staged() ? staged_alltoall(op, from, into, block)
                                        : bruck(op, from, into, block);
+  op.take_long_form();
   return pairwise(op, from, into);
 }
 
@@ -202,7 +203,7 @@ Ref<Request> run(Collective& op, const Spread* from, const Spread& into, std::si
 // ranks know how much they exchange, and nobody else does.
 template <class Many, class... Ranks>
 Ref<Request> start_uneven(Comm& comm, const Many& from, const Many& into, Ranks... ranks) {
-  auto op = make<Collective>(comm);
+  auto op = make<Collective>(comm, CollectiveKind::alltoallv);
   const Spread to(*op, into, ranks...);
   if (from.data == MPI_IN_PLACE) return run(*op, nullptr, to, kUneven);
   const Spread out(*op, from, ranks...);
@@ -212,7 +213,7 @@ Ref<Request> start_uneven(Comm& comm, const Many& from, const Many& into, Ranks.
 }  // namespace
 
 Ref<Request> start_alltoall(Comm& comm, const Part& from, const Part& into) {
-  auto op = make<Collective>(comm);
+  auto op = make<Collective>(comm, CollectiveKind::alltoall);
   const Spread to(*op, into);
   const std::size_t block = length(to[0]);
   if (from.data == MPI_IN_PLACE) return run(*op, nullptr, to, block);

@@ -32,13 +32,20 @@ Task staged_barrier(Collective& op) {
   co_await tree_broadcast(stages.local, nothing_at(), 0);
 }
 
+Ref<Request> run(Collective& op) {
+  if (op.comm().inter()) return op.run(inter_barrier(op));
+  if (plan_of(op.comm()).staged()) return op.run(staged_barrier(op));
+  return op.run(dissemination(everyone(op)));
+}
+
 }  // namespace
 
 Ref<Request> start_barrier(Comm& comm) {
-  auto op = make<Collective>(comm);
-  if (comm.inter()) return op->run(inter_barrier(*op));
-  if (plan_of(comm).staged()) return op->run(staged_barrier(*op));
-  return op->run(dissemination(everyone(*op)));
+  return run(*make<Collective>(comm, CollectiveKind::barrier));
+}
+
+Ref<Request> start_last_barrier(Comm& world) {
+  return run(*make<Collective>(world, kLastBarrierTag));
 }
 
 }  // namespace viaduct::mpi

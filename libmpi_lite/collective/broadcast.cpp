@@ -32,6 +32,13 @@ void link_up(const Team& team, int root, int& before, int& after) {
   if (place < team.size - 1) after = team.rank(team.after(team.me, 1));
 }
 
+// The last segment is shorter than the others, or the one before it longer: a rank that expects
+// another number of them sees it, and does not wait for more.
+std::size_t segment_length(std::size_t left) {
+  constexpr std::size_t kPage = 4096;
+  return left == 2 * kSegment ? kSegment + kPage : std::min(kSegment, left);
+}
+
 // In segments: while one arrives, the one before is on its way out.
 Task segmented_broadcast(Collective& op, Items data, Links links) {
   const bool first = links.parent < 0;
@@ -41,13 +48,13 @@ Task segmented_broadcast(Collective& op, Items data, Links links) {
   Pending arriving(op), leaving(op);
   const std::size_t total = packed.size();
   const auto segment = [&](std::size_t from) {
-    return packed.bytes(from, std::min(kSegment, total - from));
+    return packed.bytes(from, segment_length(total - from));
   };
   if (!first && total > 0) arriving.add(op.receive(links.parent, segment(0)));
-  for (std::size_t from = 0; from < total; from += kSegment) {
+  for (std::size_t from = 0, next; from < total; from = next) {
+    next = from + segment_length(total - from);
     co_await arriving;
-    if (!first && from + kSegment < total)
-      arriving.add(op.receive(links.parent, segment(from + kSegment)));
+    if (!first && next < total) arriving.add(op.receive(links.parent, segment(next)));
     co_await leaving;
     for (const int to : {links.next_node, links.next})
       if (to >= 0) leaving.add(op.send(to, segment(from)));
@@ -77,8 +84,10 @@ Task staged_broadcast(Collective& op, Items data, int root) {
 
 Task broadcast(Collective& op, Items data, int root) {
   const Plan& plan = plan_of(op.comm());
-  if (length(data) > kTreeBroadcast && op.comm().size() > 2 && !plan.crowded())
+  if (length(data) > kTreeBroadcast && op.comm().size() > 2 && !plan.crowded()) {
+    op.take_long_form();
     return chain_broadcast(op, data, root);
+  }
   if (plan.nodes() > 1 && plan.staged()) return staged_broadcast(op, data, root);
   return tree_broadcast(everyone(op), data, root);
 }
@@ -86,7 +95,7 @@ Task broadcast(Collective& op, Items data, int root) {
 }  // namespace
 
 Ref<Request> start_broadcast(Comm& comm, const Part& data, int root) {
-  auto op = make<Collective>(comm);
+  auto op = make<Collective>(comm, CollectiveKind::broadcast);
   const Items items = op->items(data);
   return op->run(comm.inter() ? inter_broadcast(*op, items, root) : broadcast(*op, items, root));
 }

@@ -14,9 +14,11 @@ void unpack(const std::byte* bytes, const Items& items) {
 }
 
 void copy(Collective& op, const Items& from, const Items& to) {
-  if (from.bytes() > to.bytes())
-    op.note(MPI_ERR_TRUNCATE, "this rank has " + std::to_string(from.bytes()) +
-                                  " bytes for itself and room for " + std::to_string(to.bytes()));
+  if (from.bytes() != to.bytes()) [[unlikely]]
+    op.give_up(MPI_ERR_TRUNCATE, "this rank has " + std::to_string(from.bytes()) +
+                                     " bytes for itself and expects " + std::to_string(to.bytes()));
+  if (op.gave_up()) [[unlikely]]
+    return;
   const MPI_Count total = std::min(from.bytes(), to.bytes());
   if (total == 0 || (from.data == to.data && from.type == to.type)) return;
 

@@ -24,7 +24,8 @@ inline std::size_t length(const Items& items) {
 // Packed forms; `bytes` has room for length(items).
 void pack(const Items& items, std::byte* bytes);
 void unpack(const std::byte* bytes, const Items& items);
-// As if sent to itself; like a receive it notes MPI_ERR_TRUNCATE when there is more than fits.
+// As if sent to itself; like a receive it ends the operation with MPI_ERR_TRUNCATE if the lengths
+// differ.
 void copy(Collective& op, const Items& from, const Items& to);
 
 // What a collective sends to, or receives from, each rank: all forms that the arguments have.

@@ -6,10 +6,16 @@
 // for it. MPI_IN_PLACE as in the standard.
 #pragma once
 
+#include <functional>
+
 #include "libmpi_lite/core/op.hpp"
 #include "libmpi_lite/transfer/transfer.hpp"
 
 namespace viaduct::mpi {
+
+class MatchQueues;
+class Unexpected;
+struct Refusal;
 
 struct Part {  // a buffer argument of a collective
   const void* data;
@@ -32,6 +38,8 @@ struct MixedParts {  // MPI_Alltoallw: displacements in bytes
 // The arrays are not copied: the standard lets the user change them only after completion (section
 // 6.12).
 Ref<Request> start_barrier(Comm& comm);
+// MPI_Finalize's: collectives that failed at one process only may have left the ranks out of step.
+Ref<Request> start_last_barrier(Comm& world);
 Ref<Request> start_broadcast(Comm& comm, const Part& data, int root);
 Ref<Request> start_gather(Comm& comm, const Part& from, const Part& into, int root);
 Ref<Request> start_gatherv(Comm& comm, const Part& from, const Parts& into, int root);
@@ -52,6 +60,23 @@ Ref<Request> start_exscan(Comm& comm, const Part& from, void* into, const Op& op
 
 // Waits for one of them; throws Error with what went wrong.
 void finish_collective(const Request& collective);
+
+// ---- what goes wrong at one rank, and others have to hear of ------------------------------------
+
+// Takes the place of the communicator's next operation, which cannot be started here: it fails with
+// that error at all ranks that have not completed it.
+void refuse_next_collective(Comm& comm, int error);
+// Another process has told so.
+void hear_refusal(MatchQueues& queues, const Refusal& refusal);
+// Calls visit(process, context, serial) for each message that an operation under way waits for.
+void for_each_awaited(const MatchQueues& queues,
+                      const std::function<void(int, std::uint32_t, std::uint32_t)>& visit);
+// Whether this process has nothing more to send in that operation.
+bool has_ended(const MatchQueues& queues, std::uint32_t serial);
+// Another process has told so, after all that it had to send.
+void hear_ended(MatchQueues& queues, std::uint32_t serial, int process);
+// A message has arrived for which nothing is posted: ranks may disagree about what they are doing.
+void judge_early_message(MatchQueues& queues, const Unexpected& message);
 
 // Called by progress(): continues collectives whose messages have completed. Whether there were
 // any.

@@ -194,24 +194,28 @@ Items mine_of(Collective& op, const Part& part, const Spread& many, int root) {
 template <class Many>
 Ref<Request> start_gathering(Comm& comm, const Part& from, const Many& into, int root,
                              bool all_know_lengths) {
-  auto op = make<Collective>(comm);
+  auto op =
+      make<Collective>(comm, all_know_lengths ? CollectiveKind::gather : CollectiveKind::gatherv);
   const Spread many = at_root(*op, into, root);
   const Items mine = mine_of(*op, from, many, root);
   if (comm.inter()) return op->run(inter_gather(*op, mine, many, root));
   if (all_know_lengths && by_tree(comm, length(mine)))
     return op->run(short_gather(*op, mine, many, root));
+  op->take_long_form();
   return op->run(direct_gather(*op, mine, many, root));
 }
 
 template <class Many>
 Ref<Request> start_scattering(Comm& comm, const Many& from, const Part& into, int root,
                               bool all_know_lengths) {
-  auto op = make<Collective>(comm);
+  auto op =
+      make<Collective>(comm, all_know_lengths ? CollectiveKind::scatter : CollectiveKind::scatterv);
   const Spread many = at_root(*op, from, root);
   const Items mine = mine_of(*op, into, many, root);
   if (comm.inter()) return op->run(inter_scatter(*op, many, mine, root));
   if (all_know_lengths && by_tree(comm, length(mine)))
     return op->run(short_scatter(*op, many, mine, root));
+  op->take_long_form();
   return op->run(direct_scatter(*op, many, mine, root));
 }
 

@@ -89,18 +89,20 @@ Task long_reduce(Collective& op, const Reduction& reduction, const void* mine, v
 Task reduce(Collective& op, Reduction reduction, const void* mine, void* into, int root) {
   if (mine == MPI_IN_PLACE) mine = into;
   if (reduction.bytes() > kShortReduce && reduction.count() >= op.comm().size() &&
-      op.comm().size() > 2)
+      op.comm().size() > 2) {
+    op.take_long_form();
     co_await long_reduce(op, reduction, mine, into, root);
-  else if (reduction.commutative() || root == 0)
+  } else if (reduction.commutative() || root == 0) {
     co_await short_reduce(op, reduction, mine, into, root);
-  else
+  } else {
     co_await ordered_reduce(op, reduction, mine, into, root);
+  }
 }
 
 }  // namespace
 
 Ref<Request> start_reduce(Comm& comm, const Part& from, void* into, const Op& function, int root) {
-  auto op = make<Collective>(comm);
+  auto op = make<Collective>(comm, CollectiveKind::reduce);
   const Reduction reduction(*op, function, from.type, from.count);
   return op->run(comm.inter() ? inter_reduce(*op, reduction, from.data, into, root)
                               : reduce(*op, reduction, from.data, into, root));

@@ -95,6 +95,7 @@ Task reduce_scatter(Collective& op, Reduction reduction, const void* mine, void*
     co_await allreduce(op, reduction, mine, whole.data());
     copy(op, reduction.items(whole.data(), own), reduction.items(into, {0, own.count}));
   } else {
+    op.take_long_form();
     // In place, the result goes to the start of the buffer that ranges are sent from.
     const Reduction::Room room(reduction, mine == into ? own.count : 0);
     void* const result = mine == into ? room.data() : into;
@@ -106,7 +107,7 @@ Task reduce_scatter(Collective& op, Reduction reduction, const void* mine, void*
 
 Ref<Request> start(Comm& comm, const Part& whole, void* into, const Op& function, MPI_Count each,
                    const int* counts) {
-  auto op = make<Collective>(comm);
+  auto op = make<Collective>(comm, CollectiveKind::reduce_scatter);
   const Reduction reduction(*op, function, whole.type, whole.count);
   if (!comm.inter()) return op->run(reduce_scatter(*op, reduction, whole.data, into, each, counts));
   // The vectors come from the other group; the counts tell how they are spread over this one.

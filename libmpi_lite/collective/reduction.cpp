@@ -41,7 +41,7 @@ Reduction::Reduction(Collective& op, const Op& function, MPI_Datatype type, MPI_
 }
 
 void Reduction::combine(const void* left, void* right, MPI_Count count) const {
-  if (count == 0 || op_->lacks_process()) return;
+  if (count == 0 || op_->lacks_data()) return;
   if (datatype_handles.find(reinterpret_cast<std::uintptr_t>(handle_)) == type_) [[likely]] {
     function_->apply(left, right, count, handle_);
     return;

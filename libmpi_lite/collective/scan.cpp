@@ -88,13 +88,13 @@ Task exscan(Collective& op, Reduction reduction, const void* mine, void* into) {
 }  // namespace
 
 Ref<Request> start_scan(Comm& comm, const Part& from, void* into, const Op& function) {
-  auto op = make<Collective>(comm);
+  auto op = make<Collective>(comm, CollectiveKind::scan);
   const Reduction reduction(*op, function, from.type, from.count);
   return op->run(scan(*op, reduction, from.data, into));
 }
 
 Ref<Request> start_exscan(Comm& comm, const Part& from, void* into, const Op& function) {
-  auto op = make<Collective>(comm);
+  auto op = make<Collective>(comm, CollectiveKind::exscan);
   const Reduction reduction(*op, function, from.type, from.count);
   return op->run(exscan(*op, reduction, from.data, into));
 }

@@ -11,11 +11,21 @@ Pending** last_ready = &first_ready;
 
 }  // namespace
 
+Pending::Pending(Collective& collective) : collective_(collective), older_(collective.pendings_) {
+  collective.pendings_ = this;
+}
+
+Pending::~Pending() {
+  Pending** link = &collective_.pendings_;
+  while (*link != this) link = &(*link)->older_;
+  *link = older_;
+}
+
 void Pending::add(Ref<Request> request) {
   if (!request->complete)
     requests_.push_back(std::move(request));
-  else if (request->error != MPI_SUCCESS)
-    collective_.note(*request);
+  else
+    collective_.check(*request);
 }
 
 bool Pending::all_complete() const {
@@ -32,6 +42,7 @@ void Pending::suspend(std::coroutine_handle<> task) {
     request->on_complete_argument = this;
     ++open_;
   }
+  collective_.look_for_disagreement();
 }
 
 // From inside the channels' poll: the task itself is continued when they are through.
@@ -44,9 +55,12 @@ void Pending::completed(Request&, void* pending) {
 }
 
 void Pending::collect() {
-  for (const Ref<Request>& request : requests_)
-    if (request->error != MPI_SUCCESS) collective_.note(*request);
+  for (const Ref<Request>& request : requests_) collective_.check(*request);
   requests_.clear();
+}
+
+void Pending::cancel() {
+  for (const Ref<Request>& request : requests_) mpi::cancel(*request);
 }
 
 bool continue_collectives() {

@@ -84,17 +84,22 @@ class [[nodiscard]] Task {
 };
 
 // Messages under way that a task waits for together. Can be used again after each wait. What goes
-// wrong with one is noted in the collective's request, and the algorithm goes on: the others would
-// wait forever for the messages that it still owes them.
+// wrong with one is noted in the collective's request, and the algorithm goes on: it still owes the
+// others messages, or word that these will not come.
 class Pending {
  public:
-  explicit Pending(Collective& collective) : collective_(collective) {}
+  explicit Pending(Collective& collective);
+  ~Pending();
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
 
   void add(Ref<Request> request);
   void reserve(std::size_t n) { requests_.reserve(n); }
   std::size_t size() const { return requests_.size(); }
+  // Takes back what has not met its counterpart.
+  void cancel();
+  Pending* next_of_collective() const { return older_; }
+  const PoolVector<Ref<Request>>& requests() const { return requests_; }
 
   auto operator co_await() noexcept {
     struct Wait {
@@ -118,6 +123,7 @@ class Pending {
   std::size_t open_ = 0;  // how many of them the suspended task still waits for
   std::coroutine_handle<> task_;
   Pending* next_ = nullptr;  // in the list of those that can go on
+  Pending* older_;           // of the same collective
 };
 
 }  // namespace viaduct::mpi

@@ -20,6 +20,11 @@ struct CommPlan {
   virtual ~CommPlan() = default;
 };
 
+// Of a communicator's two contexts the even one is that of point-to-point messages.
+inline bool collective_context(std::uint32_t context) {
+  return context % 2 != 0;
+}
+
 class Comm final : public Counted {
  public:
   // `context`: even; the same in all processes of the communicator and in no other communicator
@@ -53,10 +58,6 @@ class Comm final : public Counted {
   std::string name;
   Ref<Info> info;
   std::unique_ptr<CommPlan> plan;
-  // For the collectives of this communicator, in the order in which they are started: the tag of
-  // the next one. Those of MPI_Finalize have tags of their own, from kLastCollectives on.
-  std::uint32_t next_collective = 0;
-  static constexpr std::uint32_t kLastCollectives = (1u << 30) - 64;
 
  private:
   const std::uint32_t context_;

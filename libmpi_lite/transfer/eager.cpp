@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "libmpi_lite/channel/copy.hpp"
+#include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 
@@ -166,7 +167,10 @@ Unexpected& Transfer::keep(Peer& p, const Head& head) {
   auto message = make<Unexpected>();
   message->head = head;
   message->peer = p.rank;
-  return matches_[head.context].keep(std::move(message));
+  MatchQueues& queues = matches_[head.context];
+  Unexpected& kept = queues.keep(std::move(message));
+  if (collective_context(head.context)) judge_early_message(queues, kept);
+  return kept;
 }
 
 void Transfer::set_status(ReceiveRequest& receive, const Head& head, std::uint64_t length) {

@@ -180,6 +180,10 @@ void Transfer::on_control(int from, Bytes message) {
     case Kind::consumed:
       return as(ConsumedHead{}, [&](const ConsumedHead& h) { on_consumed(p, h); });
     case Kind::loss: return as(LossHead{}, [&](const LossHead& h) { on_loss(p, h); });
+    case Kind::refusal: return as(RefusalHead{}, [&](const RefusalHead& h) { on_refusal(p, h); });
+    case Kind::question:
+      return as(QuestionHead{}, [&](const QuestionHead& h) { on_question(p, h); });
+    case Kind::ended: return as(QuestionHead{}, [&](const QuestionHead& h) { on_ended(p, h); });
     case Kind::eager_short: break;  // above
   }
   malformed(p);

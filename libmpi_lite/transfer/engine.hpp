@@ -50,6 +50,11 @@ class Transfer final : private ChannelSink {
   void start(ReceiveRequest& receive);
   // Instead of a message: its receive fails because of that process's loss.
   void send_loss(const Envelope& to, int process);
+  // Tells a process that a collective operation of that context has failed here.
+  void send_refusal(int process, std::uint32_t context, std::uint32_t serial, int error);
+  // Somebody has waited for long: asks those from whom collectives wait for messages whether they
+  // still take part.
+  void ask_in_collectives();
   void cancel(SendRequest& send);
   void cancel(ReceiveRequest& receive);
   // A receive for a message that is not in the queues (any more).
@@ -174,6 +179,9 @@ class Transfer final : private ChannelSink {
   // -1: there is none.
   int lost_sender(int peer, const Comm& comm) const;
   void on_loss(Peer& peer, const LossHead& head);
+  void on_refusal(Peer& peer, const RefusalHead& head);
+  void on_question(Peer& peer, const QuestionHead& head);
+  void on_ended(Peer& peer, const QuestionHead& head);
   void fail_for_loss(ReceiveRequest& receive, int process);
 
   // eager.cpp

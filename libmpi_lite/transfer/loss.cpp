@@ -1,6 +1,7 @@
 // Processes that are lost: what waits for them ends with MPI_ERR_PROC_ABORTED, and so does what
 // would have needed them by way of others, whom those tell.
 
+#include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 
@@ -92,6 +93,41 @@ void Transfer::on_loss(Peer& p, const LossHead& head) {
     keep(p, head.head).lost = process;
   }
   consume(p, 0);
+}
+
+// ---- collectives that fail at another process --------------------------------------------------
+
+void Transfer::send_refusal(int process, std::uint32_t context, std::uint32_t serial, int error) {
+  Peer& p = peer(process);
+  if (p.lost) return;
+  say(p, bytes_of(RefusalHead{Kind::refusal, {}, context, serial, error}));
+}
+
+void Transfer::on_refusal(Peer& p, const RefusalHead& head) {
+  if (head.error <= MPI_SUCCESS || head.error > MPI_ERR_LASTCODE ||
+      !collective_context(head.context))
+    return void(malformed(p));
+  hear_refusal(matches_[head.context], {head.serial, p.rank, head.error});
+}
+
+void Transfer::ask_in_collectives() {
+  matches_.for_each([&](MatchQueues& queues) {
+    for_each_awaited(queues, [&](int process, std::uint32_t context, std::uint32_t serial) {
+      Peer& p = peer(process);
+      if (!p.lost) say(p, bytes_of(QuestionHead{Kind::question, {}, context, serial}));
+    });
+  });
+}
+
+void Transfer::on_question(Peer& p, const QuestionHead& head) {
+  if (!collective_context(head.context)) return void(malformed(p));
+  if (has_ended(matches_[head.context], head.serial))
+    say(p, bytes_of(QuestionHead{Kind::ended, {}, head.context, head.serial}));
+}
+
+void Transfer::on_ended(Peer& p, const QuestionHead& head) {
+  if (!collective_context(head.context)) return void(malformed(p));
+  hear_ended(matches_[head.context], head.serial, p.rank);
 }
 
 void Transfer::fail_for_loss(ReceiveRequest& receive, int process) {

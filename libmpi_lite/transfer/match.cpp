@@ -38,6 +38,7 @@ void MatchQueues::post(ReceiveRequest& receive) {
 
 Unexpected& MatchQueues::keep(Ref<Unexpected> message) {
   message->serial = ++serial_;
+  ++kept_;
   Unexpected* const kept = message.detach();
   unexpected_[bin(kept->head.source)].push_back(kept);
   return *kept;
@@ -45,6 +46,7 @@ Unexpected& MatchQueues::keep(Ref<Unexpected> message) {
 
 Ref<Unexpected> MatchQueues::take(Unexpected& message) {
   unexpected_[bin(message.head.source)].remove(&message);
+  --kept_;
   return Ref<Unexpected>::adopt(&message);
 }
 

@@ -61,6 +61,14 @@ class Queue {
   T *first_ = nullptr, *last_ = nullptr;
 };
 
+class Collective;
+
+// A process has told that an operation of the communicator has failed there.
+struct Refusal {
+  std::uint32_t serial;  // of the operation
+  int process, error;
+};
+
 class MatchQueues {
  public:
   MatchQueues() = default;
@@ -96,6 +104,20 @@ class MatchQueues {
   // its messages.
   ReceiveRequest& first_not_wanted(ReceiveRequest& receive) const;
   bool empty() const;
+  // Calls visit(message) for the oldest messages that wait here, at most `most` of those that share
+  // a bin; it may take the message out.
+  template <class Visit>
+  void for_oldest_kept(unsigned most, Visit visit) {
+    if (kept_ == 0) return;
+    for (Queue<Unexpected>& queue : unexpected_) {
+      unsigned n = 0;
+      for (Unexpected* m = queue.first(); m && n < most; ++n) {
+        Unexpected* next = m->next;
+        visit(*m);
+        m = next;
+      }
+    }
+  }
   // For each posted receive; `visit` may take it out.
   template <class Visit>
   void for_each_posted(Visit visit) {
@@ -106,6 +128,13 @@ class MatchQueues {
         r = next;
       }
   }
+
+  // Of the context of a communicator's collectives, kept by those: how many have been started,
+  // those under way, and those that have failed, here or as others tell, whether
+  // they are past or to come.
+  std::uint32_t next_collective = 0;
+  Collective* under_way = nullptr;
+  std::vector<Refusal> refusals;
 
  private:
   static constexpr std::size_t kBins = 16;
@@ -122,6 +151,7 @@ class MatchQueues {
 
   std::array<Queue<ReceiveRequest>, kBins + 1> posted_;
   std::array<Queue<Unexpected>, kBins> unexpected_;
+  std::size_t kept_ = 0;  // messages in them
   std::uint64_t serial_ = 0;
 };
 

@@ -11,10 +11,6 @@ int process_of(const Envelope& e) {
   return e.rank < 0 ? -1 : e.comm->peer(e.rank);
 }
 
-Ref<Request> complete_send() {
-  return Ref<Request>(request_handles.find(kCompleteSend));
-}
-
 void fill(MPI_Status* status, const Message* message) {
   if (status == MPI_STATUS_IGNORE) return;
   const auto& m = static_cast<const Unexpected&>(*message);
@@ -35,6 +31,10 @@ Unexpected* look(const Envelope& from) {
 }
 
 }  // namespace
+
+Ref<Request> complete_send() {
+  return Ref<Request>(request_handles.find(kCompleteSend));
+}
 
 Ref<Request> start_send(const Items& items, const Envelope& to, SendMode mode) {
   if (mode == SendMode::buffered) return start_buffered(items, to);
@@ -146,6 +146,16 @@ void forget_matching(const Comm& comm) {
 }
 
 // ---- results -----------------------------------------------------------------------------------
+
+int awaited_process(const Request& request) {
+  if (request.kind != Request::Kind::receive || request.complete) return -1;
+  const auto& receive = static_cast<const ReceiveRequest&>(request);
+  return receive.posted ? receive.peer : -1;
+}
+
+bool received_all(const Request& receive) {
+  return status_bytes(receive.status) == static_cast<const Operation&>(receive).bytes;
+}
 
 int lost_process(const Request& message) {
   return static_cast<const Operation&>(message).peer;

@@ -98,9 +98,7 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
 void Process::finalize() {
   delete_comm_attributes(MPI_COMM_SELF);
   delete_comm_attributes(MPI_COMM_WORLD);
-  // A collective that failed at one process only has left their tags out of step.
-  world_->next_collective = Comm::kLastCollectives;
-  wait(*start_barrier(*world_));
+  wait(*start_last_barrier(*world_));
   // Everybody has come this far. But what this process has said last may still wait here for room,
   // and somebody for it, on a machine that is too busy.
   wait_for_at_most(std::chrono::seconds(10), [&] { return !transfer->has_backlog(); });

@@ -53,6 +53,7 @@ class CompleteSend final : public Request {
  public:
   CompleteSend() : Request(Kind::send) { complete = true; }
 };
+Ref<Request> complete_send();
 Ref<Request> start_receive(const Items& into, const Envelope& from);
 // Where a message would have been needed from a process that is lost: instead of the one that now
 // cannot be right. Its receive ends with MPI_ERR_PROC_ABORTED. Complete at once.
@@ -71,6 +72,11 @@ void start(Request& persistent);
 bool probe(const Envelope& from, MPI_Status* status);
 Ref<Message> matched_probe(const Envelope& from, MPI_Status* status);  // nullptr: none
 Ref<Request> start_matched_receive(const Items& into, Message& message);
+
+// From whom a receive waits for a message that has not come; -1: from nobody.
+int awaited_process(const Request& request);
+// As many bytes as there is room for.
+bool received_all(const Request& receive);
 
 // Whose loss has ended that message with MPI_ERR_PROC_ABORTED.
 int lost_process(const Request& message);

@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include <chrono>
+
 #include "libmpi_lite/transfer/engine.hpp"
 
 namespace viaduct::mpi {
@@ -18,6 +20,19 @@ constexpr timespec kNap{0, 50'000};
 // Who sleeps until a sender wakes it makes room for certain.
 constexpr unsigned kYieldsOfSharedCpu = 16;
 
+// Where ranks disagree about a collective operation, one may wait for what nobody sends.
+void ask_now_and_then() {
+  constexpr unsigned kPauses = 16;  // between two looks at the clock
+  constexpr std::chrono::milliseconds kEvery{50};
+  static unsigned pauses = 0;
+  static std::chrono::steady_clock::time_point next;
+  if (++pauses % kPauses != 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next) return;
+  next = now + kEvery;
+  Transfer::self().ask_in_collectives();
+}
+
 }  // namespace
 
 void Idle::pause() {
@@ -26,6 +41,7 @@ void Idle::pause() {
   // A PAUSE instruction takes as long as a whole poll or longer, and half of that would be added to
   // each latency.
   if (!transfer.config().crowded && polls_ < kSpins) return;
+  ask_now_and_then();
   if (polls_ > kYieldsOfSharedCpu && transfer.sleep()) {
     polls_ = kYieldsOfSharedCpu;  // until something happens
   } else if (polls_ < kSpins + kYields) {

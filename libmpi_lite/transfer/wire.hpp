@@ -26,6 +26,9 @@ enum class Kind : std::uint8_t {
   consumed = 11,     // ConsumedHead: what the receiver has taken in
   eager_short = 12,  // ShortHead, data: as `eager`
   loss = 13,         // LossHead: the message will not come
+  refusal = 14,      // RefusalHead: the collective operation has failed at that process
+  question = 15,     // QuestionHead: has that collective operation ended there?
+  ended = 16,        // QuestionHead: the answer, if it has
 };
 
 // In front of each message that takes part in matching.
@@ -83,6 +86,21 @@ struct LossHead {
   std::uint32_t reserved;
 };
 
+struct RefusalHead {
+  Kind kind;
+  std::uint8_t reserved[3];
+  std::uint32_t context;
+  std::uint32_t serial;  // of the operation, among those of its communicator
+  std::int32_t error;    // its class
+};
+
+struct QuestionHead {
+  Kind kind;
+  std::uint8_t reserved[3];
+  std::uint32_t context;
+  std::uint32_t serial;
+};
+
 struct IdHead {
   Kind kind;
   std::uint8_t reserved[7];
@@ -134,7 +152,7 @@ struct ConsumedHead {
 };
 
 static_assert(sizeof(ShortHead) == 8 && sizeof(Head) == 16 && sizeof(SyncHead) == 24 &&
-              sizeof(LossHead) == 24 && sizeof(AnnounceHead) == 72);
+              sizeof(LossHead) == 24 && sizeof(RefusalHead) == 16 && sizeof(AnnounceHead) == 72);
 static_assert(sizeof(GrantHead) == 72 && sizeof(WantHead) == 64 && sizeof(WrittenHead) == 32);
 inline constexpr std::size_t kLargestHead = 72;
 static_assert(kLargestHead <= Channel::kMostHead);

@@ -243,8 +243,8 @@ void intercommunicators() {
   MPI_Comm_free(&local);
 }
 
-// A message that is longer than its receivers expect: those that get it from the root say so
-// (others get what those had room for), and the next collective works.
+// A message that is longer than its receivers expect: those that get it say so, and the next
+// collective works.
 void truncation() {
   for (const bool nonblocking : {false, true})
     for (int root = 0; root < job::size(); ++root) {
@@ -254,10 +254,9 @@ void truncation() {
                                   MPI_COMM_WORLD);
       if (code != MPI_SUCCESS) {
         CHECK_CLASS(code, MPI_ERR_TRUNCATE);
-        CHECK(!is_root);
         failed = 1;
       }
-      CHECK_EQ(data[0], root);
+      if (code == MPI_SUCCESS) CHECK_EQ(data[0], root);
       CHECK_CLASS(COLLECTIVE(nonblocking, allreduce, Allreduce, &failed, &all_failed, 1, MPI_INT,
                              MPI_SUM, MPI_COMM_WORLD),
                   MPI_SUCCESS);

@@ -1,0 +1,57 @@
+#include "libmpi_lite/api/aliasing.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+// Of one block with gaps, this many bytes are looked at, in pieces of one byte at worst.
+constexpr MPI_Count kLookedAt = 4096;
+
+void add_ranges(const Items& items, std::vector<AddressRange>& ranges) {
+  const Datatype& type = *items.type;
+  if (items.bytes() == 0) return;
+  if (type.contiguous()) return ranges.push_back(reach(items));
+  MPI_Count left = std::min(kLookedAt, items.bytes());
+  auto leaf = [&](std::uintptr_t at, const Layout::Piece& piece, MPI_Count from, MPI_Count to) {
+    for (MPI_Count unit = from / piece.unit; unit * piece.unit < to; ++unit) {
+      const std::uintptr_t start = at + static_cast<std::uintptr_t>(unit * piece.stride);
+      const MPI_Count begin = unit * piece.unit;
+      ranges.push_back({start + static_cast<std::uintptr_t>(std::max(from, begin) - begin),
+                        start + static_cast<std::uintptr_t>(std::min(to - begin, piece.unit))});
+    }
+  };
+  for (MPI_Count item = 0; left > 0; ++item) {
+    const MPI_Count bytes = std::min(left, type.size());
+    type.type_map().visit(
+        reinterpret_cast<std::uintptr_t>(byte_at(items.data, item * type.extent())), 0, bytes,
+        leaf);
+    left -= bytes;
+  }
+}
+
+std::vector<AddressRange> sorted_ranges(const std::vector<Items>& blocks) {
+  std::vector<AddressRange> ranges;
+  for (const Items& items : blocks) add_ranges(items, ranges);
+  std::ranges::sort(ranges, {}, &AddressRange::from);
+  return ranges;
+}
+
+}  // namespace
+
+// In the order of addresses. Ranges of one argument may lie in each other: of those that have begun
+// the furthest end counts.
+bool share_bytes(const std::vector<Items>& a, const std::vector<Items>& b) {
+  const std::vector<AddressRange> ours = sorted_ranges(a), theirs = sorted_ranges(b);
+  auto our = ours.begin(), their = theirs.begin();
+  std::uintptr_t our_end = 0, their_end = 0;
+  while (our != ours.end() || their != theirs.end()) {
+    const bool next_is_ours =
+        their == theirs.end() || (our != ours.end() && our->from <= their->from);
+    const AddressRange& next = next_is_ours ? *our++ : *their++;
+    if (next.from < (next_is_ours ? their_end : our_end)) return true;
+    std::uintptr_t& end = next_is_ours ? our_end : their_end;
+    end = std::max(end, next.to);
+  }
+  return false;
+}
+
+}  // namespace viaduct::mpi
