@@ -1,8 +1,10 @@
 #include "libmpi_lite/transfer/process.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <thread>
 
@@ -53,6 +55,19 @@ void forget_handles() {
   datatype_handles.clear();
 }
 
+// All, because some are read only later, where a wrong one would be a surprise. Other processes of
+// the job may have other settings, so say whose it is.
+void check_settings(const Launch& launch) {
+  try {
+    link::knobs().check();
+  } catch (const link::SetupError& error) {
+    char host[HOST_NAME_MAX + 1] = "";
+    ::gethostname(host, sizeof host - 1);
+    throw link::SetupError("rank " + std::to_string(launch.rank()) + " on " + host + ": " +
+                           error.what());
+  }
+}
+
 }  // namespace
 
 Process& Process::self() {
@@ -75,8 +90,7 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   size_ = launch_->size();
   thread_level_ = std::min(thread_level, MPI_THREAD_SERIALIZED);
   main_thread_id = std::this_thread::get_id();
-  // All, because some are read only later, where a wrong one would be a surprise.
-  link::knobs().check();
+  check_settings(*launch_);
   TransferConfig config;
   config.write_protocol = link::knob_switch("VIADUCT_WRITE_PROTOCOL");
   transfer = std::make_unique<Transfer>(

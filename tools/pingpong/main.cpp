@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "drivers/link/knobs.hpp"
+#include "libvipl/core/knobs.hpp"
 #include "tools/pingpong/bed.hpp"
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/hosts.hpp"
@@ -42,7 +43,9 @@ int run(const Options& options) {
                  "viaduct-pingpong: there is no knob %s, it is ignored; viaduct-info --config "
                  "prints those there are\n",
                  name.c_str());
-  link::knobs().check();  // before two sides are started that would both complain
+  // Before two sides are started that would both complain.
+  link::knobs().check();
+  vipl::knobs().check();
   check_outputs(options);
   catch_interrupts();
   nanoseconds_per_tick();  // before anything is pinned or measured

@@ -66,7 +66,7 @@ wrong_setting() {  # setting, what it takes
   local rc=$?
   echo "exit $rc:"
   cat said
-  [[ $rc != 0 && $rc != 124 && $(grep -c VIADUCT_ said) == 1 ]] && grep -q "MPI_Init: VIADUCT_$1 is not $2" said &&
+  [[ $rc != 0 && $rc != 124 && $(grep -c VIADUCT_ said) == 1 ]] && grep -q "MPI_Init: rank 1 on .*: VIADUCT_$1 is not $2" said &&
     ! grep -q "^one of" said
 }
 
