@@ -113,6 +113,16 @@ def beside_peers(figures, wire):
         yield f"  {'x better other MPI':<22}" + "".join(f"{gain:>22}" for gain in gains)
 
 
+NOISY = 3  # rounds that differ by more than this say that the machine was busy
+
+
+def noise(figures):
+    """The most by which rounds of a figure on the page differ."""
+    spreads = [max(values) / min(values) for wire in WIRES for way in figures.ways(wire)
+               for measure in MEASURES if (values := figures.samples(wire, way, measure))]
+    return max(spreads, default=1)
+
+
 def losses(figures):
     """Where something else is better than the best of ours by a tenth or more."""
     for wire, where in (("containers", "between containers"), ("hosts", "between hosts")):
@@ -151,6 +161,9 @@ def page(figures, saved):
         yield from beside_peers(figures, wire)
     yield (f"Medians of {figures.rounds} rounds of all programs in turn. x TCP: how many times as good as "
            "kernel TCP above it.")
+    if (most := noise(figures)) > NOISY:
+        yield (f"ROUNDS DIFFER BY UP TO {number(most)} TIMES: other programs use these processors, and the figures "
+               "mean little.")
     for who, why in figures.failures.items():
         yield f"{who}: {why}"
     yield ""
