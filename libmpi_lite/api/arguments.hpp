@@ -17,8 +17,12 @@ inline Group& check_group(MPI_Group group, const char* argument = "group") {
   return *g;
 }
 
+// MPI_INFO_ENV, which programs may use at any time: made when it is first used. In api/info.cpp.
+Info& define_info_env();
+
 inline Info& check_info(MPI_Info info) {
   Info* i = info_handles.find(reinterpret_cast<std::uintptr_t>(info));
+  if (!i && info == MPI_INFO_ENV) i = &define_info_env();
   if (!i) fail(MPI_ERR_INFO, "argument info (%p) is not an info object", static_cast<void*>(info));
   return *i;
 }

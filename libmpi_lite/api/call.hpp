@@ -125,9 +125,15 @@ inline const Op& check_op(MPI_Op op, const Datatype& type) {
 }
 
 inline Items check_items(const void* buffer, int count, MPI_Datatype type,
-                         const char* buffer_argument = "buf") {
+                         const char* buffer_argument = "buf", int rank = 0) {
   check_count(count);
-  Datatype& t = check_committed(type);
+  Datatype* const found = datatype_handles.find(reinterpret_cast<std::uintptr_t>(type));
+  if (!found || !found->committed()) [[unlikely]] {
+    // For nobody, who has no data either, programs have no type.
+    if (rank == MPI_PROC_NULL && type == MPI_DATATYPE_NULL) return {buffer, 0, &datatype(MPI_BYTE)};
+    check_committed(type);
+  }
+  Datatype& t = *found;
   // An absolute type starts at MPI_BOTTOM, which is the null pointer; others do not.
   if (!buffer && count > 0 && t.size() > 0 && t.true_lb() == 0) [[unlikely]]
     fail(MPI_ERR_BUFFER, "argument %s is a null pointer and count is %d", buffer_argument, count);
@@ -171,6 +177,13 @@ inline MPI_Comm new_comm_handle(Ref<Comm> comm) {
   if (!comm) return MPI_COMM_NULL;
   Comm& c = *comm;
   return c.handle = new_handle<MPI_Comm>(comm_handles, std::move(comm));
+}
+
+// A call that makes a communicator of another one: where it fails there is none.
+template <class Body>
+int call_making(const char* function, MPI_Comm comm, MPI_Comm* made, Body body) {
+  if (made) *made = MPI_COMM_NULL;
+  return call(function, comm, body);
 }
 
 }  // namespace viaduct::mpi

@@ -13,7 +13,7 @@ using namespace viaduct::mpi;
 namespace {
 
 int duplicate(const char* function, MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
-  return call(function, comm, [&](Comm& c) {
+  return call_making(function, comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
     const Info* hints = check_hints(info);
     Ref<Comm> made = duplicate(c);
@@ -23,7 +23,6 @@ int duplicate(const char* function, MPI_Comm comm, MPI_Info info, MPI_Comm* newc
       copy_comm_attributes(comm, handle);
     } catch (...) {
       comm_handles.remove(reinterpret_cast<std::uintptr_t>(handle));
-      *newcomm = MPI_COMM_NULL;
       throw;
     }
     *newcomm = handle;
@@ -89,7 +88,7 @@ int PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
 VIADUCT_MPI(Comm_dup_with_info);
 
 int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
-  return call("MPI_Comm_create", comm, [&](Comm& c) {
+  return call_making("MPI_Comm_create", comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
     *newcomm = new_comm_handle(create(c, check_subgroup(c, group)));
   });
@@ -97,7 +96,7 @@ int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
 VIADUCT_MPI(Comm_create);
 
 int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
-  return call("MPI_Comm_create_group", comm, [&](Comm& c) {
+  return call_making("MPI_Comm_create_group", comm, newcomm, [&](Comm& c) {
     check_intra(c);
     check_pointer(newcomm, "newcomm");
     const Ref<Group> g = check_subgroup(c, group);
@@ -109,7 +108,7 @@ int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* ne
 VIADUCT_MPI(Comm_create_group);
 
 int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
-  return call("MPI_Comm_split", comm, [&](Comm& c) {
+  return call_making("MPI_Comm_split", comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
     if (color < 0 && color != MPI_UNDEFINED)
       fail(MPI_ERR_ARG, "argument color is %d; it must be MPI_UNDEFINED or not negative", color);
@@ -119,7 +118,7 @@ int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
 VIADUCT_MPI(Comm_split);
 
 int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
-  return call("MPI_Comm_split_type", comm, [&](Comm& c) {
+  return call_making("MPI_Comm_split_type", comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
     Ref<Comm> part = split(c, color_of_type(split_type, info), key);
     if (part && split_type == MPI_COMM_TYPE_HW_UNGUIDED) {
@@ -137,7 +136,7 @@ VIADUCT_MPI(Comm_split_type);
 
 int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm,
                           int remote_leader, int tag, MPI_Comm* newintercomm) {
-  return call("MPI_Intercomm_create", local_comm, [&](Comm& local) {
+  return call_making("MPI_Intercomm_create", local_comm, newintercomm, [&](Comm& local) {
     check_intra(local, "local_comm");
     check_rank(local_leader, local.size(), "local_leader");
     if (tag < 0) fail(MPI_ERR_TAG, "argument tag is %d; it must not be negative", tag);
@@ -154,7 +153,7 @@ int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_c
 VIADUCT_MPI(Intercomm_create);
 
 int PMPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) {
-  return call("MPI_Intercomm_merge", intercomm, [&](Comm& c) {
+  return call_making("MPI_Intercomm_merge", intercomm, newintracomm, [&](Comm& c) {
     check_inter(c);
     check_pointer(newintracomm, "newintracomm");
     *newintracomm = new_comm_handle(merge(c, high != 0));

@@ -206,7 +206,7 @@ int PMPI_Request_free(MPI_Request* request) {
   return call("MPI_Request_free", [&] {
     Request* r = check_request(*check_pointer(request, "request"));
     if (!r) fail(MPI_ERR_REQUEST, "argument request is MPI_REQUEST_NULL");
-    refuse_collective(*r, "freed");  // section 6.12
+    if (!r->complete) refuse_collective(*r, "freed before it is complete");  // section 6.12
     if (r->kind == Request::Kind::generalized && !r->complete) {
       // MPI_Grequest_complete will name it once more.
       static_cast<GeneralizedRequest*>(r)->given_up = true;

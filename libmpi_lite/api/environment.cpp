@@ -13,24 +13,19 @@ using namespace viaduct::mpi;
 
 namespace {
 
-const char* level_name(int level) {
-  switch (level) {
-    case MPI_THREAD_SINGLE: return "MPI_THREAD_SINGLE";
-    case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
-    case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
-    case MPI_THREAD_MULTIPLE: return "MPI_THREAD_MULTIPLE";
-    default: fail(MPI_ERR_ARG, "argument required is %d; it must be one of MPI_THREAD_*", level);
-  }
+void check_level(int level) {
+  for (const int known :
+       {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE})
+    if (level == known) return;
+  fail(MPI_ERR_ARG, "argument required is %d; it must be one of MPI_THREAD_*", level);
 }
 
 void init(const char* function, int thread_level) {
-  const char* level = level_name(thread_level);
+  check_level(thread_level);
   if (Process::phase() != Process::Phase::before_init)
     fail(MPI_ERR_OTHER, "MPI can be initialized only once in a process; %s came too late",
          function);
   Process::self().init(thread_level);
-  info_handles.find(reinterpret_cast<std::uintptr_t>(MPI_INFO_ENV))
-      ->entries.emplace_back("thread_level", level);
 }
 
 double seconds(const timespec& t) {

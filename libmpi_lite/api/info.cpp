@@ -3,8 +3,19 @@
 
 #include "libmpi_lite/api/arguments.hpp"
 #include "libmpi_lite/core/environment_info.hpp"
+#include "libmpi_lite/launch/single.hpp"
 
 using namespace viaduct::mpi;
+
+namespace viaduct::mpi {
+
+Info& define_info_env() {
+  const auto handle = reinterpret_cast<std::uintptr_t>(MPI_INFO_ENV);
+  info_handles.define(handle, environment_info(started_processes()));
+  return *info_handles.find(handle);
+}
+
+}  // namespace viaduct::mpi
 
 namespace {
 
@@ -47,9 +58,7 @@ VIADUCT_MPI(Info_create);
 int PMPI_Info_create_env(int, char*[], MPI_Info* info) {
   return call_any_time("MPI_Info_create_env", [&] {
     check_pointer(info, "info");
-    const bool running = Process::phase() == Process::Phase::running;
-    *info =
-        new_handle<MPI_Info>(info_handles, environment_info(running ? Process::self().size() : 0));
+    *info = new_handle<MPI_Info>(info_handles, environment_info(started_processes()));
   });
 }
 VIADUCT_MPI(Info_create_env);

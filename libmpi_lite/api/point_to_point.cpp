@@ -16,7 +16,7 @@ MPI_Request new_request(Ref<Request> request) {
 int send_call(const char* name, SendMode mode, const void* buf, int count, MPI_Datatype datatype,
               int dest, int tag, MPI_Comm comm) {
   return call(name, comm, [&](Comm& c) {
-    const Items items = check_items(buf, count, datatype);
+    const Items items = check_items(buf, count, datatype, "buf", dest);
     send(items, check_destination(c, dest, tag), mode);
   });
 }
@@ -27,7 +27,7 @@ int request_call(const char* name, Make make_request, const void* buf, int count
                  MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request* request,
                  SendMode mode) {
   return call(name, comm, [&](Comm& c) {
-    const Items items = check_items(buf, count, datatype);
+    const Items items = check_items(buf, count, datatype, "buf", dest);
     const Envelope to = check_destination(c, dest, tag);
     check_pointer(request, "request");
     *request = new_request(make_request(items, to, mode));
@@ -146,7 +146,7 @@ VIADUCT_MPI(Irsend);
 int PMPI_Recv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
               MPI_Status* status) {
   return call("MPI_Recv", comm, [&](Comm& c) {
-    const Items into = check_items(buf, count, datatype);
+    const Items into = check_items(buf, count, datatype, "buf", source);
     receive(into, check_source(c, source, tag), status);
   });
 }
@@ -155,7 +155,7 @@ VIADUCT_MPI(Recv);
 int PMPI_Irecv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                MPI_Request* request) {
   return call("MPI_Irecv", comm, [&](Comm& c) {
-    const Items into = check_items(buf, count, datatype);
+    const Items into = check_items(buf, count, datatype, "buf", source);
     const Envelope from = check_source(c, source, tag);
     check_pointer(request, "request");
     *request = new_handle<MPI_Request>(request_handles, start_receive(into, from));
@@ -167,8 +167,8 @@ int PMPI_Sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int
                   void* recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
                   MPI_Comm comm, MPI_Status* status) {
   return call("MPI_Sendrecv", comm, [&](Comm& c) {
-    const Items items = check_items(sendbuf, sendcount, sendtype, "sendbuf");
-    const Items into = check_items(recvbuf, recvcount, recvtype, "recvbuf");
+    const Items items = check_items(sendbuf, sendcount, sendtype, "sendbuf", dest);
+    const Items into = check_items(recvbuf, recvcount, recvtype, "recvbuf", source);
     const Envelope to = check_destination(c, dest, sendtag);
     exchange(items, to, into, check_source(c, source, recvtag), status);
   });
@@ -178,7 +178,7 @@ VIADUCT_MPI(Sendrecv);
 int PMPI_Sendrecv_replace(void* buf, int count, MPI_Datatype datatype, int dest, int sendtag,
                           int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
   return call("MPI_Sendrecv_replace", comm, [&](Comm& c) {
-    const Items items = check_items(buf, count, datatype);
+    const Items items = check_items(buf, count, datatype, "buf", dest == source ? dest : 0);
     const Envelope to = check_destination(c, dest, sendtag);
     const Envelope from = check_source(c, source, recvtag);
     std::vector<std::byte> copy(static_cast<std::size_t>(items.bytes()));
@@ -222,7 +222,7 @@ VIADUCT_MPI(Rsend_init);
 int PMPI_Recv_init(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                    MPI_Request* request) {
   return call("MPI_Recv_init", comm, [&](Comm& c) {
-    const Items into = check_items(buf, count, datatype);
+    const Items into = check_items(buf, count, datatype, "buf", source);
     const Envelope from = check_source(c, source, tag);
     check_pointer(request, "request");
     *request = new_request(make_receive(into, from));

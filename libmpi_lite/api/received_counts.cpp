@@ -7,20 +7,18 @@ using namespace viaduct::mpi;
 namespace {
 
 MPI_Count received_items(const MPI_Status& status, const Datatype& type) {
-  const MPI_Count bytes = status_bytes(status);
+  const WideBytes bytes = status_wide_bytes(status);
   if (bytes == 0) return 0;
-  return type.size() == 0 || bytes % type.size() != 0 ? MPI_UNDEFINED : bytes / type.size();
+  if (type.size() == 0 || bytes % type.size() != 0) return MPI_UNDEFINED;
+  const WideBytes items = bytes / type.size();
+  return items > INT64_MAX ? MPI_UNDEFINED : static_cast<MPI_Count>(items);
 }
 
 void set_elements(MPI_Status* status, MPI_Datatype type, MPI_Count count) {
   check_pointer(status, "status");
   const Datatype& t = check_type(type);
   check_count(count);
-  constexpr MPI_Count kMost = INT64_MAX / 32;  // so that any basic type's bytes fit
-  if (count > kMost)
-    fail(MPI_ERR_COUNT, "argument count is %lld; a status holds at most %lld elements",
-         static_cast<long long>(count), static_cast<long long>(kMost));
-  set_status_bytes(*status, t.bytes_of(count));
+  set_status_wide_bytes(*status, t.bytes_of(count));
 }
 
 }  // namespace
@@ -35,7 +33,7 @@ VIADUCT_MPI(Get_count);
 
 int PMPI_Get_elements(const MPI_Status* status, MPI_Datatype datatype, int* count) {
   return call("MPI_Get_elements", [&] {
-    const MPI_Count bytes = status_bytes(*check_pointer(status, "status"));
+    const WideBytes bytes = status_wide_bytes(*check_pointer(status, "status"));
     *check_pointer(count, "count") = int_result(check_type(datatype).elements(bytes));
   });
 }
@@ -43,7 +41,7 @@ VIADUCT_MPI(Get_elements);
 
 int PMPI_Get_elements_x(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
   return call("MPI_Get_elements_x", [&] {
-    const MPI_Count bytes = status_bytes(*check_pointer(status, "status"));
+    const WideBytes bytes = status_wide_bytes(*check_pointer(status, "status"));
     *check_pointer(count, "count") = check_type(datatype).elements(bytes);
   });
 }

@@ -103,16 +103,17 @@ void Datatype::unpack(void* buffer, MPI_Count offset, std::span<const std::byte>
               Copier<false>(in.data()));
 }
 
-MPI_Count Datatype::elements(MPI_Count bytes) const {
+MPI_Count Datatype::elements(WideBytes bytes) const {
   if (size_ == 0) return bytes == 0 ? 0 : MPI_UNDEFINED;
-  const MPI_Count rest = type_map_->elements_in(bytes % size_);
-  return rest < 0 ? MPI_UNDEFINED : bytes / size_ * type_map_->elements() + rest;
+  const MPI_Count rest = type_map_->elements_in(static_cast<MPI_Count>(bytes % size_));
+  const WideBytes elements = bytes / size_ * type_map_->elements() + rest;
+  return rest < 0 || elements > INT64_MAX ? MPI_UNDEFINED : static_cast<MPI_Count>(elements);
 }
 
-MPI_Count Datatype::bytes_of(MPI_Count elements) const {
+WideBytes Datatype::bytes_of(MPI_Count elements) const {
   if (size_ == 0) return 0;
   const MPI_Count each = type_map_->elements();
-  return elements / each * size_ + type_map_->bytes_of(elements % each);
+  return WideBytes{elements / each} * size_ + type_map_->bytes_of(elements % each);
 }
 
 }  // namespace viaduct::mpi

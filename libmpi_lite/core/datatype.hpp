@@ -12,6 +12,7 @@
 #include "libmpi_lite/core/attribute.hpp"
 #include "libmpi_lite/core/handle.hpp"
 #include "libmpi_lite/core/layout.hpp"
+#include "libmpi_lite/core/status.hpp"
 
 namespace viaduct::mpi {
 
@@ -48,10 +49,10 @@ class Datatype final : public Counted {
   void unpack(void* buffer, MPI_Count offset, std::span<const std::byte> in) const;
 
   // Whole basic elements in that many bytes of packed form; MPI_UNDEFINED if they end within one
-  // (MPI_Get_elements, section 5.1.11).
-  MPI_Count elements(MPI_Count bytes) const;
+  // or are more than can be said (MPI_Get_elements, section 5.1.11).
+  MPI_Count elements(WideBytes bytes) const;
   // The reverse: the bytes of packed form of that many basic elements.
-  MPI_Count bytes_of(MPI_Count elements) const;
+  WideBytes bytes_of(MPI_Count elements) const;
 
   // The layout of one item as a sequence of basic elements (its type map).
   const Layout& type_map() const { return *type_map_; }

@@ -27,10 +27,10 @@ void add_command_line(Info& info) {
 
 }  // namespace
 
-Ref<Info> environment_info(int world_size) {
+Ref<Info> environment_info(int processes) {
   Ref<Info> info = make<Info>();
   add_command_line(*info);
-  if (world_size > 0) add(*info, "maxprocs", std::to_string(world_size));
+  if (processes > 0) add(*info, "maxprocs", std::to_string(processes));
   utsname machine;
   if (::uname(&machine) == 0) add(*info, "arch", machine.machine);
   std::error_code error;

@@ -5,8 +5,9 @@
 
 namespace viaduct::mpi {
 
-// What the process itself can tell: command, argv, arch, wdir; maxprocs if the size of the job is
-// known (not 0). Keys whose value is unknown or too long are left out, as the standard has it.
-Ref<Info> environment_info(int world_size);
+// What the process itself can tell, before MPI_Init and after: command, argv, arch, wdir; maxprocs
+// if it is known (not 0). Keys whose value is unknown or too long are left out, as the standard has
+// it.
+Ref<Info> environment_info(int processes);
 
 }  // namespace viaduct::mpi

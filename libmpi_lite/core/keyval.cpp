@@ -40,8 +40,7 @@ auto Keyvals<Handle>::find(int keyval) const -> const Key& {
 
 template <class Handle>
 void Keyvals<Handle>::free(int keyval) {
-  if (find(keyval).freed)
-    throw Error(MPI_ERR_KEYVAL, "key value " + std::to_string(keyval) + " has been freed before");
+  find(keyval);
   Key& key = keys_.at(keyval);
   key.freed = true;
   if (key.attached == 0) keys_.erase(keyval);

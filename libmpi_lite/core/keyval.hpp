@@ -26,7 +26,7 @@ class Keyvals {
   using Delete = int(Handle object, int keyval, void* value, void* extra_state);
 
   int create(Copy* copy, Delete* remove, void* extra_state);
-  void free(int keyval);
+  void free(int keyval);  // once more does nothing, as long as the key value lives
 
   // Value, or nullptr if there is none of that key.
   void* const* get(const Attributes& attributes, int keyval) const;

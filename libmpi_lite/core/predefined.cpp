@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "libmpi_lite/core/comm.hpp"
-#include "libmpi_lite/core/environment_info.hpp"
 
 namespace viaduct::mpi {
 
@@ -40,8 +39,6 @@ void define_predefined(int world_rank, int world_size) {
   define_comm(MPI_COMM_WORLD, "MPI_COMM_WORLD", 0, make<Group>(std::move(everybody), world_rank));
   define_comm(MPI_COMM_SELF, "MPI_COMM_SELF", 2,
               make<Group>(std::vector<int>{world_rank}, world_rank));
-
-  define(info_handles, MPI_INFO_ENV, environment_info(world_size));
 }
 
 }  // namespace viaduct::mpi

@@ -1,5 +1,5 @@
 // The objects that are there from the start: MPI_COMM_WORLD, MPI_COMM_SELF, MPI_GROUP_EMPTY, the
-// error handlers, MPI_INFO_ENV. Datatypes and operations have their own define_*().
+// error handlers. Datatypes and operations have their own define_*().
 #pragma once
 
 namespace viaduct::mpi {

@@ -1,5 +1,6 @@
 // What MPI_Status holds. The ABI fixes source, tag and error; the rest is ours:
-// MPI_internal[0..1] the length in bytes (64 bits), [2] whether the operation was cancelled.
+// MPI_internal[0..1] the length in bytes (64 bits), [2] whether the operation was cancelled, [3..4]
+// higher bits of the length, of lengths that a program has set: no message is so long.
 #pragma once
 
 #include <mpi.h>
@@ -16,6 +17,18 @@ inline std::int64_t status_bytes(const MPI_Status& s) {
 }
 inline void set_status_bytes(MPI_Status& s, std::int64_t bytes) {
   std::memcpy(s.MPI_internal, &bytes, sizeof bytes);
+}
+// Of any count of any basic type.
+__extension__ using WideBytes = __int128;
+inline WideBytes status_wide_bytes(const MPI_Status& s) {
+  std::int64_t high;
+  std::memcpy(&high, s.MPI_internal + 3, sizeof high);
+  return static_cast<WideBytes>(high) << 64 | static_cast<std::uint64_t>(status_bytes(s));
+}
+inline void set_status_wide_bytes(MPI_Status& s, WideBytes bytes) {
+  const auto high = static_cast<std::int64_t>(bytes >> 64);
+  set_status_bytes(s, static_cast<std::int64_t>(bytes));
+  std::memcpy(s.MPI_internal + 3, &high, sizeof high);
 }
 inline bool status_cancelled(const MPI_Status& s) {
   return s.MPI_internal[2] != 0;

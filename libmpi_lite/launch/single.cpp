@@ -52,6 +52,12 @@ void Single::abort(int exit_code, std::string_view) {
   _exit(exit_status(exit_code));
 }
 
+int started_processes() {
+  for (const LauncherVariables& variables : kLaunchers)
+    if (const int processes = number_or_zero(variables.size); processes > 0) return processes;
+  return 0;
+}
+
 std::string foreign_launcher_warning() {
   for (const auto& [launcher, size, rank] : kLaunchers) {
     const int processes = number_or_zero(size);

@@ -30,6 +30,9 @@ class Single final : public Launch {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
+// How many a launcher says that it has started, known without MPI_Init; 0: it does not say.
+int started_processes();
+
 // A sentence for the user if a launcher started several processes and did not offer a manager to
 // them, so that each is a job of one. In the first of them only, or all would say it; empty in
 // others and otherwise.

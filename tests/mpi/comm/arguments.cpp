@@ -31,6 +31,34 @@ MPI_Comm freed() {
   return copy;
 }
 
+// What a failed call has made is none, whatever was in the handle.
+template <class Make>
+void makes_none(Make make) {
+  made = kWorld;
+  CHECK(make() != MPI_SUCCESS);
+  CHECK(made == MPI_COMM_NULL);
+}
+
+void failed_constructors() {
+  section("what a failed call has made");
+  const int two = 2 * size(), yes = 1, index = 0;
+  for (const MPI_Comm comm : {MPI_COMM_NULL, freed()}) {
+    makes_none([&] { return MPI_Comm_dup(comm, &made); });
+    makes_none([&] { return MPI_Comm_split(comm, 0, 0, &made); });
+    makes_none([&] { return MPI_Cart_sub(comm, &yes, &made); });
+  }
+  makes_none([&] { return MPI_Cart_create(kWorld, 1, &two, &yes, 0, &made); });
+  makes_none([&] { return MPI_Cart_create(kWorld, -1, &two, &yes, 0, &made); });
+  makes_none([&] { return MPI_Cart_sub(kWorld, &yes, &made); });
+  makes_none([&] { return MPI_Graph_create(kWorld, two, &index, nullptr, 0, &made); });
+  makes_none([&] { return MPI_Comm_create(kWorld, MPI_GROUP_NULL, &made); });
+  makes_none([&] { return MPI_Comm_create_group(kWorld, MPI_GROUP_NULL, 0, &made); });
+  makes_none([&] { return MPI_Comm_split(kWorld, -5, 0, &made); });
+  makes_none([&] { return MPI_Comm_split_type(kWorld, 12345, 0, MPI_INFO_NULL, &made); });
+  makes_none([&] { return MPI_Intercomm_create(MPI_COMM_SELF, 1, kWorld, 0, 0, &made); });
+  makes_none([&] { return MPI_Intercomm_merge(kWorld, 0, &made); });
+}
+
 void null_and_freed_communicators() {
   section("communicators that are none");
   const std::vector<MPI_Comm> none{MPI_COMM_NULL, freed()};
@@ -281,6 +309,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   null_and_freed_communicators();
+  failed_constructors();
   communicators();
   groups();
   topologies();

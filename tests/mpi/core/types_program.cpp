@@ -205,6 +205,17 @@ void counts() {
   CHECK_EQ(wide, MPI_Count{INT_MAX} + 1);
   MPI_Get_count(&status, MPI_INT, &count);
   CHECK_EQ(count, MPI_UNDEFINED);
+  // Any count of any type, though no message is so long.
+  for (const MPI_Datatype each : {MPI_BYTE, MPI_INT, MPI_DOUBLE, MPI_C_LONG_DOUBLE_COMPLEX})
+    for (const MPI_Count most :
+         {MPI_Count{1} << 58, (MPI_Count{1} << 62) + 3, MPI_Count{INT64_MAX}}) {
+      CHECK_CLASS(MPI_Status_set_elements_x(&status, each, most), MPI_SUCCESS);
+      MPI_Get_elements_x(&status, each, &wide);
+      CHECK_EQ(wide, most);
+    }
+  MPI_Get_elements_x(&status, MPI_BYTE, &wide);  // more bytes than can be said
+  CHECK_EQ(wide, MPI_UNDEFINED);
+  MPI_Status_set_elements_x(&status, MPI_INT, MPI_Count{INT_MAX} + 1);
   MPI_Datatype empty;
   MPI_Type_contiguous(0, MPI_INT, &empty);
   MPI_Get_count(&status, empty, &count);

@@ -171,6 +171,16 @@ void no_process() {
     CHECK_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
     MPI_Request_free(&request);
   }
+  // With no type either, as programs leave it.
+  for (const auto& mode : kModes)
+    CHECK_EQ(mode.send(nullptr, 1, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, MPI_COMM_WORLD),
+             MPI_SUCCESS);
+  CHECK_EQ(MPI_Recv(nullptr, 1, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &status),
+           MPI_SUCCESS);
+  CHECK(is_from_nobody(status));
+  CHECK_EQ(MPI_Sendrecv(nullptr, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, nullptr, 0,
+                        MPI_DATATYPE_NULL, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &status),
+           MPI_SUCCESS);
   MPI_Recv(&value, 1, MPI_INT, MPI_PROC_NULL, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
   CHECK(is_from_nobody(status));
   MPI_Irecv(&value, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &request);
