@@ -21,6 +21,9 @@ namespace viaduct::link {
   X(device_full,          "bursts the device took only in part")                            \
   X(peers_up,             "connections made")                                               \
   X(peers_down,           "connections ended, for whatever reason")                         \
+  X(retries_sent,         "connection requests answered by a cookie: address not proven")   \
+  X(half_open_evicted,    "half-open connections given up for newer ones")                  \
+  X(path_mtu_lowered,     "smaller frames tried because full-size ones did not pass")       \
   X(drop_foreign,         "not our EtherType")                                              \
   X(drop_version,         "a version of the protocol we do not speak")                      \
   X(drop_type,            "unknown frame type or lane")                                     \
@@ -36,7 +39,7 @@ namespace viaduct::link {
   X(drop_credit,          "beyond the credit given")                                        \
   X(drop_message,         "malformed message inside a valid frame")                         \
   X(drop_protocol,        "message for a protocol nobody attached")                         \
-  X(drop_peers_full,      "handshake refused: no room for another peer")
+  X(drop_peers_full,      "connection request refused: no room for another peer")
 // clang-format on
 
 enum class Counter : std::uint8_t {

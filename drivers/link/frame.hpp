@@ -15,7 +15,7 @@ namespace viaduct::link {
 static_assert(std::endian::native == std::endian::little, "wire structs are used in place");
 
 inline constexpr std::uint16_t kEtherType = 0xb588;  // 0x88b5 (IEEE local experimental), as stored
-inline constexpr std::uint8_t kVersion = 2;
+inline constexpr std::uint8_t kVersion = 3;
 // A window's frames and the bits of a selective acknowledgement; a power of two.
 inline constexpr std::uint32_t kMaxWindow = 512;
 inline constexpr std::size_t kBitmapWords = kMaxWindow / 64;
@@ -25,9 +25,9 @@ inline constexpr std::size_t kMinMtu = 576;
 enum class FrameType : std::uint8_t {
   data = 1,
   ack = 2,
-  hello = 3,    // handshake, 1st leg: who I am
-  welcome = 4,  // 2nd leg: who I am, and that I heard you
-  confirm = 5,  // 3rd leg: that I heard you
+  hello = 3,    // connection request: who I am; without a cookie and then with it
+  welcome = 4,  // connection accept: who I am, and that I heard you
+  retry = 5,    // answer to a request without a cookie: repeat it with this one
   goodbye = 6,
 };
 
@@ -148,23 +148,25 @@ struct [[gnu::packed]] AckBlock {
 };
 static_assert(sizeof(AckBlock) == 8, "wire layout");
 
-// Payload of hello, welcome and confirm; zeros behind it pad welcome and confirm to the path's MTU
-// so that a connection stands only where full frames pass.
+// Payload of hello, welcome and retry. Zeros behind it pad a hello that has a cookie and its
+// welcome to `mtu`, so that a connection stands only where frames of that size pass both ways.
 struct [[gnu::packed]] Handshake {
   std::uint64_t job_key;
   std::uint64_t incarnation;       // this life of the sender
-  std::uint64_t echo;              // welcome, confirm: the receiver's incarnation
+  std::uint64_t echo;              // welcome, retry: the receiver's incarnation
+  std::uint64_t cookie;            // retry: put this into your hello; hello: what a retry has told
   std::uint32_t token;             // put this into every frame to me...
   std::uint32_t seed;              // ... and begin its checksum with this
   std::uint32_t sequence[kLanes];  // number of my first frame in each lane
   std::uint16_t window[kLanes];    // frames you may always send me in each lane
   std::uint16_t connection;        // put this into every frame to me
-  std::uint16_t mtu;               // largest Ethernet payload I can take
+  std::uint16_t mtu;               // Ethernet payload: hello, retry: the largest that I can take;
+                                   // hello with a cookie, welcome: the largest on this connection
   std::uint8_t flags;              // kHandshake...
   std::uint8_t reserved;
 };
-static_assert(sizeof(Handshake) == 56, "wire layout");
+static_assert(sizeof(Handshake) == 64, "wire layout");
 inline constexpr std::uint8_t kHandshakeNoChecksum = 0x01;  // I do without checksums if you do too
-inline constexpr std::uint8_t kHandshakePathMtu = 0x02;     // full-size welcomes do not reach you
+inline constexpr std::uint8_t kHandshakeNoRoom = 0x02;      // retry: I have as many peers as I can
 
 }  // namespace viaduct::link

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "drivers/link/cookie.hpp"
 #include "drivers/link/counters.hpp"
 #include "drivers/link/frame.hpp"
 #include "drivers/link/link_config.hpp"
@@ -95,6 +96,7 @@ class Link {
     const std::size_t slot = connection - std::size_t{1};
     return slot < peers_.size() ? peers_[slot].get() : nullptr;
   }
+  bool has_slot() const { return !free_slots_.empty() || peers_.size() < config_.max_peers; }
   Peer* create(const Address& address);
   void silence(Peer* peer);
   void destroy(Peer* peer);
@@ -107,14 +109,27 @@ class Link {
   // impl/handshake.hpp
   void greet(Peer* peer, Time now);
   void repeat_later(Peer* peer, Time now);
+  void send_hello(Peer* peer, std::uint64_t cookie);
   void send_welcome(Peer* peer, Time now);
-  void send_handshake(Peer* peer, FrameType type, bool full_size, std::uint8_t flags);
+  void send_handshake(Peer* peer, FrameType type, std::size_t mtu, std::uint64_t cookie);
+  void send_retry(const FrameHeader& header, const Handshake& hello, std::uint64_t cookie);
+  void stage_handshake(const FrameHeader& route, FrameType type, Handshake body, std::size_t mtu,
+                       std::uint32_t sum);
   void send_goodbye(Peer* peer);
   [[gnu::noinline]] void receive_handshake(Peer* peer, FrameType type, const FrameHeader& header,
                                            std::span<const std::byte> payload, Time now);
-  void receive_hello(const Address& from, const Handshake& hello, Time now);
+  void receive_hello(const FrameHeader& header, const Handshake& hello, Time now);
+  Peer* accept(const Address& from, const Handshake& hello, Time now);
+  Peer* open_half(const Address& from, Time now);
   void receive_welcome(Peer* peer, const Handshake& welcome, Time now);
-  Peer* answer(const Address& from, const Handshake& hello);
+  void receive_retry(Peer* peer, const Handshake& retry, Time now);
+  bool lower_path_mtu(Peer* peer);
+  void adopt(Peer* peer);
+  void evict(Peer* half_open);
+  std::uint16_t own_mtu() const {
+    return static_cast<std::uint16_t>(std::min<std::size_t>(device_.mtu(), UINT16_MAX));
+  }
+  std::uint16_t smaller_mtu(std::uint16_t theirs) const { return std::min(own_mtu(), theirs); }
   void learn(Peer* peer, const Handshake& theirs);
   [[gnu::noinline]] void bring_up(Peer* peer, Time now);
   void handshake_timer(Peer* peer, Time now);
@@ -236,10 +251,12 @@ class Link {
   std::vector<std::uint16_t> generations_;  // by slot
   std::vector<std::uint32_t> free_slots_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_address_;  // to slot
-  std::size_t half_open_ = 0;
+  PeerList<Peer, &Peer::half_open_hook> half_open_;              // the oldest first
+  std::size_t half_open_count_ = 0;
   std::uint64_t random_state_;
   std::uint64_t random();  // may be told from others that it has given: not for secrets
   RandomBits secrets_;
+  Cookies cookies_{secrets_.next(), secrets_.next()};
 };
 
 }  // namespace viaduct::link

@@ -8,6 +8,10 @@
 
 namespace viaduct::link {
 
+// Connections that others have asked for and not yet completed. LinkConfig::max_peers counts them,
+// too, but they give way to peers that our side names.
+inline constexpr std::size_t kMaxHalfOpen = 256;
+
 struct LinkConfig {
   // Only ports with the same job key talk to each other.
   std::uint64_t job_key = 0;
@@ -32,6 +36,9 @@ struct LinkConfig {
   Duration min_timeout = std::chrono::microseconds{5};    // floor of the measured timeout
   Duration max_timeout = std::chrono::milliseconds{100};  // ceiling of its backoff
   Duration dead_after = std::chrono::seconds{5};          // silence that ends a peer
+  // How long a connection that only the other side has asked for may stay half-open; no longer than
+  // dead_after.
+  Duration half_open_for = std::chrono::seconds{3};
 
   // For comparison only: find losses by this timer alone, as stacks without measured round trips
   // and selective acknowledgement do.

@@ -7,10 +7,14 @@ const char* text(DownReason reason) {
     case DownReason::silent: return "no answer for too long";
     case DownReason::left: return "it said goodbye";
     case DownReason::restarted: return "it has restarted";
-    case DownReason::refused: return "nobody answered the handshake (other job key, or no Viaduct)";
+    case DownReason::refused:
+      return "nobody answered the connection requests: no Viaduct polls a port of that address, or "
+             "it has another job key or version (then its drop_job or drop_version counts them)";
+    case DownReason::no_room:
+      return "it has no room for another peer (its drop_peers_full counts the requests)";
     case DownReason::path_mtu:
-      return "full-size frames do not get through: set the MTU of everything between the ports to "
-             "the ports' own (ip link set DEV mtu N), or lower the ports' with VIADUCT_MTU";
+      return "it answers, but not even frames of 576 bytes get through: set the MTU of everything "
+             "between the ports to the ports' own (ip link set DEV mtu N)";
     case DownReason::closed: return "disconnected";
   }
   return "unknown";

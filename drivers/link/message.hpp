@@ -43,8 +43,9 @@ enum class DownReason : std::uint8_t {
   silent,     // nothing heard for LinkConfig::dead_after
   left,       // it said goodbye, and all that it knew to have arrived has been delivered
   restarted,  // a new incarnation of it has connected
-  refused,    // nobody answered the handshake, or another job did
-  path_mtu,   // frames of the size both ports claim do not get through
+  refused,    // nobody answered the connection requests, or another job got them
+  no_room,    // it answered that it has no room for another peer
+  path_mtu,   // not even frames of the least size that every port must carry get through
   closed,     // we disconnected
 };
 const char* text(DownReason reason);

@@ -17,9 +17,12 @@ inline std::uint64_t address_key(const Address& a) {
 }
 
 enum class PeerState : std::uint8_t {
-  fresh,      // named by the user; nothing sent
-  greeting,   // hello sent
-  answering,  // hello received, welcome sent: not up until the peer proves that it heard us
+  fresh,       // named by the user; nothing sent
+  greeting,    // hello sent
+  answering,   // hello with a good cookie received, welcome sent: half-open, until the peer proves
+               // that it heard us
+  confirming,  // welcome received and acknowledged: not up until the peer shows that it is, as it
+               // may have forgotten us before that welcome was read
   up,
   leaving,  // said goodbye; sinks have still to take what it was told has arrived
 };
@@ -72,9 +75,9 @@ struct Peer {
   Address address;
   PeerState state = PeerState::fresh;
   bool checksum = true;
-  bool announced = false;       // the sinks know of it
-  bool never_owned = false;     // made by an incoming hello and not yet confirmed
   bool wanted = false;          // our side has asked for the connection
+  bool tried = false;           // a hello with a cookie went since the last one without
+  bool no_room = false;         // the peer has said that it has none
   std::uint16_t mtu = kMinMtu;  // Ethernet payload both sides can take
 
   FrameHeader outgoing{};          // the route of each frame to this peer
@@ -85,6 +88,8 @@ struct Peer {
   std::uint64_t incarnation = 0;  // the peer's; 0: not known
   PeerId successor;               // a new incarnation of it that is still answering
   std::uint32_t greetings = 0;    // hellos or welcomes sent in this handshake
+  std::uint16_t probed_mtu = 0;   // of our hellos with a cookie; 0: none has gone
+  std::uint16_t probes = 0;       // of those of that size that went unanswered
   Time handshake_at{};            // when to send the next ones
   Time greeted_at{};              // when the last ones were sent
 
@@ -96,19 +101,25 @@ struct Peer {
   std::uint32_t unanswered = 0;   // questions since last_heard
 
   Hook pump_hook, ack_hook, stalled_hook, wanting_hook;
+  Hook half_open_hook;  // made by an incoming hello, not yet up, and unknown to our side
   Time ack_at{};
   Time timer_at{};
   std::uint32_t timer_position = kNotQueued;
 
   std::size_t payload_capacity() const { return mtu - kLinkHeader; }
   bool up() const { return state == PeerState::up; }
+  // Any frame of the connection brings it up.
+  bool nearly_up() const { return state == PeerState::answering || state == PeerState::confirming; }
   bool leaving() const { return state == PeerState::leaving; }
+  bool half_open() const { return half_open_hook.linked; }
 };
 
 // For tools and tests.
 struct PeerView {
   Address address;
   PeerState state = PeerState::fresh;
+  bool answered = false;  // our connection requests, whatever came of it
+  bool no_room = false;   // and said that there is no room for us
   std::size_t mtu = 0;
   Duration round_trip{0}, timeout{0};
   struct LaneView {

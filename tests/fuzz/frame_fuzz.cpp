@@ -16,6 +16,7 @@ struct Secrets {
   FrameHeader header{};                  // what honest frames to the victim look like...
   std::uint32_t seed = 0;                // ... and begin their checksums with
   std::uint64_t victim = 0, honest = 0;  // incarnations
+  std::uint64_t cookie = 0;              // the honest one's
 };
 
 struct Bed {
@@ -37,6 +38,11 @@ struct Bed {
         secrets.victim = welcome.incarnation;
         secrets.honest = welcome.echo;
       }
+      if (port == 0 && (header.version_type & 15) == static_cast<int>(FrameType::retry)) {
+        Handshake retry;
+        std::memcpy(&retry, bytes.data() + kFrameHeader, sizeof retry);
+        secrets.cookie = retry.cookie;
+      }
       return true;
     };
     int got = 0;
@@ -53,13 +59,16 @@ struct Bed {
   }
 };
 
-// A welcome or confirm to this victim, from this life of the honest peer or, as its last byte says,
-// from another.
+// A welcome or retry to this victim, from this life of the honest peer or, as its last byte says,
+// from another; or a hello with its cookie.
 void seal_handshake(std::byte* payload, const Secrets& secrets) {
   Handshake body;
   std::memcpy(&body, payload, sizeof body);
   body.echo = secrets.victim;
-  if (body.reserved % 2 == 0) body.incarnation = secrets.honest;
+  if (body.reserved % 2 == 0) {
+    body.incarnation = secrets.honest;
+    if (body.cookie != 0) body.cookie = secrets.cookie;
+  }
   std::memcpy(payload, &body, sizeof body);
 }
 
@@ -84,8 +93,7 @@ void seal(std::vector<std::byte>& frame, const Secrets& secrets) {
     header.connection = 0;
     header.token = seed = 0;
   }
-  if ((type == FrameType::welcome || type == FrameType::confirm) &&
-      header.length >= sizeof(Handshake))
+  if (type >= FrameType::hello && type <= FrameType::retry && header.length >= sizeof(Handshake))
     seal_handshake(frame.data() + kFrameHeader, secrets);
   header.checksum = frame_checksum(
       header, crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header, seed)));

@@ -23,6 +23,16 @@ Bytes sealed(Bytes frame, std::uint32_t seed) {
   return frame;
 }
 
+// A hello, with something in it changed.
+template <class Change>
+Bytes changed(Bytes f, Change change) {
+  Handshake h;
+  std::memcpy(&h, f.data() + kFrameHeader, sizeof h);
+  change(h);
+  std::memcpy(f.data() + kFrameHeader, &h, sizeof h);
+  return sealed(f, 0);
+}
+
 struct LinkAttack : ::testing::Test {
   World world;
   Node& a = world.add();
@@ -198,20 +208,14 @@ TEST_F(LinkAttack, HandshakesWithImpossibleValues) {
   const Bytes good = recorded.front();
   ASSERT_EQ(header_of(const_cast<Bytes&>(good)).version_type & 15,
             static_cast<int>(FrameType::hello));
-  const auto changed = [&good](auto change) {
-    Bytes f = good;
-    Handshake h;
-    std::memcpy(&h, f.data() + kFrameHeader, sizeof(h));
-    change(h);
-    std::memcpy(f.data() + kFrameHeader, &h, sizeof(h));
-    return test::sealed(f, 0);
-  };
-  expect_dropped(changed([](Handshake& h) { h.job_key = 99; }), Counter::drop_job);
-  expect_dropped(changed([](Handshake& h) { h.mtu = 100; }), Counter::drop_handshake);
-  expect_dropped(changed([](Handshake& h) { h.window[1] = 5000; }), Counter::drop_handshake);
-  expect_dropped(changed([](Handshake& h) { h.incarnation = 0; }), Counter::drop_handshake);
-  expect_dropped(changed([](Handshake& h) { h.connection = 0; }), Counter::drop_handshake);
-  Bytes from_group = changed([](Handshake&) {});
+  expect_dropped(changed(good, [](Handshake& h) { h.job_key = 99; }), Counter::drop_job);
+  expect_dropped(changed(good, [](Handshake& h) { h.mtu = 100; }), Counter::drop_handshake);
+  expect_dropped(changed(good, [](Handshake& h) { h.window[1] = 5000; }), Counter::drop_handshake);
+  expect_dropped(changed(good, [](Handshake& h) { h.incarnation = 0; }), Counter::drop_handshake);
+  expect_dropped(changed(good, [](Handshake& h) { h.connection = 0; }), Counter::drop_handshake);
+  const Bytes padded = last(FrameType::hello);
+  expect_dropped(changed(padded, [](Handshake& h) { h.mtu += 1; }), Counter::drop_handshake);
+  Bytes from_group = changed(good, [](Handshake&) {});
   header_of(from_group).from[0] |= 1;
   expect_dropped(test::sealed(from_group, 0), Counter::drop_handshake);
   Bytes from_itself = good;
@@ -222,40 +226,195 @@ TEST_F(LinkAttack, HandshakesWithImpossibleValues) {
   expect_dropped(test::sealed(cut, 0), Counter::drop_length);
 }
 
-// A hello of an earlier life, replayed: it gets a welcome that nobody confirms, and the live
-// connection goes on.
+// A hello of an earlier life whose cookie is still good, replayed: it gets a welcome that nobody
+// confirms, and the live connection goes on.
 TEST_F(LinkAttack, AReplayedHelloOfAnEarlierLifeEndsNothing) {
-  Bytes hello = recorded.front();
-  Handshake h;
-  std::memcpy(&h, hello.data() + kFrameHeader, sizeof(h));
-  h.incarnation ^= 0x1234;
-  h.token ^= 1;
-  std::memcpy(hello.data() + kFrameHeader, &h, sizeof(h));
-  const auto frames = b.link->peers().size();
+  const Bytes hello = changed(last(FrameType::hello), [](Handshake& h) { h.token ^= 1; });
+  const auto peers = b.link->peers().size();
   for (int i = 0; i < 50; ++i) {
-    world.net.inject(mallory, test::sealed(hello, 0));
+    world.net.inject(mallory, hello);
     world.run(milliseconds{1});
+    EXPECT_EQ(b.link->peers().size(), peers + 1);
   }
-  EXPECT_LE(b.link->peers().size(), frames + 1);
   EXPECT_EQ(b.link->counters()[Counter::peers_down], 0u);
-  world.run(seconds{12}, milliseconds{1});  // the half-open one is forgotten
-  EXPECT_EQ(b.link->peers().size(), frames);
+  world.run(seconds{4}, milliseconds{1});  // the half-open one is forgotten
+  EXPECT_EQ(b.link->peers().size(), peers);
 }
 
-// Hellos from thousands of made-up addresses: half-open peers are bounded, honest ones still work.
-TEST_F(LinkAttack, AFloodOfHellosIsBounded) {
-  const Bytes hello = recorded.front();
-  std::mt19937 random(3);
-  for (int i = 0; i < 5000; ++i) {
-    Bytes f = hello;
+// A cookie is good for one incarnation at one address, and not for ever.
+TEST_F(LinkAttack, ACookieOfSomebodyElseIsWorthNothing) {
+  const Bytes hello = last(FrameType::hello);
+  const auto gets_a_retry = [&](const Bytes& f) {
+    const auto peers = b.link->peers().size();
+    const auto retries = b.link->counters()[Counter::retries_sent];
+    world.net.inject(mallory, f);
+    world.run(microseconds{200});
+    EXPECT_EQ(b.link->counters()[Counter::retries_sent], retries + 1);
+    EXPECT_EQ(b.link->peers().size(), peers);
+  };
+  gets_a_retry(changed(hello, [](Handshake& h) { h.incarnation ^= 1; }));
+  gets_a_retry(changed(hello, [](Handshake& h) { h.cookie ^= 0x100; }));
+  gets_a_retry(changed(hello, [](Handshake& h) { h.cookie = 1; }));
+  Bytes elsewhere = hello;
+  header_of(elsewhere).from[5] ^= 0x40;
+  gets_a_retry(test::sealed(elsewhere, 0));
+  world.run(seconds{9}, milliseconds{1});
+  gets_a_retry(changed(hello, [](Handshake& h) { h.token ^= 1; }));
+}
+
+// What an attacker does while honest peers connect and talk; what b answers is noted.
+struct LinkFlood : LinkAttack {
+  static constexpr auto kGap = microseconds{100};  // 10,000 forged requests a second
+  std::mt19937 random{3};
+  std::uint64_t bytes_injected = 0, bytes_answered = 0;
+  std::vector<std::pair<Bytes, std::uint64_t>> cookies;  // to which made-up address, which
+  Bytes request;
+
+  LinkFlood() {
+    request = recorded.front();
+    world.kill(b);
+    LinkConfig patient;
+    patient.seed = 17;
+    patient.dead_after = std::chrono::hours{1};  // as MPI has it
+    b.start(patient);
+    world.kill(a);
+    LinkConfig again;
+    again.seed = 18;
+    a.start(again);
+    peer = a.link->peer(b.address());
+    world.run(milliseconds{1});
+    recorded.clear();
+    world.net.hook = [this](std::uint32_t port, Bytes& bytes) {
+      if (port == 0) recorded.push_back(bytes);
+      if (port == 1 && header_of(bytes).to[0] == 6) {
+        bytes_answered += bytes.size();
+        if (type_of(bytes) == FrameType::retry) {
+          Handshake h;
+          std::memcpy(&h, bytes.data() + kFrameHeader, sizeof h);
+          cookies.emplace_back(Bytes(bytes.begin(), bytes.begin() + 6), std::uint64_t{h.cookie});
+        }
+      }
+      return true;
+    };
+  }
+  Bytes forged_request() {
+    Bytes f = request;
     header_of(f).from[0] = 6;
     for (int k = 1; k < 6; ++k) header_of(f).from[k] = static_cast<std::uint8_t>(random());
-    world.net.inject(mallory, test::sealed(f, 0));
-    if (i % 50 == 0) world.run(microseconds{50});
+    return test::sealed(f, 0);
   }
-  world.run(milliseconds{1});
-  EXPECT_LE(b.link->peers().size(), 70u);
-  EXPECT_GT(b.link->counters()[Counter::drop_peers_full], 4000u);
+  void inject(Bytes f) {
+    bytes_injected += f.size();
+    world.net.inject(mallory, std::move(f));
+  }
+  // How long a newcomer's first message takes, with `attack` every kGap meanwhile.
+  template <class Attack>
+  Duration first_message(Attack attack) {
+    LinkConfig config;
+    config.seed = 100 + world.nodes.size();
+    Node& newcomer = world.add(config);
+    delivered = 0;
+    const Time start = world.net.now();
+    send_text(newcomer, newcomer.link->peer(b.address()), "here I am", start);
+    while (delivered == 0 && world.net.now() - start < seconds{1}) {
+      attack();
+      world.run_until([this] { return delivered != 0; }, kGap);
+    }
+    EXPECT_EQ(delivered, 1);
+    return world.net.now() - start;
+  }
+};
+
+TEST_F(LinkFlood, ForgedRequestsDelayNoHonestPeerAndLeaveNothing) {
+  const Duration usual = first_message([] {});
+  EXPECT_LT(usual, microseconds{200});
+  const auto peers = b.link->peers().size();
+  const auto attack = [this] { inject(forged_request()); };
+  for (int i = 0; i < 10 * 10'000; ++i) {  // ten seconds
+    attack();
+    if (i % 10'000 == 5'000) {
+      EXPECT_LE(first_message(attack), 3 * usual);
+    } else {
+      world.run(kGap, kGap);
+    }
+  }
+  EXPECT_EQ(b.link->peers().size(), peers + 10);
+  EXPECT_EQ(b.link->counters()[Counter::drop_peers_full], 0u);
+  EXPECT_EQ(b.link->counters()[Counter::half_open_evicted], 0u);
+  EXPECT_GE(b.link->counters()[Counter::retries_sent], 100'000u);
+  EXPECT_LE(bytes_answered, bytes_injected);
+  EXPECT_LE(b.port->most_frames_in_use(), 64u);
+  const auto answered = bytes_answered;  // and when it ends it ends
+  world.run(seconds{5}, milliseconds{1});
+  EXPECT_EQ(bytes_answered, answered);
+}
+
+// An attacker to whom the answers come, and who returns the cookies.
+TEST_F(LinkFlood, HalfOpenConnectionsAreBoundedAndTheOldestGiveWay) {
+  const Duration usual = first_message([] {});
+  const auto peers = b.link->peers().size();
+  const auto attack = [this] {
+    for (const auto& [to, cookie] : std::exchange(cookies, {})) {
+      Bytes f = request;
+      f.resize(kEthernetHeader + 1500);
+      std::memcpy(header_of(f).from, to.data(), 6);
+      header_of(f).length = 1500 - kLinkHeader;
+      inject(changed(f, [&](Handshake& h) { h.cookie = cookie; }));
+    }
+    inject(forged_request());
+  };
+  for (int i = 0; i < 10'000; ++i) {
+    attack();
+    world.run(kGap, kGap);
+    EXPECT_LE(b.link->peers().size(), peers + kMaxHalfOpen);
+  }
+  EXPECT_EQ(b.link->peers().size(), peers + kMaxHalfOpen);
+  EXPECT_GT(b.link->counters()[Counter::half_open_evicted], 9'000u);
+  for (int i = 0; i < 10; ++i) EXPECT_LE(first_message(attack), 3 * usual);
+  EXPECT_LE(b.port->most_frames_in_use(), 256u);
+  world.run(seconds{4}, milliseconds{1});  // though b would wait for an hour for its own peers
+  EXPECT_EQ(b.link->peers().size(), peers + 10);
+}
+
+// More than may be half-open at a time: those who find no room try again, and nobody is evicted
+// whose connection is being made.
+TEST(LinkPeers, ManyMayConnectAtOnce) {
+  World world;
+  Node& hub = world.add({}, {.pool = 4096, .receive_ring = 4096});
+  std::size_t got = 0, down = 0;
+  hub.sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+  hub.sink.down = [&](PeerId, const Address&, DownReason) { ++down; };
+  constexpr std::size_t kPeers = 2 * kMaxHalfOpen;
+  for (std::size_t i = 0; i < kPeers; ++i) {
+    Node& node = world.add({}, {.pool = 64, .receive_ring = 16});
+    send_text(node, node.link->peer(hub.address()), "x", world.net.now());
+  }
+  EXPECT_TRUE(world.run_until([&] { return got == kPeers; }, milliseconds{500}, milliseconds{1}));
+  EXPECT_EQ(hub.link->counters()[Counter::half_open_evicted], 0u);
+  EXPECT_GT(hub.link->counters()[Counter::drop_peers_full], 0u);
+  EXPECT_EQ(down, 0u);
+}
+
+// All places are taken by connections: who is refused is told so.
+TEST(LinkPeers, AFullTableSaysSo) {
+  World world;
+  LinkConfig small;
+  small.max_peers = 1;
+  Node& b = world.add(small);
+  Node& a = world.add();
+  send_text(a, a.link->peer(b.address()), "first", world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return a.link->idle(); }, milliseconds{10}));
+  Node& c = world.add();
+  std::vector<DownReason> reasons;
+  c.sink.down = [&](PeerId, const Address&, DownReason r) { reasons.push_back(r); };
+  const PeerId refused = c.link->peer(b.address());
+  send_text(c, refused, "second", world.net.now());
+  world.run(milliseconds{100});
+  EXPECT_TRUE(c.link->view(refused).answered);
+  EXPECT_TRUE(c.link->view(refused).no_room);
+  EXPECT_GT(b.link->counters()[Counter::drop_peers_full], 0u);
+  world.run(seconds{6}, milliseconds{1});
+  EXPECT_EQ(reasons, std::vector{DownReason::no_room});
 }
 
 // Inside a frame from a peer gone mad: messages whose lengths do not add up.

@@ -13,6 +13,13 @@ FrameType type_of(const Bytes& frame) {
   return static_cast<FrameType>(header.version_type & 15);
 }
 
+bool has_cookie(const Bytes& frame) {
+  Handshake h;
+  if (type_of(frame) != FrameType::hello) return false;
+  std::memcpy(&h, frame.data() + kFrameHeader, sizeof h);
+  return h.cookie != 0;
+}
+
 struct LinkHandshake : ::testing::Test {
   World world;
   Node& a = world.add();
@@ -36,7 +43,7 @@ struct LinkHandshake : ::testing::Test {
     config.seed = seed;
     node.start(config);
   }
-  // b's hello reaches a, and b is dead before the welcome reaches it; another life of it begins.
+  // b's second hello reaches a, and b is dead before the welcome reaches it; another life begins.
   void leave_a_half_open() {
     b.link->connect(b.link->peer(a.address()), world.net.now());
     world.run_until([&] { return !a.link->peers().empty(); }, milliseconds{1});
@@ -72,7 +79,7 @@ TEST(LinkSecrets, DoNotComeFromTheSeed) {
 
 TEST_F(LinkHandshake, AHalfOpenConnectionOfADeadLifeDoesNotStandInTheWay) {
   leave_a_half_open();
-  world.run(milliseconds{4500}, milliseconds{1});  // however near its end that one is
+  world.run(milliseconds{2500}, milliseconds{1});  // however near its end that one is
   const PeerId peer = a.link->peer(b.address());
   EXPECT_EQ(send_text(a, peer, "hello", world.net.now()), SendStatus::sent);
   EXPECT_TRUE(settle(milliseconds{200}));
@@ -83,15 +90,20 @@ TEST_F(LinkHandshake, AHalfOpenConnectionOfADeadLifeDoesNotStandInTheWay) {
 TEST_F(LinkHandshake, AHelloOfADeadLifeDoesNotEndOurOwnKnocking) {
   Bytes old_hello;
   world.net.hook = [&](std::uint32_t port, Bytes& bytes) {
-    if (port == 1 && type_of(bytes) == FrameType::hello) old_hello = bytes;
+    if (port == 0) return type_of(bytes) == FrameType::retry;
+    if (!has_cookie(bytes)) return true;
+    old_hello = bytes;
     return false;
   };
   b.link->connect(b.link->peer(a.address()), world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return !old_hello.empty(); }, milliseconds{10}));
   world.kill(b);
   start_again(b, 78);
   send_text(a, a.link->peer(b.address()), "hello", world.net.now());  // is lost
   world.net.hook = nullptr;
   world.net.inject(*b.port, old_hello);
+  world.run(microseconds{10});
+  ASSERT_EQ(a.link->view(a.link->peer(b.address())).state, PeerState::answering);
   EXPECT_TRUE(settle(milliseconds{200}));
   EXPECT_EQ(got_b, std::vector<std::string>{"hello"});
   EXPECT_TRUE(down_a.empty());
@@ -120,6 +132,34 @@ TEST_F(LinkHandshake, CrossingHellosMeasureNoRoundTrip) {
   EXPECT_TRUE(measured == Duration{0} || measured >= microseconds{10}) << measured.count();
 }
 
+TEST_F(LinkHandshake, NobodyConnectsToItself) {
+  EXPECT_FALSE(a.link->peer(a.address()));
+  EXPECT_TRUE(a.link->peers().empty());
+}
+
+// A caller that computes for a while reads its welcome when the other side has forgotten it.
+TEST_F(LinkHandshake, AWelcomeThatIsReadTooLateIsNoConnection) {
+  LinkConfig patient;
+  patient.seed = 79;
+  patient.dead_after = std::chrono::hours{1};  // as MPI has it
+  a.start(patient);
+  const PeerId peer = a.link->peer(b.address());
+  EXPECT_EQ(send_text(a, peer, "hello", world.net.now()), SendStatus::sent);
+  while (b.link->peers().empty()) {
+    world.net.step(world.net.now() + microseconds{20});
+    if (b.link->peers().empty()) a.link->poll(world.net.now());
+    b.link->poll(world.net.now());
+  }
+  for (int i = 0; i < 5000; ++i) {  // a does not poll
+    world.net.step(world.net.now() + milliseconds{1});
+    b.link->poll(world.net.now());
+  }
+  EXPECT_TRUE(b.link->peers().empty());
+  EXPECT_TRUE(settle(milliseconds{200}));
+  EXPECT_EQ(got_b, std::vector<std::string>{"hello"});
+  EXPECT_TRUE(down_a.empty());
+}
+
 // A user who connects anew as soon as it hears of the restart finds the new life.
 TEST_F(LinkHandshake, WhoeverConnectsAtOnceToARestartedPeerEndsNothing) {
   send_text(a, a.link->peer(b.address()), "before", world.net.now());
@@ -141,25 +181,24 @@ TEST_F(LinkHandshake, WhoeverConnectsAtOnceToARestartedPeerEndsNothing) {
 
 // What a life sent that heard our welcome says nothing of the life that we have welcomed since.
 TEST_F(LinkHandshake, AnEarlierLifeDoesNotSpeakForALaterOne) {
-  Bytes goodbye;
+  Bytes ack;
   world.net.hook = [&](std::uint32_t port, Bytes& bytes) {
     if (port == 0) return true;
-    if (type_of(bytes) == FrameType::goodbye) goodbye = bytes;
+    if (type_of(bytes) == FrameType::ack) ack = bytes;
     return type_of(bytes) == FrameType::hello;
   };
-  const PeerId peer = b.link->peer(a.address());
-  b.link->connect(peer, world.net.now());
-  ASSERT_TRUE(world.run_until([&] { return b.link->connected(peer); }, milliseconds{1}));
-  b.link->disconnect(peer, world.net.now());
-  ASSERT_FALSE(goodbye.empty());
+  b.link->connect(b.link->peer(a.address()), world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return !ack.empty(); }, milliseconds{1}));
   world.kill(b);
-  world.net.hook = [&](std::uint32_t port, Bytes&) { return port != 0; };  // no welcome
+  world.net.hook = [&](std::uint32_t port, Bytes& bytes) {  // no welcome
+    return port != 0 || type_of(bytes) == FrameType::retry;
+  };
   start_again(b, 78);
   send_text(b, b.link->peer(a.address()), "hello", world.net.now());
   world.run(microseconds{100});
   world.net.hook = nullptr;
   const auto wrong = a.link->counters()[Counter::drop_token];
-  world.net.inject(*b.port, goodbye);
+  world.net.inject(*b.port, ack);
   world.run(microseconds{100});
   EXPECT_EQ(a.link->counters()[Counter::drop_token], wrong + 1);
   EXPECT_EQ(a.link->counters()[Counter::peers_up], 0u);

@@ -385,16 +385,77 @@ TEST(LinkMtu, TheSmallerOfTwoMtusIsUsed) {
   EXPECT_EQ(a.link->max_message(peer), 2000 - kLinkHeader - kMessageHeader);
 }
 
-TEST(LinkMtu, APathThatSwallowsFullFramesIsAnErrorNotAStall) {
+TEST(LinkMtu, APathThatSwallowsFullFramesIsUsedWithSmallerOnes) {
+  for (const std::size_t passes : {4000u, 1500u, 1492u, 1300u, 576u}) {
+    SimConfig net;
+    net.path_mtu = passes;
+    World world(net);
+    Node& a = world.add({}, {.mtu = 9000});
+    Node& b = world.add({}, {.mtu = 9000});
+    const PeerId peer = a.link->peer(b.address());
+    a.link->connect(peer, world.net.now());
+    ASSERT_TRUE(
+        world.run_until([&] { return a.link->connected(peer); }, seconds{3}, microseconds{100}));
+    const std::size_t mtu = a.link->view(peer).mtu;
+    EXPECT_LE(mtu, passes);
+    EXPECT_GE(mtu, passes == 1492 || passes == 1300 ? 1280 : passes);
+    EXPECT_GT(a.link->counters()[Counter::path_mtu_lowered], 0u);
+    int got = 0;
+    for (Node* node : {&a, &b})
+      node->sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+    const std::string message(a.link->max_message(peer), 'x');
+    EXPECT_EQ(send_text(a, peer, message, world.net.now()), SendStatus::sent);
+    ASSERT_TRUE(world.run_until([&] { return got == 1; }, milliseconds{10}));
+    EXPECT_EQ(send_text(b, b.link->peers()[0], message, world.net.now()), SendStatus::sent);
+    ASSERT_TRUE(world.run_until([&] { return got == 2; }, milliseconds{10}));
+  }
+}
+
+// Each may find that out for itself.
+TEST(LinkMtu, BothMayCallOverAPathThatSwallowsFullFrames) {
   SimConfig net;
   net.path_mtu = 1500;
+  World world(net);
+  Node& a = world.add({}, {.mtu = 9000});
+  Node& b = world.add({}, {.mtu = 9000});
+  const PeerId to_b = a.link->peer(b.address()), to_a = b.link->peer(a.address());
+  a.link->connect(to_b, world.net.now());
+  world.run(milliseconds{40});
+  b.link->connect(to_a, world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return a.link->connected(to_b) && b.link->connected(to_a); },
+                              seconds{3}, microseconds{100}));
+  EXPECT_EQ(a.link->view(to_b).mtu, 1500u);
+  EXPECT_EQ(b.link->view(to_a).mtu, 1500u);
+}
+
+// A peer that does not poll answers nothing: that says nothing of sizes.
+TEST(LinkMtu, ABusyPeerIsNotTakenForANarrowPath) {
+  World world;
+  Node& a = world.add({}, {.mtu = 9000});
+  Node& b = world.add({}, {.mtu = 9000});
+  const PeerId peer = a.link->peer(b.address());
+  a.link->connect(peer, world.net.now());
+  for (int i = 0; i < 40; ++i) {  // it polls once in 100 ms
+    for (int k = 0; k < 50; ++k) {
+      world.net.step(world.net.now() + milliseconds{2});
+      a.link->poll(world.net.now());
+    }
+    b.link->poll(world.net.now());
+  }
+  ASSERT_TRUE(a.link->connected(peer));
+  EXPECT_EQ(a.link->view(peer).mtu, 9000u);
+}
+
+TEST(LinkMtu, APathForNoUsableSizeIsAnErrorNotAStall) {
+  SimConfig net;
+  net.path_mtu = 500;
   World world(net);
   Node& a = world.add({}, {.mtu = 9000});
   Node& b = world.add({}, {.mtu = 9000});
   std::vector<DownReason> reasons;
   a.sink.down = [&](PeerId, const Address&, DownReason r) { reasons.push_back(r); };
   send_text(a, a.link->peer(b.address()), "x", world.net.now());
-  world.run(seconds{2}, microseconds{100});
+  world.run(seconds{3}, microseconds{100});
   EXPECT_EQ(reasons, std::vector{DownReason::path_mtu});
 }
 

@@ -275,6 +275,7 @@ void describe_handshake(Line& line, Bytes payload) {
   line.hex64("viaduct.job", h.job_key);
   line.hex64("viaduct.incarnation", h.incarnation);
   line.hex64("viaduct.echo", h.echo);
+  line.hex64("viaduct.cookie", h.cookie);
   line.dec("viaduct.my_connection", h.connection);
   line.hex("viaduct.my_token", h.token);
   line.hex("viaduct.my_seed", h.seed);

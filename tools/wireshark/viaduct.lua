@@ -9,10 +9,10 @@ local bit = bit or bit32
 local band, rshift, bxor = bit.band, bit.rshift, bit.bxor
 
 local ETHER_TYPE = 0x88b5
-local VERSION = 2
-local ETHERNET_HEADER, LINK_HEADER, MESSAGE_HEADER, ACK_BLOCK, HANDSHAKE = 14, 24, 4, 8, 56
+local VERSION = 3
+local ETHERNET_HEADER, LINK_HEADER, MESSAGE_HEADER, ACK_BLOCK, HANDSHAKE = 14, 24, 4, 8, 64
 
-local TYPES = { [1] = "data", [2] = "ack", [3] = "hello", [4] = "welcome", [5] = "confirm",
+local TYPES = { [1] = "data", [2] = "ack", [3] = "hello", [4] = "welcome", [5] = "retry",
                 [6] = "goodbye" }
 local LANES = { [0] = "high", [1] = "low", [2] = "bulk" }
 local PROTOCOLS = { [1] = "StarT-X", [2] = "MBCF", [15] = "test" }
@@ -53,6 +53,7 @@ local l = {
   job = ProtoField.uint64("viaduct.job", "Job key", base.HEX),
   incarnation = ProtoField.uint64("viaduct.incarnation", "Incarnation", base.HEX),
   echo = ProtoField.uint64("viaduct.echo", "Receiver's incarnation", base.HEX),
+  cookie = ProtoField.uint64("viaduct.cookie", "Cookie", base.HEX),
   my_connection = ProtoField.uint16("viaduct.my_connection", "Connection to use"),
   my_token = ProtoField.uint32("viaduct.my_token", "Token to use", base.HEX),
   my_seed = ProtoField.uint32("viaduct.my_seed", "Seed to use", base.HEX),
@@ -60,8 +61,8 @@ local l = {
   window = ProtoField.uint16("viaduct.window", "Window"),
   mtu = ProtoField.uint16("viaduct.mtu", "MTU"),
   no_checksum = ProtoField.bool("viaduct.no_checksum", "Does without checksums", 8, nil, 0x01),
-  path_mtu = ProtoField.bool("viaduct.path_mtu", "Full-size frames do not pass", 8, nil, 0x02),
-  padding = ProtoField.none("viaduct.padding", "Padding to the path's MTU"),
+  no_room = ProtoField.bool("viaduct.no_room", "No room for another peer", 8, nil, 0x02),
+  padding = ProtoField.none("viaduct.padding", "Padding to the connection's MTU"),
 }
 link.fields = l
 
@@ -363,24 +364,25 @@ local function add_handshake(tvb, tree, finish, intact)
   tree:add_le(l.job, tvb(at, 8))
   tree:add_le(l.incarnation, tvb(at + 8, 8))
   tree:add_le(l.echo, tvb(at + 16, 8))
-  tree:add_le(l.my_token, tvb(at + 24, 4))
-  tree:add_le(l.my_seed, tvb(at + 28, 4))
+  tree:add_le(l.cookie, tvb(at + 24, 8))
+  tree:add_le(l.my_token, tvb(at + 32, 4))
+  tree:add_le(l.my_seed, tvb(at + 36, 4))
   for lane = 0, 2 do
-    tree:add_le(l.first, tvb(at + 32 + 4 * lane, 4)):append_text(" (" .. LANES[lane] .. ")")
+    tree:add_le(l.first, tvb(at + 40 + 4 * lane, 4)):append_text(" (" .. LANES[lane] .. ")")
   end
   for lane = 0, 2 do
-    tree:add_le(l.window, tvb(at + 44 + 2 * lane, 2)):append_text(" (" .. LANES[lane] .. ")")
+    tree:add_le(l.window, tvb(at + 52 + 2 * lane, 2)):append_text(" (" .. LANES[lane] .. ")")
   end
-  tree:add_le(l.my_connection, tvb(at + 50, 2))
-  tree:add_le(l.mtu, tvb(at + 52, 2))
-  tree:add(l.no_checksum, tvb(at + 54, 1))
-  tree:add(l.path_mtu, tvb(at + 54, 1))
+  tree:add_le(l.my_connection, tvb(at + 58, 2))
+  tree:add_le(l.mtu, tvb(at + 60, 2))
+  tree:add(l.no_checksum, tvb(at + 62, 1))
+  tree:add(l.no_room, tvb(at + 62, 1))
   if intact and eth_src() then
-    seeds[eth_src().range:bytes():tohex() .. tvb(at + 50, 2):bytes():tohex() ..
-          tvb(at + 24, 4):bytes():tohex()] = tvb(at + 28, 4):bytes()
+    seeds[eth_src().range:bytes():tohex() .. tvb(at + 58, 2):bytes():tohex() ..
+          tvb(at + 32, 4):bytes():tohex()] = tvb(at + 36, 4):bytes()
   end
   if finish > at + HANDSHAKE then tree:add(l.padding, tvb(at + HANDSHAKE, finish - at - HANDSHAKE)) end
-  return string.format(" mtu=%u", tvb(at + 52, 2):le_uint())
+  return string.format(" mtu=%u", tvb(at + 60, 2):le_uint())
 end
 
 -- First frame each sequence number was seen in. The connection and the token name one direction of

@@ -62,18 +62,31 @@ std::uint64_t Link<D>::random() {  // splitmix64
 
 template <PacketDevice D>
 PeerId Link<D>::peer(const Address& address) {
+  if (address == device_.address()) return {};
   if (const auto known = by_address_.find(address_key(address)); known != by_address_.end()) {
     Peer* p = peers_[known->second].get();
-    if (p->never_owned) {  // it is connecting to us just now: from here on it is ours too
-      p->never_owned = false;
-      --half_open_;
-    }
+    adopt(p);  // if it is connecting to us just now, it is ours too from here on
     return p->id;
   }
+  if (!has_slot() && half_open_.front()) evict(half_open_.front());
   Peer* p = create(address);
   if (!p) return {};
   by_address_[address_key(address)] = p->id.value & 0xffff;
   return p->id;
+}
+
+// From here on it is not just somebody else's request.
+template <PacketDevice D>
+void Link<D>::adopt(Peer* p) {
+  if (!p->half_open()) return;
+  half_open_.remove(p);
+  --half_open_count_;
+}
+
+template <PacketDevice D>
+void Link<D>::evict(Peer* half_open) {
+  counters_.add(Counter::half_open_evicted);
+  forget(half_open, DownReason::refused);
 }
 
 template <PacketDevice D>
@@ -83,7 +96,7 @@ auto Link<D>::create(const Address& address) -> Peer* {
     slot = free_slots_.back();
     free_slots_.pop_back();
   } else {
-    if (peers_.size() == config_.max_peers) return nullptr;
+    if (!has_slot()) return nullptr;
     slot = static_cast<std::uint32_t>(peers_.size());
     peers_.emplace_back();
     generations_.push_back(static_cast<std::uint16_t>(random()));
@@ -148,7 +161,7 @@ void Link<D>::destroy(Peer* p) {
     credit_[lane].lent -= p->receive[lane].window();
     if (p->receive[lane].borrows()) --credit_[lane].borrowers;
   }
-  if (p->never_owned) --half_open_;
+  adopt(p);
   const std::uint32_t slot = p->id.value & 0xffff;
   free_slots_.push_back(slot);
   peers_[slot].reset();
@@ -177,7 +190,7 @@ template <PacketDevice D>
 void Link<D>::forget(Peer* p, DownReason reason) {
   const PeerId id = p->id;
   const Address address = p->address;
-  const bool tell = p->announced || !p->never_owned;
+  const bool tell = !p->half_open();
   unname(p);
   destroy(p);
   if (!tell) return;
@@ -188,7 +201,6 @@ void Link<D>::forget(Peer* p, DownReason reason) {
 
 template <PacketDevice D>
 void Link<D>::announce(Peer* p) {
-  p->announced = true;
   counters_.add(Counter::peers_up);
   for (MessageSink* sink : sinks_)
     if (sink) sink->on_peer_up(p->id, p->address);
@@ -243,6 +255,8 @@ PeerView Link<D>::view(PeerId id) const {
   if (!p) return v;
   v.address = p->address;
   v.state = p->state;
+  v.answered = p->probed_mtu != 0 || p->no_room || p->up();
+  v.no_room = p->no_room;
   v.mtu = p->mtu;
   v.round_trip = p->rtt.smoothed();
   v.timeout = p->rtt.timeout(config_.min_timeout);

@@ -51,7 +51,7 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
     return reject(Counter::drop_version);
   if ((header.lane_flags & ~kFlagsKnown) != 0) [[unlikely]]
     return reject(Counter::drop_type);
-  const bool handshake = type >= FrameType::hello && type <= FrameType::confirm;
+  const bool handshake = type >= FrameType::hello && type <= FrameType::retry;
   if (p->checksum || handshake) {
     const std::uint32_t sum = crc32c(payload.data(), payload.size(), p->incoming_sum);
     if (frame_checksum(header, sum) != header.checksum) [[unlikely]]
@@ -62,8 +62,8 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
     return D::release(f);
   }
   if (!p->up()) [[unlikely]] {
-    if (p->state != PeerState::answering) return reject(Counter::drop_state);
-    bring_up(p, now);  // proves as much as a confirm
+    if (!p->nearly_up()) return reject(Counter::drop_state);
+    bring_up(p, now);
   }
   p->last_heard = now;
   p->unanswered = 0;
