@@ -75,6 +75,9 @@ void check_packet_sockets(const std::string& port, const std::string& interface)
       ioctl(packet.fd(), SIOCSIFFLAGS, &request) != 0)
     refuse(port, "setting flags of interface " + interface + " is not permitted (" +
                      std::strerror(errno) + ")" + kPermissionRemedy);
+  if ((request.ifr_flags & IFF_UP) == 0)
+    refuse(port, "interface " + interface + " is down; run `ip link set " + interface +
+                     " up` as root, at both ends");
 }
 
 std::size_t lockable_memory() {

@@ -11,7 +11,8 @@ namespace viaduct::link {
 // `port` is what the user asked for; it is named in the SetupErrors.
 std::size_t interface_mtu(const std::string& port, const std::string& interface);
 
-// SetupError unless this process may use packet sockets and set flags on the interface.
+// SetupError unless this process may use packet sockets and set flags on the interface, and it is
+// up.
 void check_packet_sockets(const std::string& port, const std::string& interface);
 
 // Bytes this process may lock into memory.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -20,6 +21,7 @@
 #include "drivers/link/knobs.hpp"
 #include "drivers/link/log_capture.hpp"
 #include "drivers/link/memif_control.hpp"
+#include "drivers/link/packet_ring.hpp"
 #include "drivers/link/port_faults.hpp"
 #include "drivers/link/port_plan.hpp"
 #include "drivers/link/xdp_sockets.hpp"
@@ -156,6 +158,7 @@ struct Port::Parts {
   LogCapture* log = nullptr;  // while the port is being opened
   InterfaceClaim claim;
   XdpSockets xdp;
+  PacketRing packets;     // af_packet's
   bool attached = false;  // we probed the device, so we remove it
   bool found = false;     // port_ is valid
   bool started = false;
@@ -355,6 +358,11 @@ void Port::prepare_slow_path(const FaultSpec& faults) {
   const FaultSpec both = combined(faults, FaultSpec::parse(knob_text("VIADUCT_FAULTS")));
   if (both.any()) p.faults = std::make_unique<PortFaults>(both, pool_);
   slow_path_ = p.faults != nullptr || p.recording != nullptr;
+  if (p.plan.kind == PortKind::af_packet)
+    p.packets = PacketRing(
+        p.plan.interface,
+        std::strtoul(devarg(p.plan.devargs, "framesz").value_or("2048").c_str(), nullptr, 10));
+  slow_transmit_ = slow_path_ || p.packets;
 }
 
 Port::~Port() {
@@ -395,7 +403,13 @@ void Port::close() noexcept {
 
 std::uint16_t Port::transmit_slowly(Frame** burst, std::uint16_t count) {
   Parts& p = *parts_;
-  return p.faults ? p.faults->transmit(burst, count, p.queue) : p.queue.transmit(burst, count);
+  errno = 0;
+  const std::uint16_t taken =
+      p.faults ? p.faults->transmit(burst, count, p.queue) : p.queue.transmit(burst, count);
+  // The driver takes the frames whatever the kernel says to it.
+  if (errno != 0 && p.packets) [[unlikely]]
+    p.packets.refused(now());
+  return taken;
 }
 
 std::uint16_t Port::receive_slowly(Frame** burst, std::uint16_t count) {

@@ -46,7 +46,7 @@ class Port {
 
   Frame* allocate() { return rte_pktmbuf_alloc(pool_); }
   std::uint16_t transmit(Frame** burst, std::uint16_t count) {
-    if (slow_path_) [[unlikely]]
+    if (slow_transmit_) [[unlikely]]
       return transmit_slowly(burst, count);
     return rte_eth_tx_burst(port_, 0, burst, count);
   }
@@ -113,6 +113,7 @@ class Port {
   rte_mempool* pool_ = nullptr;
   std::uint16_t port_ = 0;
   bool slow_path_ = false;
+  bool slow_transmit_ = false;     // as slow_path_, and where every burst is a system call anyway
   std::uint32_t empty_polls_ = 1;  // until the next housekeeping
   MemifRing outgoing_, incoming_;  // unknown, but on a memif that has its peer
   // The length of the latest frame, and a guess at the next one's: a line too many costs 5 % of a

@@ -105,6 +105,16 @@ TEST_P(Interface, ItsMtuIsALimit) {
   }));
 }
 
+TEST_P(Interface, MustBeUp) {
+  EXPECT_TRUE(succeeds([] {
+    make_veth(1500);
+    ASSERT_TRUE(shell("ip link set va down"));
+    EXPECT_THAT(refusal(on("va")), AllOf(HasSubstr("va is down"), HasSubstr("ip link set va up")));
+    ASSERT_TRUE(shell("ip link set va up"));
+    EXPECT_EQ(refusal(on("va")), "(opened)");
+  }));
+}
+
 TEST_P(Interface, IsFreeAgainWhenItsProcessIsKilled) {
   EXPECT_TRUE(succeeds([] {
     make_veth(1500);
@@ -127,6 +137,21 @@ TEST_P(Interface, WithoutPrivilegeSaysWhichOneIsMissing) {
     ASSERT_EQ(setresuid(65534, 65534, 65534), 0);
     EXPECT_THAT(refusal(on("va")), AllOf(HasSubstr("not permitted"), HasSubstr("cap_net_raw"),
                                          HasSubstr("unshare -Urn")));
+  }));
+}
+
+// As between two ports of 9000 bytes on a wire of 1500. The kernel keeps such a frame and tries it
+// again before all others.
+TEST_P(Interface, AFrameThatTheWireCannotCarryStopsNoOther) {
+  if (GetParam() != "net_af_packet") GTEST_SKIP() << "AF_XDP hands each frame over by itself";
+  EXPECT_TRUE(succeeds([] {
+    make_veth(1500);
+    ASSERT_TRUE(shell("ip link set va mtu 9000"));
+    const auto a = Port::open(on("va", 0)), b = Port::open(on("vb", 1));
+    for (int round = 0; round < 3; ++round) {
+      for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(send(*a, numbered_frame(*a, i, 9014)));
+      expect_traffic(*a, *b, 1514);
+    }
   }));
 }
 
