@@ -41,12 +41,12 @@ std::optional<Card> Card::parse(std::string_view text) {
 NetConfig net_config(const Launch& launch, std::string_view eager_knob) {
   NetConfig config;
   config.link = link::link_config_from_environment();
-  // Ports of other jobs on the same network must not be taken for ours.
-  config.link.job_key = link::job_key("mpi " + launch.job() + " " + link::knob_text("VIADUCT_JOB"));
+  // Ports of other jobs on the same network must not be taken for ours, nor strangers.
+  config.link.job_key ^= launch.job_key();
   if (!link::knob_is_set("VIADUCT_DEAD_AFTER_MS")) config.link.dead_after = kPatience;
-  // Strangers who knock need places as well.
+  // Half-open connections need places as well.
   config.link.max_peers =
-      std::min<std::size_t>(static_cast<std::size_t>(launch.size()) + 64, 0xffff);
+      std::min(static_cast<std::size_t>(launch.size()) + link::kMaxHalfOpen, std::size_t{0xffff});
   config.eager = link::knob_number(eager_knob);
   return config;
 }
@@ -55,7 +55,12 @@ std::shared_ptr<link::Port> open_net_port(const Launch& launch, NetConfig& confi
   config.port = link::port_for_rank(static_cast<unsigned>(launch.local_rank()));
   link::PortConfig port;
   port.devargs = config.port;
-  return link::Port::open(port);
+  try {
+    return link::Port::open(port);
+  } catch (const link::SetupError& error) {
+    throw link::SetupError("VIADUCT_PORTS gives local rank " + std::to_string(launch.local_rank()) +
+                           " a port that does not open: " + error.what());
+  }
 }
 
 std::size_t net_transfers(int job_size) {

@@ -170,18 +170,24 @@ void NetChannel<S, D, Driver, DC, Peer>::forget(link::PeerId id) {
 }
 
 // A wrong VIADUCT_PORTS or a network that does not forward looks like a peer that is busy with
-// something else: nobody knows but the user.
+// something else: nobody knows but the user. Unless the peer has answered.
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 void NetChannel<S, D, Driver, DC, Peer>::watch_awaited() {
   std::erase_if(awaited_, [this](const Awaited& a) {
     if (lost(a.rank) || link_.connected(peer(a.rank).id)) return true;
     if (now_ - a.since < kAnswerExpected) return false;
-    std::fprintf(
-        stderr,
-        "viaduct: rank %d has called rank %d for %d s without an answer (%s); either that "
-        "process has not called MPI since MPI_Init, or the ports do not reach each other\n",
-        launch_.rank(), a.rank, static_cast<int>(kAnswerExpected / std::chrono::seconds{1}),
-        describe(a.rank).c_str());
+    const link::PeerView view = link_.view(peer(a.rank).id);
+    const char* why =
+        "no answer: either that process has not called MPI since MPI_Init, or the ports do not "
+        "reach each other";
+    if (view.no_room)
+      why = "it answers that it has no room for another peer (its counter drop_peers_full)";
+    else if (view.answered)
+      why = "it answers, but large frames are lost (our counter path_mtu_lowered)";
+    std::fprintf(stderr, "viaduct: rank %d has been connecting to rank %d for %d s (%s); %s\n",
+                 launch_.rank(), a.rank,
+                 static_cast<int>(kAnswerExpected / std::chrono::seconds{1}),
+                 describe(a.rank).c_str(), why);
     return true;
   });
 }

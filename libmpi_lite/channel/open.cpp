@@ -1,5 +1,7 @@
 #include "libmpi_lite/channel/open.hpp"
 
+#include <string>
+
 #include "drivers/link/knobs.hpp"
 #include "libmpi_lite/channel/mbcf.hpp"
 #include "libmpi_lite/channel/node.hpp"
@@ -14,6 +16,19 @@ std::unique_ptr<Nodes> nodes;
 int own_rank = 0;
 int shm = -1, net = -1;  // where they are among the channels; -1: there is none
 
+// Rank 0's.
+void check_settings(Launch& launch) {
+  const std::string first = launch.get(0, kSettingsKey);
+  if (first == own_settings()) return;
+  const std::string here = "rank " + std::to_string(own_rank);
+  const std::string channel = first.substr(0, first.find('/'));
+  if (const std::string mine = link::knob_text("VIADUCT_CHANNEL"); channel != mine)
+    throw link::SetupError(here + " has VIADUCT_CHANNEL=" + mine + " and rank 0 has " + channel +
+                           ": set it to the same value for all ranks");
+  throw link::SetupError(here + " has VIADUCT_JOB=" + link::knob_text("VIADUCT_JOB") +
+                         " and rank 0 has another one: set it to the same value for all ranks");
+}
+
 std::unique_ptr<Channel> open_net(ChannelSink& sink, Launch& launch,
                                   std::shared_ptr<link::Port> port) {
   if (link::knob_text("VIADUCT_CHANNEL") == "startx")
@@ -26,6 +41,11 @@ bool shares_memory(int process) {
 }
 
 }  // namespace
+
+std::string own_settings() {
+  return link::knob_text("VIADUCT_CHANNEL") + "/" +
+         std::to_string(link::job_key(link::knob_text("VIADUCT_JOB")));
+}
 
 std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch,
                                                     std::shared_ptr<link::Port> port) {
@@ -49,10 +69,12 @@ std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& l
     net = static_cast<int>(channels.size());
     channels.push_back(open_net(sink, launch, std::move(port)));
   }
+  if (own_rank == 0) launch.put(kSettingsKey, own_settings());
   return channels;
 }
 
 void check_channels(Launch& launch) {
+  if (net >= 0) check_settings(launch);
   if (net >= 0 || launch.local_size() == launch.size()) return;
   for (int process = 0; process < launch.size(); ++process)
     if (process != own_rank && !shares_memory(process)) link::port_for_rank(0);  // says what to set

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "drivers/link/port.hpp"
@@ -18,7 +19,12 @@ class Launch;
 std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch,
                                                     std::shared_ptr<link::Port> port);
 
-// After the fence. Throws SetupError if there is a process that no channel leads to.
+// What must be the same in all processes and is not asked of the peers; rank 0's is published.
+inline constexpr const char* kSettingsKey = "viaduct-settings";
+std::string own_settings();
+
+// After the fence. Throws SetupError if there is a process that no channel leads to, or if rank 0
+// has other settings.
 void check_channels(Launch& launch);
 
 // The index of the channel that leads to that process; asks the process manager about it if need

@@ -3,12 +3,11 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
-#include <random>
+#include <string>
 
+#include "drivers/link/random_bits.hpp"
 #include "drivers/link/types.hpp"
 #include "libmpi_lite/core/error.hpp"
 
@@ -16,13 +15,6 @@ namespace viaduct::mpi {
 namespace {
 
 constexpr std::string_view kJobKey = "viaduct-job";
-
-std::string random_text() {
-  std::random_device random;
-  std::array<char, 17> text;
-  std::snprintf(text.data(), text.size(), "%08x%08x", random(), random());
-  return text.data();
-}
 
 bool printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
@@ -56,11 +48,20 @@ void check_card(std::string_view key, std::string_view value, std::size_t longes
                                     " printable characters");
 }
 
-std::string agree_on_job_name(Launch& launch, const std::string& managers_name) {
-  if (launch.size() == 1) return managers_name + "." + random_text();
-  if (launch.rank() == 0) launch.put(kJobKey, random_text());
+std::uint64_t agree_on_job_key(Launch& launch) {
+  const std::uint64_t drawn = link::RandomBits().next();
+  if (launch.size() == 1) return drawn;
+  if (launch.rank() == 0) launch.put(kJobKey, std::to_string(drawn));
   launch.fence();
-  return managers_name + "." + launch.get(0, kJobKey);
+  const std::string text = launch.get(0, kJobKey);
+  const char* const last = text.data() + text.size();
+  std::uint64_t key = 0;
+  if (const auto [end, error] = std::from_chars(text.data(), last, key);
+      error != std::errc() || end != last)
+    throw link::SetupError("rank 0 has put the job key '" + text +
+                           "', which is not a number; run all ranks with the same version of the "
+                           "library");
+  return key;
 }
 
 int exit_status(int exit_code) {

@@ -16,9 +16,8 @@ std::optional<int> environment_number(const char* name);
 void check_card(std::string_view key, std::string_view value, std::size_t longest_key,
                 std::size_t longest_value);
 
-// A name that no other job has, although managers number their jobs anew when they are restarted:
-// `managers_name` and something random that rank 0 has drawn. Collective.
-std::string agree_on_job_name(Launch& launch, const std::string& managers_name);
+// Launch::job_key(), which rank 0 draws. Collective.
+std::uint64_t agree_on_job_key(Launch& launch);
 
 // The status for the process that aborts: of the code there are 8 bits left, and 0 would tell the
 // launcher that all is well.

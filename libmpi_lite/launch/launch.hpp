@@ -2,6 +2,7 @@
 // itself is not ours: Hydra, Slurm and PMIx servers do that.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,10 +16,11 @@ class Launch {
   virtual const char* name() const = 0;  // "pmi1", "pmix", "single"
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual int local_rank() const = 0;   // among the processes that were started on this host
-  virtual int local_size() const = 0;   // how many those are
-  virtual std::string job() const = 0;  // the same text in all processes of the job and in no other
-  virtual int appnum() const = 0;       // MPI_APPNUM; -1: unknown
+  virtual int local_rank() const = 0;  // among the processes that were started on this host
+  virtual int local_size() const = 0;  // how many those are
+  // Drawn at random for this job: the same in all its processes, and nobody else can tell it.
+  virtual std::uint64_t job_key() const = 0;
+  virtual int appnum() const = 0;         // MPI_APPNUM; -1: unknown
   virtual int universe_size() const = 0;  // MPI_UNIVERSE_SIZE; -1: unknown
 
   // Publishes a value about this process: at most 900 printable characters without blanks. Each key

@@ -64,7 +64,7 @@ std::unique_ptr<Pmi1> Pmi1::join(std::chrono::milliseconds patience) {
   job->find_rank();
   job->initialise();
   job->find_local_rank();
-  job->job_ = agree_on_job_name(*job, job->space_);
+  job->job_key_ = agree_on_job_key(*job);
   return job;
 }
 

@@ -26,7 +26,7 @@ class Pmi1 final : public Launch {
   int size() const override { return size_; }
   int local_rank() const override { return local_rank_; }
   int local_size() const override { return local_size_; }
-  std::string job() const override { return job_; }
+  std::uint64_t job_key() const override { return job_key_; }
   int appnum() const override { return appnum_; }
   int universe_size() const override { return universe_size_; }
   void put(std::string_view key, std::string_view value) override;
@@ -47,7 +47,7 @@ class Pmi1 final : public Launch {
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, appnum_ = -1, universe_size_ = -1;
   int longest_key_ = 0, longest_value_ = 0;
   std::string space_;  // the manager's name of the job's key-value space
-  std::string job_;
+  std::uint64_t job_key_ = 0;
 };
 
 }  // namespace viaduct::mpi

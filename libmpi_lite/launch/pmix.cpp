@@ -123,7 +123,7 @@ class Pmix final : public Launch {
   int size() const override { return size_; }
   int local_rank() const override { return local_rank_; }
   int local_size() const override { return local_size_; }
-  std::string job() const override { return job_; }
+  std::uint64_t job_key() const override { return job_key_; }
   int appnum() const override { return appnum_; }
   int universe_size() const override { return universe_size_; }
   void put(std::string_view key, std::string_view value) override;
@@ -142,7 +142,7 @@ class Pmix final : public Launch {
   Api api_;
   pmix_proc_t self_;
   int size_ = 1, local_rank_ = 0, local_size_ = 1, appnum_ = -1, universe_size_ = -1;
-  std::string job_;
+  std::uint64_t job_key_ = 0;
 };
 
 Pmix::Pmix() {
@@ -156,7 +156,7 @@ Pmix::Pmix() {
   local_size_ = must_know(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, 1);
   appnum_ = known(self_.rank, PMIX_APPNUM);
   universe_size_ = known(PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE);
-  job_ = agree_on_job_name(*this, self_.nspace);
+  job_key_ = agree_on_job_key(*this);
 }
 
 void Pmix::check(pmix_status_t status, const std::string& what) const {

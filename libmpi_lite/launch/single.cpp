@@ -33,7 +33,7 @@ int number_or_zero(const char* variable) {
 
 }  // namespace
 
-Single::Single() : job_(agree_on_job_name(*this, "single." + std::to_string(getpid()))) {}
+Single::Single() : job_key_(agree_on_job_key(*this)) {}
 
 void Single::put(std::string_view key, std::string_view value) {
   check_card(key, value, kLongestKey, kLongestValue);

@@ -16,7 +16,7 @@ class Single final : public Launch {
   int size() const override { return 1; }
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
-  std::string job() const override { return job_; }
+  std::uint64_t job_key() const override { return job_key_; }
   int appnum() const override { return -1; }
   int universe_size() const override { return -1; }
   void put(std::string_view key, std::string_view value) override;
@@ -26,7 +26,7 @@ class Single final : public Launch {
   [[noreturn]] void abort(int exit_code, std::string_view message) override;
 
  private:
-  std::string job_;
+  std::uint64_t job_key_;
   std::map<std::string, std::string, std::less<>> values_;
 };
 

@@ -12,6 +12,7 @@
 #include "drivers/link/eal.hpp"
 #include "drivers/link/knobs.hpp"
 #include "libmpi_lite/channel/node.hpp"
+#include "libmpi_lite/channel/open.hpp"
 #include "libmpi_lite/transfer/process.hpp"
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/transport.hpp"
@@ -32,7 +33,7 @@ class Pair final : public mpi::Launch {
   int size() const override { return 2; }
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
-  std::string job() const override { return "pingpong " + std::to_string(turn_); }
+  std::uint64_t job_key() const override { return turn_; }
   int appnum() const override { return -1; }
   int universe_size() const override { return -1; }
   void put(std::string_view key, std::string_view value) override {
@@ -43,6 +44,7 @@ class Pair final : public mpi::Launch {
     if (key == key_ && !theirs_.empty()) return theirs_;
     // Whatever it is: each side is to have a CPU of its own.
     if (key == mpi::Nodes::kKey) return mpi::NodeCard{}.text();
+    if (key == mpi::kSettingsKey) return mpi::own_settings();  // the card's key tells the channel
     throw link::SetupError("the other side has not told " + std::string(key));
   }
   void finalize() override {}

@@ -30,7 +30,7 @@ class FakeLaunch final : public Launch {
   int size() const override { return job_.size; }
   int local_rank() const override { return rank_; }
   int local_size() const override { return job_.size; }
-  std::string job() const override { return "fake"; }
+  std::uint64_t job_key() const override { return 7; }
   int appnum() const override { return -1; }
   int universe_size() const override { return -1; }
   void put(std::string_view key, std::string_view value) override {

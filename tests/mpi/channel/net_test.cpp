@@ -124,7 +124,7 @@ TEST_P(NetChannels, WhoDoesNotAnswerIsNamedOnceAndNotGivenUp) {
       },
       30s);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("rank 0 has called rank 1 for 10 s"));
+  EXPECT_THAT(said, HasSubstr("rank 0 has been connecting to rank 1 for 10 s"));
   EXPECT_THAT(said, HasSubstr("on sim0, 02:00:00:00:00:01 -> 02:00:00:00:00:02 (not connected)"));
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   EXPECT_TRUE(bed.sink(0).lost.empty());

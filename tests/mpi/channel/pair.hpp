@@ -65,7 +65,7 @@ class Pair::Process final : public Launch {
   int size() const override { return 2; }
   int local_rank() const override { return rank_; }
   int local_size() const override { return 2; }
-  std::string job() const override { return "pair"; }
+  std::uint64_t job_key() const override { return 7; }
   int appnum() const override { return -1; }
   int universe_size() const override { return -1; }
   void put(std::string_view, std::string_view value) override {

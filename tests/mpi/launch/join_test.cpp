@@ -37,7 +37,7 @@ TEST(ProcessMapping, AnythingElseIsRefused) {
 
 TEST(Single, IsAJobOfItsOwn) {
   Single one, two;
-  EXPECT_NE(one.job(), two.job());
+  EXPECT_NE(one.job_key(), two.job_key());
   one.put("card", "x=1");
   one.fence();
   EXPECT_EQ(one.get(0, "card"), "x=1");

@@ -64,7 +64,7 @@ void run(Launch& job, const std::string& what, char** arguments) {
     exchange(job);
     say(std::string(job.name()) + " rank " + std::to_string(job.rank()) + "/" +
         std::to_string(job.size()) + " local " + std::to_string(job.local_rank()) + "/" +
-        std::to_string(job.local_size()) + " job " + job.job());
+        std::to_string(job.local_size()) + " job " + std::to_string(job.job_key()));
   } else if (what == "abort") {
     // srun forgets the status of a job that ends while it is still being launched.
     const bool by_srun = std::getenv("SLURM_PROCID") != nullptr;
