@@ -262,6 +262,7 @@ def nobody_connects_to_nobody():
     start = time.monotonic()
     done = run("--connect", "127.0.0.1")
     check(done.returncode == 1 and "--listen" in done.stderr, done)
+    check("nobody listens at 127.0.0.1 yet" in done.stderr, done)
     check(time.monotonic() - start < 20, "took too long")
 
 
@@ -391,6 +392,23 @@ def orders_survive_a_lossy_wire():
     with Hosts() as hosts:
         check_hosts(hosts, PORT, ["startx-pio"], PORT,
                     env=dict(os.environ, VIADUCT_FAULTS="loss=10%,dup=5%,seed=5"))
+
+
+@case
+def hosts_say_at_once_why_nobody_answers():
+    with Hosts() as hosts:
+        own = "02:76:64:00:00:00"
+        for address, word in ((own, "own port"), ("02:76:64:00:01:00", "--listen")):
+            start = time.monotonic()
+            client = hosts.start("host0", "--connect", address, *PORT, "--layer", "startx-pio", "--sizes", "8")
+            _, err = client.communicate(timeout=30)
+            check(client.returncode == 1 and word in err and err.count("\n") == 1, (client.returncode, err))
+            check(time.monotonic() - start < 10, "took too long")
+        subprocess.run([TESTBED, "exec", "--name", hosts.name, "host1", "--", "ip", "link", "set", "p0", "down"],
+                       check=True)
+        server = hosts.start("host1", "--listen", *PORT)
+        _, err = server.communicate(timeout=30)
+        check(server.returncode == 1 and "p0 is down" in err, (server.returncode, err))
 
 
 @case

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
+#include <iostream>
 #include <thread>
+#include <utility>
 
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/raw_frame.hpp"
@@ -192,7 +195,7 @@ Descriptor wait_for_client(const Descriptor& listener) {
 Descriptor connect_to_server(const std::string& ip) {
   const sockaddr_in address = socket_address(ip, kControlPort);
   const auto deadline = Clock::now() + std::chrono::seconds{10};
-  for (;;) {
+  for (bool told = false;;) {
     Descriptor out(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!out) throw system_failure("cannot open a socket");
     timeval limit{2, 0};  // Linux: also the limit of connect
@@ -200,6 +203,9 @@ Descriptor connect_to_server(const std::string& ip) {
     if (::connect(out.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0)
       return out;
     check_interrupted();
+    if (!std::exchange(told, true))
+      std::cerr << "viaduct-pingpong: nobody listens at " << ip << " yet (" << std::strerror(errno)
+                << "); trying for 10 s" << std::endl;
     if (Clock::now() > deadline)
       throw system_failure("cannot connect to " + ip + " port " + std::to_string(kControlPort),
                            "start viaduct-pingpong --listen --ip " + ip + " there first");

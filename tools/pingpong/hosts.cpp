@@ -17,6 +17,9 @@ int run_listen(const Options& options) {
   if (side.has_port()) {
     const std::string address = side.port().address().text();
     std::cout << "port " << options.port << " has address " << address << std::endl;
+    if (!side.port().link_up() && !options.port.starts_with("net_memif"))  // whose peer is its link
+      std::cout << "its link is down so far: check the cable or the other end of the wire"
+                << std::endl;
   }
   if (options.ip.empty()) {
     std::cout << "on the other host: viaduct-pingpong --connect " << side.port().address().text()
@@ -49,7 +52,10 @@ int run_connect(const Options& options) {
   }
   Side side(config);
   if (address) {
-    side.port();
+    if (*address == side.port().address())
+      throw Failure(options.connect_to +
+                    " is the address of this side's own port; name that of the other host, which "
+                    "viaduct-pingpong --listen prints there");
     side.wait_for_link();
     control = frame_control(side.port(), &*address);
   } else {

@@ -11,7 +11,9 @@ namespace {
 
 // The other side may have to open its port first...
 constexpr std::chrono::seconds kOpenPatience{15};
-// ... or only to say what it has; it may be waiting for a link of which we have seen the end.
+// ... unless the order comes by that port: then it is open, if anybody is there.
+constexpr std::chrono::seconds kThrough{3};
+// Or it has only to say what it has; it may be waiting for a link of which we have seen the end.
 constexpr std::chrono::seconds kAnswerPatience{15};
 constexpr std::chrono::seconds kNextPatience{15};   // between two orders
 constexpr std::chrono::seconds kBrokenPatience{3};  // after a turn that broke off
@@ -46,7 +48,7 @@ class RemoteSession final : public Session {
       hello.has_port = 1;
       std::copy_n(side.port().address().bytes.begin(), 6, hello.address);
     }
-    const Answer answer = control_.call(hello, kOpenPatience);
+    const Answer answer = control_.call(hello, control_.lossy() ? kThrough : kOpenPatience);
     if (!side.has_port()) return;
     if (!answer.has_port)
       throw Failure("the other side has no port; start it with --listen --port DEVARGS");
