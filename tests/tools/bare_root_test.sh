@@ -30,7 +30,7 @@ make_root() {
   done
   mount --rbind /usr "$root/usr" && mount -o remount,bind,ro "$root/usr" && mount -t tmpfs -o mode=755 tmpfs "$root/usr/local" &&
     mount --bind /proc "$root/proc" && mount --bind /sys "$root/sys" &&
-    mkdir "$root/dev/shm" && mount -t tmpfs tmpfs "$root/dev/shm" || return 1
+    ln -s /proc/self/fd "$root/dev/fd" && mkdir "$root/dev/shm" && mount -t tmpfs tmpfs "$root/dev/shm" || return 1
   for device in null zero full random urandom tty; do
     touch "$root/dev/$device" && mount --bind "/dev/$device" "$root/dev/$device" || return 1
   done
@@ -56,6 +56,7 @@ check "nothing of it is elsewhere" inside nothing_else
 check "MPI, C: mpicc, mpiexec" inside mpi_c
 check "MPI, C++: mpic++, mpirun" inside mpi_cxx
 check "MPI, C: pkg-config" inside mpi_pkg_config
+check "MPI between emulated hosts: viaduct-run" inside mpi_between_hosts
 check "VIPL, C" inside vipl_c
 check "VIPL, C++" inside vipl_cxx
 check "StarT-X, C" inside startx_c

@@ -1,9 +1,9 @@
 #!/bin/bash
 # VIPL programs that know only what was installed, where there are RDMA devices: in a guest, C and C++,
-# from a clean environment. Prints TAP. Arguments: build directory, viaduct-vm.
+# which the installed viaduct-vm boots, from a clean environment. Prints TAP. Argument: the build directory.
 source "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 here=$(cd "$(dirname "$0")" && pwd)
-build=$(realpath "$1") viaduct_vm=$(realpath "$2")
+build=$(realpath "$1")
 
 install_all() {
   meson install -C "$build" --no-rebuild --destdir "$scratch/root" || return 1
@@ -27,7 +27,7 @@ wait
 cat said
 SH
 run_both() {
-  "$viaduct_vm" --timeout 240 bash "$scratch/administrator" "$scratch/root" "$prefix" "$scratch/user" \
+  "$scratch/root$prefix/bin/viaduct-vm" --timeout 240 bash "$scratch/administrator" "$scratch/root" "$prefix" "$scratch/user" \
     "$here/bare_root/vipl.cpp" >"$scratch/said" || return 1
   cat "$scratch/said"
   grep -qx opened "$scratch/said" && grep -qx "the server says: hello, client" "$scratch/said" &&

@@ -23,13 +23,15 @@ build() {  # compiler with options, source, pkg-config names
 }
 # Between two processes, over shared memory.
 exchange() {  # program, what the second and then the first say
-  local program=$1 expected=$2 port=socket=/tmp/m.sock,socket-abstract=no words
+  local program=$1 expected=$2 port=socket=/tmp/m.sock,socket-abstract=no first words
   : >first
   timeout 60 "$program" "net_memif0,role=server,$port" >first &
+  first=$!
   for _ in {1..100}; do [[ -s first ]] && break; sleep 0.1; done
   read -ra words <first
-  said "$expected" bash -c '"$@" && wait '$!' 2>/dev/null; tail -n +2 first' - \
-    timeout 60 "$program" "net_memif0,role=client,$port" "${words[@]}" && wait
+  timeout 60 "$program" "net_memif0,role=client,$port" "${words[@]}" >second && wait "$first" || return 1
+  tail -n +2 first >>second
+  said "$expected" cat second
 }
 
 # What is found below can only be what was installed.
@@ -42,6 +44,9 @@ mpi_c() { mpicc "$project/mpi.c" -o program && said "sum 6 of 4 ranks" mpiexec -
 mpi_cxx() { mpic++ "$project/mpi.cpp" -o program && said "sum 3 of 3 ranks" mpirun -n 3 ./program; }
 mpi_pkg_config() {
   build cc "$examples/mpi/matmul.c" viaduct-mpi && mpiexec -n 4 ./program 101 | grep ', correct$'
+}
+mpi_between_hosts() {
+  mpicc "$project/mpi.c" -o program && said "sum 6 of 4 ranks" viaduct-run -n 4 --hosts 2 ./program
 }
 vipl_c() {
   build cc "$examples/vipl/client_server.c" vipl && ./program nic0 2>&1 | grep "no RDMA device: viaduct-info"
