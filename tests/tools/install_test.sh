@@ -107,6 +107,15 @@ plugin() {
     --file-prefix="viaduct_$$" -d librte_raw_startx.so --vdev rawdev_startx0,port=net_ring_a \
     --vdev rawdev_startx1,port=net_ring_b) == "received: 41 42" ]]
 }
+# With other MPIs on the machine, and nothing of ours in PATH.
+cmake_finds_it() {
+  local place=$scratch/root$prefix
+  command -v cmake >/dev/null || { echo "cmake was not found"; return 77; }
+  CMAKE_PREFIX_PATH=$place cmake -S "$here/bare_root" -B "$scratch/cmake" -DEXAMPLES="$place/share/doc/viaduct/examples" &&
+    cmake --build "$scratch/cmake" --target mpi_c mpi_cxx packets || return 1
+  grep -E '^(MPIEXEC_EXECUTABLE|MPI_mpi_abi_LIBRARY|viaduct_DIR):' "$scratch/cmake/CMakeCache.txt" | tee "$scratch/found"
+  [[ $(grep -c "=$place/" "$scratch/found") == 3 ]] && (cd "$scratch/cmake" && ctest -R mpi --output-on-failure)
+}
 # The functions that it exports are those that it hands out in a table.
 table_is_complete() {  # driver, library
   local header exported
@@ -160,6 +169,7 @@ check "StarT-X from C, linked by pkg-config" \
 check "MBCF from C, linked by pkg-config" \
   c_example mbcf "$drivers/mbcf/examples/remote_write.c" "before: 41
 written from afar, 42"
+check "CMake finds it all" cmake_finds_it
 check "both drivers in one C program" both_drivers
 check "a driver that is loaded with -d can send" plugin
 for driver in startx mbcf; do check "$driver hands out all its functions" table_is_complete $driver; done
