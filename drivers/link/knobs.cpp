@@ -25,7 +25,9 @@ constexpr Accepted kFaults{.parse = [](std::string_view text) { FaultSpec::parse
 constexpr Accepted kEagerNet = whole_number(0, 1u << 20);
 
 constexpr std::array kTable{
-    Knob{"VIADUCT_JOB", "0", "", "job key, a number or any text; only ports of one job talk"},
+    Knob{"VIADUCT_JOB", "0", "",
+         "job key, a number or any text; only ports of one job talk (MPI jobs draw another one, "
+         "too)"},
     Knob{"VIADUCT_PORTS", "", "",
          "ports of this host's ranks, separated by ';'; {n} becomes the local rank"},
     Knob{"VIADUCT_FRAMES", "8191", "frames", "pool that a port sends from and receives into",

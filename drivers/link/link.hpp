@@ -36,8 +36,8 @@ class Link {
   void attach(Protocol protocol, MessageSink* sink);
 
   // The present life of the peer at `address`; a new one if it has none. Sends nothing: the
-  // connection is made when the first message is sent. PeerId{} when max_peers are in use.
-  // Allocates: not for the data path.
+  // connection is made when the first message is sent. PeerId{} when max_peers are in use,
+  // and for the port's own address. Allocates: not for the data path.
   PeerId peer(const Address& address);
   // Starts connecting without sending anything; on_peer_up tells when it is done.
   void connect(PeerId peer, Time now);

@@ -13,7 +13,10 @@ template <PacketDevice D>
 void Link<D>::check_invariants([[maybe_unused]] Time now) const {
 #ifndef NDEBUG
   for (const auto& p : peers_) {
-    if (!p || !p->up()) continue;
+    if (!p) continue;
+    if (p->state == PeerState::greeting || p->nearly_up())
+      assert(p->timer_position != kNotQueued && "a handshake is repeated or given up");
+    if (!p->up()) continue;
     for (const Send& flow : p->send) {
       if (flow.ready()) assert(p->pump_hook.linked && "frames that can go stand in line to go");
       if (flow.must_probe()) {
