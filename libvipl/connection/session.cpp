@@ -69,6 +69,7 @@ void Session::on_message(Stream& stream, const Message& message) {
       break;
     case MessageType::ended:
       if (state_ != State::connected) break;
+      party_.delivered(message.received);
       stream.abort();
       return on_end(stream, static_cast<Loss>(message.code));
   }
@@ -143,8 +144,18 @@ void Session::finish(VIP_RETURN outcome) {
 }
 
 void Session::leave(VIP_RETURN outcome) {
-  if (state_ == State::connected && stream_ != nullptr)
+  leave_because(Loss::disconnected, outcome);
+}
+
+// The last word of a connection says how many messages have come: the acknowledgements of the last
+// ones may be lost with the queue pair.
+void Session::leave_because(Loss loss, VIP_RETURN outcome) {
+  if (state_ == State::connected && stream_ != nullptr) {
+    stream_->send({.type = MessageType::ended,
+                   .code = static_cast<std::uint8_t>(loss),
+                   .received = party_.received()});
     desk_.farewells.add(std::exchange(stream_, nullptr));
+  }
   let_go();
   state_ = State::over;
   set_outcome(outcome);
@@ -154,9 +165,8 @@ void Session::leave(VIP_RETURN outcome) {
 // because the other side is: the connection was there.
 void Session::fail(Loss loss) {
   if (state_ != State::connected && state_ != State::accepting) return;
-  stream_->send({.type = MessageType::ended, .code = static_cast<std::uint8_t>(loss)});
   state_ = State::connected;
-  leave(VIP_SUCCESS);
+  leave_because(loss, VIP_SUCCESS);
 }
 
 void Session::let_go() {

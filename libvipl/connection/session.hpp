@@ -81,6 +81,7 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void send_aliases();
   void connected();
   void finish(VIP_RETURN outcome);
+  void leave_because(Loss loss, VIP_RETURN outcome);
   void set_outcome(VIP_RETURN outcome);
   void let_go();
   void drop_stream();

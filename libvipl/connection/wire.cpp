@@ -139,6 +139,7 @@ bool parse(std::span<const std::byte> bytes, Message& message, std::size_t& used
   message = {};
   message.type = static_cast<MessageType>(head.type);
   message.code = head.code;
+  message.received = head.received;
   bytes = bytes.subspan(sizeof head);
   if (message.type == MessageType::alias) {
     const auto alias = read<WireAlias>(bytes);
@@ -153,7 +154,7 @@ bool parse(std::span<const std::byte> bytes, Message& message, std::size_t& used
 
 MessageBytes encode(const Message& message) {
   MessageBytes out{{}, 0};
-  put(out, WireMessage{static_cast<std::uint8_t>(message.type), message.code, 0});
+  put(out, WireMessage{static_cast<std::uint8_t>(message.type), message.code, message.received});
   if (message.type == MessageType::alias) put(out, WireAlias{message.name, message.key});
   if (message.type == MessageType::accepted) put(out, wire(message.card));
   return out;

@@ -24,7 +24,7 @@ struct Request {
 };
 
 inline constexpr std::uint32_t kMagic = 0x43504956;  // "VIPC"
-inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint16_t kVersion = 2;
 // Memory handles that stand for another key, at a time, of one side.
 inline constexpr std::size_t kMostAliases = 16384;
 
@@ -71,7 +71,7 @@ enum class MessageType : std::uint8_t {
   ready = 4,     // caller: connected as well
   alias = 5,     // either: name, key
   known = 6,     // either: an alias has been noted
-  ended = 7,     // either: code is a Loss; the end
+  ended = 7,     // either: code is a Loss, received: messages; the end
 };
 
 enum class Refusal : std::uint8_t {
@@ -86,6 +86,7 @@ enum class Refusal : std::uint8_t {
 struct Message {
   MessageType type = MessageType::held;
   std::uint8_t code = 0;            // refused, ended
+  std::uint16_t received = 0;       // ended
   std::uint32_t name = 0, key = 0;  // alias
   Card card = {};                   // accepted
 };
@@ -93,7 +94,7 @@ struct Message {
 struct WireMessage {
   std::uint8_t type;
   std::uint8_t code;
-  std::uint16_t reserved;
+  std::uint16_t received;
 };
 struct WireAlias {
   std::uint32_t name, key;

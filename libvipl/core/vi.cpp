@@ -381,7 +381,7 @@ bool Vi::make_error() {
 }
 
 bool Vi::establish(const Card& remote) {
-  const std::lock_guard lock(state_mutex_);
+  const AllLocks locks(*this);
   if (state_ != VIP_STATE_CONNECT_PENDING || queue_pair_ == nullptr) return false;
   if (!make_error()) return false;
   const vi::Limits& limits = nic_->device().limits();
@@ -395,6 +395,8 @@ bool Vi::establish(const Card& remote) {
   plan.wait_for_receives = !is_reliable();
   plan.traffic_class = nic_->traffic_class();
   if (!queue_pair_->connect(plan)) return false;
+  send_.begin_connection();
+  receive_.begin_connection();
   cause_known_ = false;
   state_ = VIP_STATE_CONNECTED;
   nic_->look_after_sends();
@@ -405,6 +407,18 @@ void Vi::abandoned(bool tries_again) {
   const AllLocks locks(*this);
   to_idle(true);
   if (tries_again) state_ = VIP_STATE_CONNECT_PENDING;
+}
+
+// Once the queue pair has failed or is reset nothing is received any more.
+std::uint16_t Vi::received() {
+  const AllLocks locks(*this);
+  if (state_ == VIP_STATE_CONNECTED || state_ == VIP_STATE_ERROR) drain();
+  return static_cast<std::uint16_t>(receive_.succeeded());
+}
+
+void Vi::delivered(std::uint16_t messages) {
+  const AllLocks locks(*this);
+  if (state_ == VIP_STATE_CONNECTED || state_ == VIP_STATE_ERROR) send_.delivered(messages);
 }
 
 void Vi::lost(Loss loss) {

@@ -61,6 +61,8 @@ class Vi final : public Slot, public Party {
   Card card() override;
   bool establish(const Card& remote) override;
   void abandoned(bool tries_again) override;
+  std::uint16_t received() override;
+  void delivered(std::uint16_t messages) override;
   void lost(Loss loss) override;
   void alias(std::uint32_t name, std::uint32_t key) override;
 

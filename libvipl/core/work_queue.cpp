@@ -41,6 +41,7 @@ void WorkQueue::close() {
   ring_.reset();
   segments_.reset();
   posted_ = completed_ = taken_ = 0;
+  first_ = failed_ = delivered_end_ = 0;
   bad_ = 0;
 }
 
@@ -195,12 +196,42 @@ std::uint32_t WorkQueue::read_again(const Place& it, vi::ReceiveWork& work, vi::
   return reader.read(*it.descriptor, room, kind_of(it.descriptor->CS.Control, work), work, data);
 }
 
+// ---- connections ----
+
+void WorkQueue::begin_connection() {
+  first_ = completed_;
+  silent_before_ = reader_.silent();
+  failed_ = delivered_end_ = 0;
+}
+
+// Of what is posted and not completed.
+bool WorkQueue::is_silent(const Place& it) const {
+  switch (it.status & VIP_STATUS_OP_MASK) {
+    case VIP_STATUS_OP_RDMA_READ: return true;
+    case VIP_STATUS_OP_RDMA_WRITE:
+      return is_there(it) && (it.descriptor->CS.Control & VIP_CONTROL_IMMEDIATE) == 0;
+    default: return false;
+  }
+}
+
+void WorkQueue::delivered(std::uint16_t messages) {
+  std::uint64_t silent = reader_.silent() - silent_before_;
+  for (std::uint64_t at = completed_; at != posted_; ++at)
+    if (is_silent(place(at))) --silent;
+  const std::uint64_t known = succeeded() - silent;
+  auto missing = static_cast<std::uint16_t>(messages - known);
+  delivered_end_ = completed_;
+  for (; missing != 0 && delivered_end_ != posted_; ++delivered_end_)
+    if (!is_silent(place(delivered_end_))) --missing;
+}
+
 // ---- completing ----
 
 // Programs that clean up after an error give back memory before they take the descriptors in it;
 // then it may not even be mapped.
 void WorkQueue::finish_failed(std::uint32_t status) {
   Place& it = place(completed_);
+  ++failed_;
   it.status = status;
   if (is_there(it))
     finish(it);
@@ -214,13 +245,23 @@ void WorkQueue::fail(const vi::Completion& completion) {
   const std::uint32_t error = receive_
                                   ? error_of_failed_receive(completion.outcome)
                                   : error_of_send(completion.outcome, operation, vi_.reliability());
-  if (error == VIP_STATUS_DESC_FLUSHED_ERROR)
+  if (error == VIP_STATUS_DESC_FLUSHED_ERROR) {
     vi_.flushed();
-  else if (receive_)
+    return finish_flushed();
+  }
+  if (receive_)
     vi_.told();  // whose message it was knows it from the device
   else
     vi_.broken(loss_of_send(completion.outcome, operation));
   finish_failed(operation | error);
+}
+
+// The device has not executed it, or has not heard that it did.
+void WorkQueue::finish_flushed() {
+  const std::uint32_t status = place(completed_).status;
+  const bool executed =
+      completed_ < delivered_end_ && (status & VIP_STATUS_OP_MASK) != VIP_STATUS_OP_RDMA_READ;
+  finish_failed(executed ? status : status | VIP_STATUS_DESC_FLUSHED_ERROR);
 }
 
 // A message that the receive had no room for: because it was too long for all of it, or because the
@@ -252,8 +293,10 @@ void WorkQueue::complete_bad() {
 void WorkQueue::flush() {
   while (completed_ != posted_) {
     const std::uint32_t status = place(completed_).status;
-    const bool bad = (status & VIP_STATUS_ERROR_MASK) != 0;
-    finish_failed(bad ? status : status | VIP_STATUS_DESC_FLUSHED_ERROR);
+    if ((status & VIP_STATUS_ERROR_MASK) != 0)
+      finish_failed(status);
+    else
+      finish_flushed();
   }
   bad_ = 0;
   completions().wake();

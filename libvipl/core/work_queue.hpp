@@ -64,6 +64,13 @@ class WorkQueue {
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   // Whether the device has work that needs this region.
   bool uses(VIP_MEM_HANDLE handle) const;
+  // A connection begins: what completes from now on is of it.
+  void begin_connection();
+  // Descriptors of this connection that have completed and were executed.
+  std::uint64_t succeeded() const { return completed_ - first_ - failed_; }
+  // So many messages of this connection, modulo 65536, have reached the other side: what is flushed
+  // of them was executed. (Not what RDMA reads among them have brought.)
+  void delivered(std::uint16_t messages);
   // What has not completed completes as flushed. The device has forgotten it.
   void flush();
   // Shows receives that have not completed to the device anew. It has forgotten them.
@@ -107,6 +114,8 @@ class WorkQueue {
   // Completing, always the oldest that has not completed.
   void succeed(Place& it, const vi::Completion& completion);
   [[gnu::cold]] void fail(const vi::Completion& completion);
+  bool is_silent(const Place& it) const;
+  void finish_flushed();
   std::uint32_t error_of_failed_receive(vi::Outcome outcome) const;
   void finish(const Place& it);
   void finish_failed(std::uint32_t status);
@@ -145,6 +154,9 @@ class WorkQueue {
 
   alignas(64) std::uint64_t completed_ = 0;
   std::atomic<std::uint64_t> taken_{0};
+  // Of this connection: where it begins, and what was posted and is silent before that; how many
+  // have completed without being executed; how far the other side has all.
+  std::uint64_t first_ = 0, silent_before_ = 0, failed_ = 0, delivered_end_ = 0;
   Calls calls_;  // handlers that wait for descriptors
   Completions own_;
   VIP_DESCRIPTOR nobodys_{};  // in the place of those that are forgotten

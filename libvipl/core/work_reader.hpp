@@ -40,6 +40,8 @@ struct SendKind {
   std::uint32_t status;  // VIP_STATUS_OP_...
   Form form;
   vi::Verb verb;
+  // 1: it uses no receive of the other side's, which learns nothing of it.
+  std::uint32_t is_silent;
 };
 inline constexpr std::uint32_t kSendKindBits =
     VIP_CONTROL_OP_MASK | VIP_CONTROL_IMMEDIATE | VIP_CONTROL_QFENCE;
@@ -54,16 +56,19 @@ constexpr SendKind send_kind(std::uint32_t bits) {
     case VIP_CONTROL_OP_SENDRECV:
       return {VIP_STATUS_OP_SEND,
               Form::send,
-              {immediate ? Operation::send_with_immediate : Operation::send, flags}};
+              {immediate ? Operation::send_with_immediate : Operation::send, flags},
+              0};
     case VIP_CONTROL_OP_RDMAWRITE:
       return {VIP_STATUS_OP_RDMA_WRITE,
               Form::rdma_write,
-              {immediate ? Operation::rdma_write_with_immediate : Operation::rdma_write, flags}};
+              {immediate ? Operation::rdma_write_with_immediate : Operation::rdma_write, flags},
+              immediate ? 0u : 1u};
     case VIP_CONTROL_OP_RDMAREAD:
       return {VIP_STATUS_OP_RDMA_READ,
               immediate ? Form::wrong : Form::rdma_read,
-              {Operation::rdma_read, flags}};
-    default: return {VIP_STATUS_OP_SEND, Form::wrong, {Operation::send, flags}};
+              {Operation::rdma_read, flags},
+              1};
+    default: return {VIP_STATUS_OP_SEND, Form::wrong, {Operation::send, flags}, 0};
   }
 }
 // The second half is of words in which other bits are set.
@@ -103,6 +108,9 @@ class WorkReader {
   const PostRules& rules() const { return rules_; }
   // With room for rules().max_segments.
   void put_segments_at(vi::Segment* segments) { segments_ = segments; }
+
+  // How many RDMA descriptors were read that are silent.
+  std::uint64_t silent() const { return silent_; }
 
   // Of a descriptor there: the bytes to the end of its memory; 0: that is not registered.
   std::uint64_t room(VIP_MEM_HANDLE memory, std::uint64_t address);
@@ -157,6 +165,7 @@ class WorkReader {
 
   PostRules rules_;
   vi::Segment* segments_ = nullptr;
+  std::uint64_t silent_ = 0;
   // The last ones, because programs have few regions: of descriptors, and of data.
   Known memory_, data_;
   std::uint64_t version_ = 0;  // of the table that they are from
@@ -232,6 +241,7 @@ inline std::uint32_t WorkReader::read(const VIP_DESCRIPTOR& descriptor, std::uin
   const VIP_DESCRIPTOR_SEGMENT* data = segments_of(descriptor);
   if (kind.form != SendKind::Form::send) [[unlikely]] {
     if (!read_remote(data->Remote, kind, count, work)) return VIP_STATUS_FORMAT_ERROR;
+    silent_ += kind.is_silent;
     ++data;
     --count;
   }

@@ -60,7 +60,8 @@ class FakeVi final : public Party {
 
  public:
   enum class State { idle, pending, connected, error };
-  // Called in the function of that name: "card", "establish", "abandoned", "lost".
+  // Called in the function of that name: "card", "establish", "abandoned", "delivered",
+  // "lost".
   using Hook = std::function<void(const std::string& where)>;
 
   FakeVi() : FakeVi(Hook{}) {}
@@ -102,6 +103,13 @@ class FakeVi final : public Party {
     ++abandoned_;
     changed_.notify_all();
   }
+  std::uint16_t received() override { return messages_received; }
+  void delivered(std::uint16_t messages) override {
+    const std::lock_guard lock(mutex_);
+    call("delivered");
+    expect(state_ == State::connected, "delivered() of a VI that is not connected");
+    delivered_ = messages;
+  }
   void lost(Loss loss) override {
     const std::lock_guard lock(mutex_);
     call("lost");
@@ -124,6 +132,7 @@ class FakeVi final : public Party {
     const std::lock_guard lock(mutex_);
     state_ = State::idle;
     loss_.reset();
+    delivered_.reset();
   }
 
   State state() const {
@@ -134,6 +143,10 @@ class FakeVi final : public Party {
   }
   std::optional<Loss> loss() const {
     return locked([&] { return loss_; });
+  }
+  // What the other side has said of our messages.
+  std::optional<std::uint16_t> delivered() const {
+    return locked([&] { return delivered_; });
   }
   unsigned times_abandoned() const {
     return locked([&] { return abandoned_; });
@@ -153,6 +166,7 @@ class FakeVi final : public Party {
 
   Card mine;
   std::atomic<bool> device_refuses{false};
+  std::atomic<std::uint16_t> messages_received{0};
 
  private:
   void call(const char* where) {
@@ -168,6 +182,7 @@ class FakeVi final : public Party {
   State state_ = State::idle;
   Card remote_;
   std::optional<Loss> loss_;
+  std::optional<std::uint16_t> delivered_;
   unsigned abandoned_ = 0;
   std::map<std::uint32_t, std::uint32_t> aliases_;
   std::string complaint_;

@@ -119,6 +119,8 @@ TEST_F(ConnectionManager, ADeviceThatRefusesIsAnErrorOfResources) {
 }
 
 TEST_F(ConnectionManager, DisconnectIsSeenByTheOtherSideAndTheSameViConnectsAgain) {
+  client.messages_received = 70;
+  server.messages_received = 65535;
   for (int round = 0; round < 50; ++round) {
     connect(a, client, b, server);
     const bool client_first = round % 2 == 0;
@@ -126,6 +128,8 @@ TEST_F(ConnectionManager, DisconnectIsSeenByTheOtherSideAndTheSameViConnectsAgai
     FakeVi& other = client_first ? server : client;
     ASSERT_TRUE(other.wait_for(State::error));
     EXPECT_EQ(other.loss(), Loss::disconnected);
+    EXPECT_EQ(other.delivered(), client_first ? 70 : 65535)
+        << "what the one that left has received";
     (client_first ? b : a).disconnect(other);
     EXPECT_EQ(client.state(), State::idle);
   }

@@ -78,7 +78,7 @@ TEST(ConnectionWire, RequestsComeBack) {
 
 TEST(ConnectionWire, BadRequestsAreSeen) {
   EXPECT_EQ(parse_changed(0, 'X'), Parsed::rubbish);
-  EXPECT_EQ(parse_changed(4, 2), Parsed::other_version);
+  EXPECT_EQ(parse_changed(4, kVersion + 1), Parsed::other_version);
   EXPECT_EQ(parse_changed(offsetof(WireRequest, model), 2), Parsed::rubbish);
   EXPECT_EQ(parse_changed(offsetof(WireRequest, callee) + 6, 17), Parsed::rubbish);
   EXPECT_EQ(parse_changed(offsetof(WireRequest, caller) + 6, 255), Parsed::rubbish);
@@ -96,7 +96,7 @@ TEST(ConnectionWire, MessagesComeBackWhereverTheyAreCut) {
   out[2] = {.type = MessageType::accepted, .card = sample_card()};
   out[3] = {.type = MessageType::ready};
   out[4] = {.type = MessageType::alias, .name = 7, .key = 0xfffffffe};
-  out[5] = {.type = MessageType::ended, .code = kLastLoss};
+  out[5] = {.type = MessageType::ended, .code = kLastLoss, .received = 0xfedc};
   for (const Message& message : out) {
     const MessageBytes bytes = encode(message);
     Message in;
@@ -109,6 +109,7 @@ TEST(ConnectionWire, MessagesComeBackWhereverTheyAreCut) {
     EXPECT_EQ(used, bytes.size);
     EXPECT_EQ(in.type, message.type);
     EXPECT_EQ(in.code, message.code);
+    EXPECT_EQ(in.received, message.received);
     EXPECT_EQ(in.name, message.name);
     EXPECT_EQ(in.key, message.key);
     expect_equal(in.card, message.card);

@@ -36,6 +36,8 @@ class Fabric {
   std::atomic<int> resizes{0};
   // How often they were armed.
   std::atomic<int> armed{0};
+  // Whoever sends does not learn that it was delivered.
+  std::atomic<bool> withholds_acks{false};
   // Called when a receive is being posted, before anything else happens to it.
   std::function<void()> before_receive;
   // Receives that are posted to a queue pair in the error state stay until it fails again, as with
@@ -154,12 +156,14 @@ class FakeQueuePair final : public QueuePair {
   struct Send {
     SendWork work;
     std::vector<Segment> segments;
+    bool executed = false;
   };
   struct Receive {
     std::uint64_t id;
     std::vector<Segment> segments;
   };
 
+  void run_without_acks();
   Outcome execute(const Send& send);
   Outcome execute_send(const Send& send, const std::vector<std::byte>& message);
   Outcome take_message(const SendWork& work, const std::vector<std::byte>& message);

@@ -108,6 +108,7 @@ class Core : public testing::Test {
     Fabric::get().let_go();
     Fabric::get().refusals = 0;
     Fabric::get().broken_posts = false;
+    Fabric::get().withholds_acks = false;
     Fabric::get().before_receive = nullptr;
     Fabric::get().forgets_late_receives = false;
   }

@@ -111,6 +111,50 @@ TEST_F(States, TheSameViConnectsAgain) {
   }
 }
 
+// The other side takes what it has received and disconnects; the acknowledgements are lost. What
+// was delivered was sent, in this connection and in the next one of the same VIs.
+TEST_F(States, WhatWasDeliveredBeforeADisconnectWasSent) {
+  const VIP_VI_HANDLE a = make_vi(), b = make_vi();
+  for (int round = 0; round < 3; ++round) {
+    connect(a, b);
+    for (std::size_t i = 0; i < 4; ++i) post_receive(b, memory->message(i, 100 * i, 10));
+    const auto write = [&](std::size_t i, int control) {
+      return memory->rdma(i, static_cast<std::uint16_t>(VIP_CONTROL_OP_RDMAWRITE | control), 1000,
+                          8, memory->data(2000), memory->handle());
+    };
+    // Of these the sender's device knows.
+    VIP_DESCRIPTOR* const early[] = {memory->send(10, 0, "one"), write(11, 0),
+                                     write(12, VIP_CONTROL_IMMEDIATE)};
+    for (VIP_DESCRIPTOR* const d : early) post_send(a, d);
+    Fabric::get().withholds_acks = true;
+    VIP_DESCRIPTOR* const late[] = {
+        write(13, 0), memory->send(14, 0, "two"),
+        memory->rdma(15, VIP_CONTROL_OP_RDMAREAD, 3000, 8, memory->data(2000), memory->handle()),
+        write(16, VIP_CONTROL_IMMEDIATE), write(17, 0)};
+    for (VIP_DESCRIPTOR* const d : late) post_send(a, d);
+    Fabric::get().hold();
+    VIP_DESCRIPTOR* const never = memory->send(18, 0, "three");
+    post_send(a, never);
+    if (round == 1) expect_sent(a, early[0]);  // or it looks only afterwards
+    for (std::size_t i = 0; i < 4; ++i) expect_received(b, memory->descriptor(i));
+    disconnect(b);
+    Vi::find(a)->delivered(Vi::find(b)->received());
+    Vi::find(a)->lost(Loss::disconnected);
+    for (VIP_DESCRIPTOR* const d : early)
+      if (round != 1 || d != early[0]) expect_sent(a, d);
+    expect_sent(a, late[0]);
+    expect_sent(a, late[1]);
+    expect_send_error(a, late[2], VIP_STATUS_DESC_FLUSHED_ERROR);  // its data may not have come
+    expect_sent(a, late[3]);
+    expect_send_error(a, late[4], VIP_STATUS_DESC_FLUSHED_ERROR);  // nobody knows
+    expect_send_error(a, never, VIP_STATUS_DESC_FLUSHED_ERROR);
+    expect_send_queue_empty(a);
+    disconnect(a);
+    Fabric::get().withholds_acks = false;
+    Fabric::get().let_go();
+  }
+}
+
 TEST_F(States, LosingTheOtherSide) {
   const VIP_VI_HANDLE a = make_vi(), b = make_vi();
   connect(a, b);

@@ -369,6 +369,30 @@ TEST_F(Breaks, TheOtherSideDisconnects) {
   EXPECT_EQ(VIP_STATE_IDLE, server.state());
 }
 
+// Who takes the last message and disconnects at once: it was delivered, so it was sent, whether or
+// not the acknowledgement was faster than the end of the connection.
+TEST_F(Breaks, DisconnectAfterTheLastMessage) {
+  constexpr int kRounds = 40;
+  const Vi client(a_), server(b_);
+  int flushed = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    ASSERT_VIP(VIP_SUCCESS, VipPostRecv(server, in_.receive(0, kBytes), in_.handle()));
+    connect(client, server);
+    std::thread receiver([&] {
+      EXPECT_EQ(in_.raw(0), next_received(server));
+      EXPECT_VIP(VIP_SUCCESS, VipDisconnect(server));
+    });
+    ASSERT_VIP(VIP_SUCCESS, VipPostSend(client, out_.send(0, kBytes), out_.handle()));
+    receiver.join();
+    VIP_DESCRIPTOR* d = nullptr;
+    EXPECT_NE(VIP_TIMEOUT, VipSendWait(client, kSoon, &d));
+    ASSERT_EQ(out_.raw(0), d);
+    if (errors(d) != 0) ++flushed;
+    EXPECT_VIP(VIP_SUCCESS, VipDisconnect(client));
+  }
+  EXPECT_EQ(0, flushed) << "of " << kRounds;
+}
+
 // Nobody is told of the end of his own connection.
 TEST_F(Breaks, WhoDisconnectsIsNotTold) {
   const AsyncErrors reports(a_);
