@@ -3,11 +3,29 @@
 #include "libvipl/core/taking.hpp"
 
 namespace viaduct::vipl {
+namespace {
+
+class IdleQueue final : public vi::CompletionQueue {
+ public:
+  int poll(int, vi::Completion*) override { return 0; }
+  bool arm() override { return true; }
+  std::size_t capacity() const override { return 0; }
+  bool resize(std::size_t) override { return false; }
+};
+
+}  // namespace
+
 bool Completions::open(vi::Device& device, std::size_t capacity, std::chrono::nanoseconds spin) {
   queue_ = device.create_completion_queue(capacity, this);
   listening_ = false;
   spin_ = spin;
+  if (is_open() && is_awaited()) listen();
   return is_open();
+}
+
+void Completions::open_idle() {
+  queue_ = std::make_unique<IdleQueue>();
+  listening_ = false;
 }
 
 void Completions::close() {

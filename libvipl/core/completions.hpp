@@ -22,6 +22,8 @@ class Completions {
 
   // Waits look for that long without sleeping. False: the device has no room.
   bool open(vi::Device& device, std::size_t capacity, std::chrono::nanoseconds spin);
+  // Without the device: nothing completes.
+  void open_idle();
   void close();
   bool is_open() const { return queue_ != nullptr; }
   vi::CompletionQueue& queue() { return *queue_; }

@@ -116,8 +116,9 @@ VIP_RETURN Vi::open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& at
   const std::uint32_t depth = static_cast<std::uint32_t>(nic->attributes().MaxDescriptorsPerQueue);
   bool opened = false;
   try {
-    opened = nic->add(*this) && send_.open(nic->device(), depth, nic->spin_time()) &&
-             receive_.open(nic->device(), depth, nic->spin_time()) && make_queue_pair();
+    send_.open(depth);
+    receive_.open(depth);
+    opened = nic->add(*this);
   } catch (const std::bad_alloc&) {
   }
   if (!opened) {
@@ -151,23 +152,41 @@ void Vi::take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag) {
 
 bool Vi::make_queue_pair() {
   const VIP_NIC_ATTRIBUTES& nic = nic_->attributes();
+  const bool has_completions = send_.open_completions(nic_->device(), nic_->spin_time()) &&
+                               receive_.open_completions(nic_->device(), nic_->spin_time());
+  if (!has_completions) {
+    drop_queue_pair();
+    return false;
+  }
   vi::QueuePairPlan plan;
   plan.send_completions = &send_.completions().queue();
   plan.receive_completions = &receive_.completions().queue();
   plan.depth = static_cast<std::uint32_t>(nic.MaxDescriptorsPerQueue);
   plan.segments = static_cast<std::uint32_t>(nic.MaxSegmentsPerDesc);
   plan.owner = this;
-  queue_pair_.reset();  // first: the device may have room for one only
   queue_pair_ = tag_->domain->create_queue_pair(plan);
-  if (queue_pair_ != nullptr && !queue_pair_->prepare(rights_of(attributes_))) queue_pair_.reset();
-  return queue_pair_ != nullptr;
+  if (queue_pair_ != nullptr && queue_pair_->prepare(rights_of(attributes_))) {
+    receive_.post_again();
+    return true;
+  }
+  drop_queue_pair();
+  return false;
 }
 
-// As it was made. One that cannot be reset is replaced.
+// As it was made. False: it cannot be reset.
 bool Vi::renew_queue_pair() {
-  return (queue_pair_ != nullptr && queue_pair_->reset() &&
-          queue_pair_->prepare(rights_of(attributes_))) ||
-         make_queue_pair();
+  return queue_pair_ != nullptr && queue_pair_->reset() &&
+         queue_pair_->prepare(rights_of(attributes_));
+}
+
+void Vi::drop_queue_pair() {
+  if (queue_pair_ != nullptr) {
+    queue_pair_->reset();
+    drain();
+  }
+  queue_pair_.reset();
+  send_.close_completions();
+  receive_.close_completions();
 }
 
 // With all locks; then nothing of this VI is known to the device any more.
@@ -179,11 +198,7 @@ void Vi::close() {
   send_.forget();
   receive_.forget();
   handlers().forget_queue(name);
-  if (queue_pair_ != nullptr) {
-    queue_pair_->reset();
-    drain();
-  }
-  queue_pair_.reset();
+  if (queue_pair_ != nullptr) drop_queue_pair();
   send_.close();
   receive_.close();
   remote_keys_.clear();
@@ -253,26 +268,18 @@ VIP_RETURN Vi::set_attributes(VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& att
   if (const VIP_RETURN wrong = check(*nic_, attributes); wrong != VIP_SUCCESS) return wrong;
   TagUse tag = nic_->memory().use_tag(attributes.Ptag);
   if (tag == nullptr) return VIP_INVALID_PTAG;
-  const VIP_VI_ATTRIBUTES old = attributes_;
-  const TagUse old_tag = tag_;  // until the queue pair is no longer in its domain
-  const bool same_domain = tag->domain == old_tag->domain;
+  drop_queue_pair();  // the next one is made in the domain of the tag
   take_attributes(attributes, std::move(tag));
-  const bool taken = same_domain ? renew_queue_pair() : make_queue_pair();
-  if (!taken) {
-    take_attributes(old, old_tag);
-    make_queue_pair();
-  }
-  receive_.post_again();  // what is posted has to be right under the new tag
-  return taken ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+  return VIP_SUCCESS;
 }
 
 // ---- states ----
 
 VIP_RETURN Vi::begin_pending(VIP_VI_HANDLE handle) {
-  const std::lock_guard lock(state_mutex_);
+  const AllLocks locks(*this);
   if (!is(handle_of(handle))) return VIP_INVALID_PARAMETER;
   if (state_ != VIP_STATE_IDLE) return VIP_INVALID_STATE;
-  if (queue_pair_ == nullptr) return VIP_ERROR_RESOURCE;
+  if (queue_pair_ == nullptr && !make_queue_pair()) return VIP_ERROR_RESOURCE;
   state_ = VIP_STATE_CONNECT_PENDING;
   return VIP_SUCCESS;
 }
@@ -301,12 +308,13 @@ void Vi::to_idle(bool keep_receives) {
   }
   state_ = VIP_STATE_IDLE;
   cause_known_ = true;  // whoever learns now that the connection is gone is late
-  renew_queue_pair();
+  const bool renewed = keep_receives && renew_queue_pair();
   drain();
+  if (!renewed) drop_queue_pair();
   send_.flush();
   if (!keep_receives) receive_.flush();
   remote_keys_.clear();
-  if (keep_receives) receive_.post_again();
+  if (renewed) receive_.post_again();
 }
 
 // False: it was not connected.
@@ -406,7 +414,9 @@ bool Vi::establish(const Card& remote) {
 void Vi::abandoned(bool tries_again) {
   const AllLocks locks(*this);
   to_idle(true);
-  if (tries_again) state_ = VIP_STATE_CONNECT_PENDING;
+  if (!tries_again) return;
+  if (queue_pair_ == nullptr) make_queue_pair();
+  state_ = VIP_STATE_CONNECT_PENDING;
 }
 
 // Once the queue pair has failed or is reset nothing is received any more.

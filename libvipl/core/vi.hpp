@@ -49,7 +49,8 @@ class Vi final : public Slot, public Party {
   VIP_RETURN query(VIP_VI_HANDLE handle, Answer& answer);
   VIP_RETURN set_attributes(VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& attributes);
   // The steps of the connection manager's functions, which are taken with its lock held.
-  // Idle -> Connect Pending. VIP_INVALID_STATE: it is not idle.
+  // Idle -> Connect Pending. VIP_INVALID_STATE: it is not idle. VIP_ERROR_RESOURCE: the device has
+  // no queue pair left, of which an idle VI has none: they have memory for all descriptors.
   VIP_RETURN begin_pending(VIP_VI_HANDLE handle);
   // Any -> Idle; everything posted completes as flushed, in order, if it has not completed before.
   VIP_RETURN back_to_idle(VIP_VI_HANDLE handle);
@@ -100,7 +101,7 @@ class Vi final : public Slot, public Party {
   VIP_VI_STATE state() const { return state_.load(std::memory_order_relaxed); }
   bool is_reliable() const { return attributes_.ReliabilityLevel != VIP_SERVICE_UNRELIABLE; }
   VIP_RELIABILITY_LEVEL reliability() const { return attributes_.ReliabilityLevel; }
-  // nullptr: the device has none left; then it is not connected.
+  // nullptr: there is none yet, or any more; then it is not connected.
   vi::QueuePair* queue_pair() { return queue_pair_.get(); }
   // Whether it is the VI of the handle, and not of a process that this one is a child of. With a
   // lock of the VI held.
@@ -128,6 +129,7 @@ class Vi final : public Slot, public Party {
                   Cq* send_cq, Cq* receive_cq, VIP_VI_HANDLE& made);
   bool make_queue_pair();
   bool renew_queue_pair();
+  void drop_queue_pair();
   void close();
   void to_idle(bool keep_receives);
   void drain();

@@ -12,7 +12,7 @@ void WorkQueue::choose(Cq* cq) {
   completions_.store(cq != nullptr ? &cq->completions() : &own_, std::memory_order_release);
 }
 
-bool WorkQueue::open(vi::Device& device, std::uint32_t depth, std::chrono::nanoseconds spin) {
+void WorkQueue::open(std::uint32_t depth) {
   const std::size_t places = std::bit_ceil(std::size_t{depth});
   ring_ = std::make_unique<Place[]>(places);
   mask_ = places - 1;
@@ -21,7 +21,19 @@ bool WorkQueue::open(vi::Device& device, std::uint32_t depth, std::chrono::nanos
   reader_.put_segments_at(segments_.get());
   send_work_.segments = receive_work_.segments = segments_.get();
   send_work_.id = receive_work_.id = reinterpret_cast<std::uint64_t>(this);
-  return &completions() != &own_ || own_.open(device, depth, spin);
+  close_completions();
+}
+
+bool WorkQueue::open_completions(vi::Device& device, std::chrono::nanoseconds spin) {
+  if (&completions() != &own_) return true;
+  own_.close();  // first: the device may have room for one only
+  if (own_.open(device, depth_, spin)) return true;
+  own_.open_idle();
+  return false;
+}
+
+void WorkQueue::close_completions() {
+  if (&completions() == &own_) own_.open_idle();
 }
 
 void WorkQueue::cancel_calls() {
@@ -117,9 +129,10 @@ inline bool WorkQueue::give_to_device(vi::SendWork& work) {
   return queue_pair->post_send(work) == 0;  // there is one: the VI is connected
 }
 
+// Without a queue pair it waits for one, see post_again().
 inline bool WorkQueue::give_to_device(vi::ReceiveWork& work) {
   vi::QueuePair* const queue_pair = vi_.queue_pair();
-  return queue_pair != nullptr && queue_pair->post_receive(work) == 0;
+  return queue_pair == nullptr || queue_pair->post_receive(work) == 0;
 }
 
 // The place behind the last is filled in, but the device is not to see it.

@@ -49,8 +49,11 @@ class WorkQueue {
   void choose(Cq* cq);
   // Before open(), and whenever they change.
   void use(const PostRules& rules) { reader_.use(rules); }
-  // False: the device has no room. May throw std::bad_alloc.
-  bool open(vi::Device& device, std::uint32_t depth, std::chrono::nanoseconds spin);
+  // So far without a queue of the device to complete in. May throw std::bad_alloc.
+  void open(std::uint32_t depth);
+  // ... from now on with one, if it is its own; false: the device has no room. And again without.
+  bool open_completions(vi::Device& device, std::chrono::nanoseconds spin);
+  void close_completions();
   // What was chosen, and knows of it now.
   void attach(Cq* cq) { cq_ = cq; }
   // Nobody takes what is in it: no handler is called, and descriptors that have not completed are
@@ -73,7 +76,7 @@ class WorkQueue {
   void delivered(std::uint16_t messages);
   // What has not completed completes as flushed. The device has forgotten it.
   void flush();
-  // Shows receives that have not completed to the device anew. It has forgotten them.
+  // Shows receives that have not completed to the queue pair, which does not know them.
   void post_again();
 
   // ---- with the mutex of completions() held ----

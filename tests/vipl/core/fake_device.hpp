@@ -28,6 +28,8 @@ class Fabric {
   void let_go();
   // From now on that many creations of anything fail; for tests of what runs out.
   std::atomic<int> refusals{0};
+  // Not negative: that many still succeed, then all fail.
+  std::atomic<int> accepts{-1};
   // Posts fail as long as this is set.
   std::atomic<bool> broken_posts{false};
   // Queue pairs cannot be used again as long as this is set.
@@ -49,7 +51,10 @@ class Fabric {
   // ---- for the devices ----
 
   std::recursive_mutex mutex;
-  bool refuses() { return refusals > 0 && refusals-- > 0; }
+  bool refuses() {
+    if (accepts >= 0) return accepts == 0 || accepts-- == 0;
+    return refusals > 0 && refusals-- > 0;
+  }
   bool is_held() const { return held_; }
   std::uint32_t add(FakeQueuePair& queue_pair);
   void remove(std::uint32_t number) { queue_pairs_.erase(number); }

@@ -107,6 +107,7 @@ class Core : public testing::Test {
     for (const VIP_NIC_HANDLE it : nics_) VipCloseNic(it);
     Fabric::get().let_go();
     Fabric::get().refusals = 0;
+    Fabric::get().accepts = -1;
     Fabric::get().broken_posts = false;
     Fabric::get().withholds_acks = false;
     Fabric::get().before_receive = nullptr;

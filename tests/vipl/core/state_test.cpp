@@ -279,15 +279,34 @@ TEST_F(States, AttributesOfAVi) {
   EXPECT_EQ(receive_empty, VIP_FALSE);
 }
 
-// Every step of making a VI may find the device full; nothing stays behind.
+// An idle VI has nothing of the device; each thing that it needs to connect the device may not
+// have. Nothing stays behind, and receives wait for the next attempt.
 TEST_F(States, DeviceIsFull) {
-  VIP_VI_ATTRIBUTES attributes = vi_attributes();
-  VIP_VI_HANDLE vi = nullptr;
-  Fabric::get().refusals = 1;
-  EXPECT_EQ(VipCreateVi(nic, &attributes, nullptr, nullptr, &vi), VIP_ERROR_RESOURCE);
+  const VIP_VI_HANDLE b = make_vi();
   const VIP_CQ_HANDLE cq = make_cq(4);
-  Fabric::get().refusals = 1;
-  EXPECT_EQ(VipCreateVi(nic, &attributes, cq, cq, &vi), VIP_ERROR_RESOURCE);
+  for (const VIP_CQ_HANDLE completes_in : {VIP_CQ_HANDLE{}, cq}) {
+    Fabric::get().refusals = 1000;
+    const VIP_VI_HANDLE a = make_vi(completes_in, completes_in);
+    for (std::size_t i = 0; i < 2; ++i) post_receive(a, memory->message(i, 0, 10));
+    VIP_DESCRIPTOR* d = nullptr;
+    EXPECT_EQ(VipRecvDone(a, &d), VIP_NOT_DONE);
+    Fabric::get().refusals = 0;
+    const int needs = completes_in == nullptr ? 3 : 1;
+    for (int refused = 0; refused < needs; ++refused) {
+      Fabric::get().accepts = refused;
+      EXPECT_EQ(Vi::find(a)->begin_pending(a), VIP_ERROR_RESOURCE) << refused;
+      EXPECT_EQ(state(a), VIP_STATE_IDLE);
+    }
+    Fabric::get().accepts = -1;
+    connect(a, b);
+    post_send(b, memory->send(10, 100, "x"));
+    expect_sent(b, memory->descriptor(10));
+    expect_received(a, memory->descriptor(0));
+    disconnect(b);
+    disconnect(a);
+    expect_receive_error(a, memory->descriptor(1), VIP_STATUS_DESC_FLUSHED_ERROR);
+    EXPECT_EQ(VipDestroyVi(a), VIP_SUCCESS);
+  }
   EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
   Fabric::get().refusals = 1;
   VIP_CQ_HANDLE full = nullptr;
@@ -295,6 +314,21 @@ TEST_F(States, DeviceIsFull) {
   Fabric::get().refusals = 1;
   VIP_NIC_HANDLE another = nullptr;
   EXPECT_EQ(VipOpenNic("fake0", &another), VIP_ERROR_RESOURCE);
+}
+
+// Who waits before there is a connection is woken by what comes then.
+TEST_F(States, WaitingBeforeThereIsAConnection) {
+  const VIP_VI_HANDLE a = make_vi(), b = make_vi();
+  post_receive(a, memory->message(0, 0, 10));
+  std::thread waiting([&] {
+    VIP_DESCRIPTOR* d = nullptr;
+    EXPECT_EQ(VipRecvWait(a, 20'000, &d), VIP_SUCCESS);
+    EXPECT_EQ(d, memory->descriptor(0));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  connect(a, b);
+  post_send(b, memory->send(1, 100, "x"));
+  waiting.join();
 }
 
 TEST_F(States, ChangedAttributesGoForWhatIsPosted) {
@@ -330,28 +364,18 @@ TEST_F(States, ChangedAttributesGoForWhatIsPosted) {
   EXPECT_EQ(VipSetViAttributes(b, nullptr), VIP_INVALID_PARAMETER);
 }
 
-// They are what they were when the device has no room for what they ask for.
-TEST_F(States, AttributesThatTheDeviceRefuses) {
-  VIP_PROTECTION_HANDLE first = nullptr, second = nullptr;
-  ASSERT_EQ(VipCreatePtag(nic, &first), VIP_SUCCESS);
-  ASSERT_EQ(VipCreatePtag(nic, &second), VIP_SUCCESS);
+// Nothing is asked of the device that it could refuse, until the VI is to be connected.
+TEST_F(States, ChangedAttributesGoForTheNextConnection) {
   const VIP_VI_HANDLE a = make_vi(), b = make_vi();
   post_receive(b, memory->message(0, 0, 10));
+  connect(a, b);  // so that it has had a queue pair with other rights
+  disconnect(a);
+  disconnect(b);
+  expect_receive_error(b, memory->descriptor(0), VIP_STATUS_DESC_FLUSHED_ERROR);
+  post_receive(b, memory->message(0, 0, 10));
   VIP_VI_ATTRIBUTES wanted = vi_attributes();
-  wanted.MaxTransferSize = 1000;
-  wanted.Ptag = second;
   wanted.EnableRdmaWrite = VIP_FALSE;
-  Fabric::get().refusals = 1;
-  EXPECT_EQ(VipSetViAttributes(b, &wanted), VIP_ERROR_RESOURCE);
-  VIP_VI_ATTRIBUTES answer{};
-  ASSERT_EQ(VipQueryVi(b, nullptr, &answer, nullptr, nullptr), VIP_SUCCESS);
-  EXPECT_EQ(answer.MaxTransferSize, vi_attributes().MaxTransferSize);
-  EXPECT_EQ(answer.Ptag, nullptr);
-  EXPECT_EQ(answer.EnableRdmaWrite, VIP_TRUE);
-  EXPECT_EQ(VipDestroyPtag(nic, second), VIP_SUCCESS) << "nobody uses it";
-  // Under the same tag nothing is asked of the device that it could refuse.
-  wanted.Ptag = nullptr;
-  Fabric::get().refusals = 1;
+  Fabric::get().refusals = 1000;
   EXPECT_EQ(VipSetViAttributes(b, &wanted), VIP_SUCCESS);
   Fabric::get().refusals = 0;
   connect(a, b);

@@ -1,4 +1,7 @@
 // Making, asking, changing and destroying VIs.
+#include <fstream>
+#include <iostream>
+
 #include "bed.hpp"
 
 namespace viaduct::vipl_test {
@@ -25,6 +28,30 @@ TEST_F(ViTest, EveryCombinationOfCompletionQueues) {
     for (const VIP_CQ_HANDLE receive :
          {VIP_CQ_HANDLE{}, static_cast<VIP_CQ_HANDLE>(one), static_cast<VIP_CQ_HANDLE>(two)})
       EXPECT_VIP(VIP_SUCCESS, create(vi_attributes(), send, receive));
+}
+
+// In kilobytes.
+long free_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string word; file >> word;)
+    if (long kilobytes = 0; word == "MemAvailable:" && file >> kilobytes) return kilobytes;
+  return 0;
+}
+
+// Programs make VIs for all whom they may talk to. What the device has for a VI is made when it
+// is connected.
+TEST_F(ViTest, CostsLittleUntilItIsConnected) {
+  constexpr std::size_t kVis = 400;
+  constexpr long kMost = 64;  // KB
+  const long before = free_memory();
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::unique_ptr<Vi>> vis;
+  for (std::size_t i = 0; i < kVis; ++i) vis.push_back(std::make_unique<Vi>(nic_));
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+  const long each = (before - free_memory()) / static_cast<long>(kVis);
+  RecordProperty("kilobytes", static_cast<int>(each));
+  std::cout << "a VI: " << each << " KB, " << took.count() / kVis << " us\n";
+  EXPECT_LE(each, kMost);
 }
 
 TEST_F(ViTest, ReliabilityLevels) {
