@@ -1,6 +1,9 @@
 // Writing into the other side's memory, and reading from it.
+#include <thread>
+
 #include "async_errors.hpp"
 #include "bed.hpp"
+#include "random_writes.hpp"
 
 namespace viaduct::vipl_test {
 
@@ -207,6 +210,28 @@ TEST_F(Rdma, RightsThatChangedBeforeConnecting) {
   EXPECT_EQ(out_.raw(0), next_sent(client));
   EXPECT_EQ(0u, errors(out_.raw(0)));
   EXPECT_TRUE(eventually([&] { return target.text(0, 5) == "later"; }));
+}
+
+// Every byte is there when the flag is.
+TEST_F(Rdma, RandomWritesWithFlagsThatThePollerSees) {
+  std::vector<std::unique_ptr<RandomWrites>> writers, targets;
+  std::vector<std::unique_ptr<Vi>> vis;
+  std::vector<VIP_VI_HANDLE> near, far;
+  std::vector<WriteTarget> near_memory, far_memory;
+  for (std::size_t i = 0; i < kRandomVis; ++i) {
+    writers.push_back(std::make_unique<RandomWrites>(a_, i));
+    targets.push_back(std::make_unique<RandomWrites>(b_, i));
+    near_memory.push_back(writers[i]->target());
+    far_memory.push_back(targets[i]->target());
+    vis.push_back(std::make_unique<Vi>(a_, open_to_writes()));
+    vis.push_back(std::make_unique<Vi>(b_, open_to_writes()));
+    near.push_back(*vis[2 * i]);
+    far.push_back(*vis[2 * i + 1]);
+    connect(*vis[2 * i], *vis[2 * i + 1]);
+  }
+  std::thread checking([&] { EXPECT_EQ("", check_all(targets, far, near_memory)); });
+  EXPECT_EQ("", write_all(writers, near, far_memory));
+  checking.join();
 }
 
 TEST_F(Rdma, BothTheViAndTheMemoryMustAllowIt) {

@@ -7,6 +7,7 @@
 #include "async_errors.hpp"
 #include "bed.hpp"
 #include "process.hpp"
+#include "random_writes.hpp"
 
 namespace viaduct::vipl_test {
 
@@ -26,6 +27,59 @@ VIP_VI_ATTRIBUTES open_to_all() {
   return out;
 }
 
+// The discriminator of one of the VIs of RandomWrites.
+std::string random_name(std::size_t i) {
+  return "random" + std::to_string(i);
+}
+
+// One end of all connections of RandomWrites: tells the other side where to write, and learns the
+// same.
+class RandomEnd {
+ public:
+  explicit RandomEnd(const Nic& nic) : nic_(nic), messages_(nic, 2 * kRandomVis, 64) {
+    for (std::size_t i = 0; i < kRandomVis; ++i) {
+      ends_.push_back(std::make_unique<RandomWrites>(nic, i));
+      made_.push_back(std::make_unique<Vi>(nic, open_to_writes()));
+      vis_.push_back(*made_[i]);
+      VipPostRecv(vis_[i], messages_.receive(i, 64), messages_.handle());
+    }
+  }
+  void accept() {
+    for (std::size_t i = 0; i < kRandomVis; ++i) {
+      Address local(nic_, random_name(i)), remote;
+      VIP_VI_ATTRIBUTES attributes;
+      VIP_CONN_HANDLE connection;
+      EXPECT_VIP(VIP_SUCCESS, VipConnectWait(nic_, local, kSoon, remote, &attributes, &connection));
+      EXPECT_VIP(VIP_SUCCESS, VipConnectAccept(connection, vis_[i]));
+    }
+  }
+  void request_from(std::span<const VIP_UINT8> host) {
+    for (std::size_t i = 0; i < kRandomVis; ++i) {
+      Address local(nic_, "near"), remote(host, random_name(i));
+      EXPECT_VIP(VIP_SUCCESS, request(*made_[i], local, remote));
+    }
+  }
+  // What was wrong, if anything.
+  std::string run(bool writes) {
+    std::vector<WriteTarget> others(kRandomVis);
+    for (std::size_t i = 0; i < kRandomVis; ++i) {
+      const WriteTarget mine = ends_[i]->target();
+      std::memcpy(messages_.buffer(kRandomVis + i), &mine, sizeof mine);
+      VipPostSend(vis_[i], messages_.send(kRandomVis + i, sizeof mine), messages_.handle());
+      if (next_received(vis_[i]) == nullptr || next_sent(vis_[i]) == nullptr) return "no message";
+      std::memcpy(&others[i], messages_.buffer(i), sizeof mine);
+    }
+    return writes ? write_all(ends_, vis_, others) : check_all(ends_, vis_, others);
+  }
+
+ private:
+  const Nic& nic_;
+  Memory messages_;
+  std::vector<std::unique_ptr<RandomWrites>> ends_;
+  std::vector<std::unique_ptr<Vi>> made_;
+  std::vector<VIP_VI_HANDLE> vis_;
+};
+
 // Does what one client asks for, until it goes. False: it said that it was the last.
 bool serve(const Vi& vi, const Memory& in, const Memory& out) {
   for (std::size_t i = 0;; i = (i + 1) % kSlots) {
@@ -36,6 +90,14 @@ bool serve(const Vi& vi, const Memory& in, const Memory& out) {
     switch (static_cast<char>(in.buffer(i)[0])) {
       case 'k': ::raise(SIGKILL); break;
       case 'b': return false;
+      case 'r': {  // "random": as the target of writes; what was wrong
+        RandomEnd random(vi.nic());
+        random.accept();
+        const std::string wrong = random.run(false);
+        std::memcpy(out.buffer(0), wrong.data(), wrong.size());
+        reply = out.send(0, wrong.size());
+        break;
+      }
       case 't': {
         const Target target{reinterpret_cast<VIP_UINT64>(in.buffer(kSlots)), in.handle()};
         std::memcpy(out.buffer(0), &target, sizeof(target));
@@ -88,13 +150,18 @@ class TwoHosts : public testing::Test {
       EXPECT_VIP(VIP_SUCCESS, request(vi, local, remote));
     }
     std::string ask(const std::string& text, bool answered = true) {
+      say(text, answered);
+      return answered ? answer() : std::string{};
+    }
+    void say(const std::string& text, bool answered) {
       out.fill(0, text);
       if (answered) {
         EXPECT_VIP(VIP_SUCCESS, VipPostRecv(vi, in.receive(0, kBytes), in.handle()));
       }
       EXPECT_VIP(VIP_SUCCESS, VipPostSend(vi, out.send(0, text.size()), out.handle()));
       EXPECT_EQ(out.raw(0), next_sent(vi));
-      if (!answered) return {};
+    }
+    std::string answer() {
       EXPECT_EQ(in.raw(0), next_received(vi));
       return in.text(0, in.raw(0)->CS.Length);
     }
@@ -112,6 +179,14 @@ TEST_F(TwoHosts, Messages) {
   std::string longest(kBytes, 'x');
   for (std::size_t i = 0; i < longest.size(); ++i) longest[i] = static_cast<char>('A' + i % 23);
   EXPECT_EQ(longest, client_.ask(longest));
+}
+
+TEST_F(TwoHosts, RandomWritesWithFlagsThatThePollerSees) {
+  RandomEnd near(client_.nic);
+  client_.say("random", true);
+  near.request_from(client_.remote.host());
+  EXPECT_EQ("", near.run(true));
+  EXPECT_EQ("", client_.answer());
 }
 
 TEST_F(TwoHosts, RdmaWriteAndRead) {
