@@ -137,6 +137,7 @@ struct Port {
 class IbQueuePair final : public QueuePair {
  public:
   IbQueuePair(ibv_qp* qp, const Port& port) : qp_(qp), port_(port) {}
+  bool is_reliable() const { return qp_->qp_type == IBV_QPT_RC; }
 
   QueuePairAddress address() const override {
     constexpr std::uint32_t kPsnMask = 0xffffff;
@@ -202,23 +203,26 @@ class IbQueuePair final : public QueuePair {
     attr.ah_attr.grh.hop_limit = kHops;
     attr.ah_attr.grh.traffic_class = plan.traffic_class;
     std::memcpy(attr.ah_attr.grh.dgid.raw, plan.remote.gid.data(), plan.remote.gid.size());
-    return modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    constexpr int kAlways =
+        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    constexpr int kReliable = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    return modify(attr, kAlways | (is_reliable() ? kReliable : 0));
   }
 
   bool get_ready_to_send(const ConnectionPlan& plan) {
     constexpr std::uint8_t kTimeout = 14;  // 67 ms, InfiniBand specification, 9.7.6.1.3
     constexpr std::uint8_t kRetries = 7;   // the most there are
-    constexpr std::uint8_t kForEver = 7;   // for receives that are not posted, table 45
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTS;
     attr.sq_psn = plan.psn;
     attr.timeout = kTimeout;
     attr.retry_cnt = kRetries;
-    attr.rnr_retry = plan.wait_for_receives ? kForEver : 0;
+    attr.rnr_retry = 0;  // a receive that is not posted is an error
     attr.max_rd_atomic = plan.reads_asked;
-    return modify(attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+    constexpr int kAlways = IBV_QP_STATE | IBV_QP_SQ_PSN;
+    constexpr int kReliable =
+        IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    return modify(attr, kAlways | (is_reliable() ? kReliable : 0));
   }
 
   Owned<ibv_qp, ibv_destroy_qp> qp_;
@@ -246,7 +250,7 @@ class IbDomain final : public Domain {
     attr.recv_cq = static_cast<IbCompletionQueue*>(plan.receive_completions)->get();
     attr.cap.max_send_wr = attr.cap.max_recv_wr = plan.depth;
     attr.cap.max_send_sge = attr.cap.max_recv_sge = plan.segments;
-    attr.qp_type = IBV_QPT_RC;
+    attr.qp_type = plan.reliable ? IBV_QPT_RC : IBV_QPT_UC;
     ibv_qp* const qp = ibv_create_qp(pd_.get(), &attr);
     return qp != nullptr ? std::make_unique<IbQueuePair>(qp, port_) : nullptr;
   }
@@ -255,6 +259,22 @@ class IbDomain final : public Domain {
   Owned<ibv_pd, ibv_dealloc_pd> pd_;
   Port port_;
 };
+
+// No device says so, but those that have none refuse to make one.
+bool has_unreliable_queue_pairs(ibv_context* context) {
+  const Owned<ibv_pd, ibv_dealloc_pd> domain(ibv_alloc_pd(context));
+  const Owned<ibv_cq, ibv_destroy_cq> completions(ibv_create_cq(context, 1, nullptr, nullptr, 0));
+  if (domain == nullptr || completions == nullptr) return false;
+  ibv_qp_init_attr attr{};
+  attr.send_cq = attr.recv_cq = completions.get();
+  attr.cap = {.max_send_wr = 1,
+              .max_recv_wr = 1,
+              .max_send_sge = 1,
+              .max_recv_sge = 1,
+              .max_inline_data = 0};
+  attr.qp_type = IBV_QPT_UC;
+  return Owned<ibv_qp, ibv_destroy_qp>(ibv_create_qp(domain.get(), &attr)) != nullptr;
+}
 
 Limits limits_of(const ibv_device_attr& device, const ibv_port_attr& port) {
   const auto natural = [](int value) { return static_cast<std::uint32_t>(std::max(value, 0)); };
@@ -424,7 +444,8 @@ class IbProvider final : public Provider {
                        ": raise ulimit -n");
     std::copy_n(gid.raw, port.gid.size(), port.gid.begin());
     port.mtu = bytes_of(attr.active_mtu);
-    const Limits limits = limits_of(device, attr);
+    Limits limits = limits_of(device, attr);
+    limits.unreliable = has_unreliable_queue_pairs(context.get());
     return std::make_unique<IbDevice>(std::move(context), std::move(channel), port, limits);
   }
 

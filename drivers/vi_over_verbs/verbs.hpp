@@ -1,4 +1,4 @@
-// What a Virtual Interface needs of a device: the verbs of reliable connections, in the few forms
+// What a Virtual Interface needs of a device: the verbs of connections, in the few forms
 // in which they are used. ibverbs.cpp puts libibverbs behind it; another device of that kind is
 // another Provider.
 //
@@ -155,11 +155,9 @@ struct Rights {
 
 struct ConnectionPlan {
   QueuePairAddress remote;
-  std::uint32_t psn = 0;          // of our first packet: what the other side was told
-  std::uint8_t reads_asked = 0;   // RDMA reads at a time, of ours...
-  std::uint8_t reads_served = 0;  // ... and of theirs
-  // Send again, for ever, when the other side has no receive posted; else that is an error.
-  bool wait_for_receives = false;
+  std::uint32_t psn = 0;           // of our first packet: what the other side was told
+  std::uint8_t reads_asked = 0;    // RDMA reads at a time, of ours...
+  std::uint8_t reads_served = 0;   // ... and of theirs
   std::uint8_t traffic_class = 0;  // of our packets, in their IP headers
 };
 
@@ -189,7 +187,9 @@ struct QueuePairPlan {
   CompletionQueue* receive_completions = nullptr;
   std::uint32_t depth = 0;     // work posted and not completed, in each queue
   std::uint32_t segments = 0;  // of one work
-  void* owner = nullptr;       // returned in events
+  // Or else what does not arrive, or meets no receive, is dropped: work is done when it is sent.
+  bool reliable = true;
+  void* owner = nullptr;  // returned in events
 };
 
 // A protection domain: queue pairs use regions of their own domain only, from near and from afar.
@@ -230,6 +230,7 @@ struct Limits {
   std::uint8_t reads_asked = 0;   // RDMA reads at a time, of a queue pair...
   std::uint8_t reads_served = 0;  // ... and that it answers; 0: none
   std::uint32_t hardware_version = 0;
+  bool unreliable = false;  // there are queue pairs that are not reliable
 };
 
 class Device {

@@ -20,6 +20,15 @@ struct Card {
   std::uint8_t reads_served = 0;  // RDMA reads of the other side that are served at a time
 };
 
+// Messages of a connection, as one side has counted them: sends, and RDMA writes with immediate
+// data.
+struct Tally {
+  std::uint64_t received = 0;  // receives that they have completed
+  std::uint64_t sent = 0;      // as far as the device has said
+
+  bool operator==(const Tally&) const = default;
+};
+
 // How a connection ended that the program here did not end. The first two are found by the manager,
 // the others are what the other side says, because verbs do not tell the target of a failed
 // operation.
@@ -40,7 +49,7 @@ inline constexpr std::uint8_t kLastLoss = 6;
 //   attempt:  card(), then either establish() or abandoned(); abandoned() may also follow a
 //             successful establish() when the other side did not finish.
 //   life:     alias() any time after card(), delivered() and lost() at most once after establish();
-//             received() when the connection ends here.
+//             tally() when the connection ends here.
 //   Manager::disconnect() ends either; nothing is called after it has returned.
 class Party {
  public:
@@ -52,11 +61,11 @@ class Party {
   // The attempt has failed: the VI is idle again, or still connect pending if the manager goes on
   // trying with a new card(). Receives posted before stay posted.
   virtual void abandoned(bool tries_again) = 0;
-  // Messages of this connection that were received, modulo 65536, which is more than a queue holds.
-  virtual std::uint16_t received() = 0;
-  // What the other side's received() said: so many messages were delivered, even if the device here
-  // has not heard of it. lost() follows.
-  virtual void delivered(std::uint16_t messages) = 0;
+  // Of the connection that ends or has ended.
+  virtual Tally tally() = 0;
+  // The other side's: so many messages were delivered, even if the device here has not heard of it.
+  // lost() follows.
+  virtual void delivered(const Tally& other) = 0;
   // The VI is in the error state now; no abandoned() follows.
   virtual void lost(Loss loss) = 0;
   // The other side's memory handle `name` stands for the remote key `key` from now on; 0: it

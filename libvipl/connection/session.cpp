@@ -69,7 +69,7 @@ void Session::on_message(Stream& stream, const Message& message) {
       break;
     case MessageType::ended:
       if (state_ != State::connected) break;
-      party_.delivered(message.received);
+      party_.delivered(message.tally);
       stream.abort();
       return on_end(stream, static_cast<Loss>(message.code));
   }
@@ -153,7 +153,7 @@ void Session::leave_because(Loss loss, VIP_RETURN outcome) {
   if (state_ == State::connected && stream_ != nullptr) {
     stream_->send({.type = MessageType::ended,
                    .code = static_cast<std::uint8_t>(loss),
-                   .received = party_.received()});
+                   .tally = party_.tally()});
     desk_.farewells.add(std::exchange(stream_, nullptr));
   }
   let_go();

@@ -83,8 +83,8 @@ std::optional<std::size_t> body_size(std::uint8_t type) {
     case MessageType::held:
     case MessageType::refused:
     case MessageType::ready:
-    case MessageType::known:
-    case MessageType::ended: return 0;
+    case MessageType::known: return 0;
+    case MessageType::ended: return sizeof(WireTally);
     case MessageType::accepted: return sizeof(WireCard);
     case MessageType::alias: return sizeof(WireAlias);
   }
@@ -139,12 +139,14 @@ bool parse(std::span<const std::byte> bytes, Message& message, std::size_t& used
   message = {};
   message.type = static_cast<MessageType>(head.type);
   message.code = head.code;
-  message.received = head.received;
   bytes = bytes.subspan(sizeof head);
   if (message.type == MessageType::alias) {
     const auto alias = read<WireAlias>(bytes);
     message.name = alias.name;
     message.key = alias.key;
+  } else if (message.type == MessageType::ended) {
+    const auto tally = read<WireTally>(bytes);
+    message.tally = {.received = tally.received, .sent = tally.sent};
   } else if (message.type == MessageType::accepted) {
     if (!parse(read<WireCard>(bytes), message.card)) return false;
   }
@@ -154,8 +156,10 @@ bool parse(std::span<const std::byte> bytes, Message& message, std::size_t& used
 
 MessageBytes encode(const Message& message) {
   MessageBytes out{{}, 0};
-  put(out, WireMessage{static_cast<std::uint8_t>(message.type), message.code, message.received});
+  put(out, WireMessage{static_cast<std::uint8_t>(message.type), message.code, 0});
   if (message.type == MessageType::alias) put(out, WireAlias{message.name, message.key});
+  if (message.type == MessageType::ended)
+    put(out, WireTally{message.tally.received, message.tally.sent});
   if (message.type == MessageType::accepted) put(out, wire(message.card));
   return out;
 }

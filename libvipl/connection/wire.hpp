@@ -71,7 +71,7 @@ enum class MessageType : std::uint8_t {
   ready = 4,     // caller: connected as well
   alias = 5,     // either: name, key
   known = 6,     // either: an alias has been noted
-  ended = 7,     // either: code is a Loss, received: messages; the end
+  ended = 7,     // either: code is a Loss; tally; the end
 };
 
 enum class Refusal : std::uint8_t {
@@ -86,18 +86,21 @@ enum class Refusal : std::uint8_t {
 struct Message {
   MessageType type = MessageType::held;
   std::uint8_t code = 0;            // refused, ended
-  std::uint16_t received = 0;       // ended
   std::uint32_t name = 0, key = 0;  // alias
   Card card = {};                   // accepted
+  Tally tally = {};                 // ended
 };
 
 struct WireMessage {
   std::uint8_t type;
   std::uint8_t code;
-  std::uint16_t received;
+  std::uint16_t reserved;
 };
 struct WireAlias {
   std::uint32_t name, key;
+};
+struct WireTally {
+  std::uint64_t received, sent;
 };
 inline constexpr std::size_t kLongestMessage = sizeof(WireMessage) + sizeof(WireCard);
 

@@ -23,6 +23,8 @@ constexpr std::array kKnobs{
     Knob{"VIADUCT_VIPL_SPIN", "20", "us",
          "how long Wait functions look for a completion before they sleep",
          whole_number(0, 1000000)},
+    Knob{"VIADUCT_VIPL_STATS", "off", "",
+         "VipCloseNic prints how many messages on unreliable VIs were dropped", kOnOff},
     Knob{"VIADUCT_VIPL_TRAFFIC_CLASS", "0", "",
          "byte of the IP headers of VIPL packets, four times their DSCP; equal on all hosts",
          whole_number(0, 255)},

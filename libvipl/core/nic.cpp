@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <limits>
 #include <new>
 #include <vector>
@@ -56,8 +58,8 @@ VIP_NIC_ATTRIBUTES attributes_of(const vi::Limits& limits, const std::string& na
   a.MaxTransferSize = limits.message_bytes;
   a.NativeMTU = limits.mtu;
   a.MaxPtags = limits.domains;
-  a.ReliabilityLevelSupport =
-      VIP_SERVICE_UNRELIABLE | VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
+  a.ReliabilityLevelSupport = VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
+  if (limits.unreliable) a.ReliabilityLevelSupport |= VIP_SERVICE_UNRELIABLE;
   if (limits.reads_served != 0 && limits.reads_asked != 0)
     a.RDMAReadSupport = VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
   return a;
@@ -71,6 +73,7 @@ Nic::Nic(const std::string& name, std::unique_ptr<vi::Device> device, const NicA
       device_(std::move(device)),
       memory_(*device_),
       manager_(address),
+      prints_drops_(knobs().on("VIADUCT_VIPL_STATS")),
       spin_time_(std::chrono::microseconds(knob_number("VIADUCT_VIPL_SPIN"))),
       traffic_class_(static_cast<std::uint8_t>(knob_number("VIADUCT_VIPL_TRAFFIC_CLASS"))) {
   attributes_.LocalNicAddress = address_bytes_.data();
@@ -130,6 +133,25 @@ void Nic::end() {
   for (Vi* const vi : vis) vi->reclaim(*this);
   for (Cq* const cq : cqs) cq->reclaim(*this);
   handlers_.stop();
+  if (prints_drops_ && is_ours()) print_drops();
+}
+
+void Nic::count_unreliable(const Tally& mine, const Tally& others) {
+  const auto dropped = [](std::uint64_t sent, std::uint64_t received) {
+    return sent - std::min(sent, received);
+  };
+  sent_ += mine.sent;
+  sent_dropped_ += dropped(mine.sent, others.received);
+  expected_ += others.sent;
+  expected_dropped_ += dropped(others.sent, mine.received);
+}
+
+void Nic::print_drops() const {
+  std::fprintf(stderr,
+               "vipl: %s: unreliable VIs that the other side disconnected: %" PRIu64 " of %" PRIu64
+               " messages sent were dropped there, %" PRIu64 " of %" PRIu64 " here\n",
+               attributes_.Name, sent_dropped_.load(), sent_.load(), expected_dropped_.load(),
+               expected_.load());
 }
 
 bool Nic::add(Vi& vi) {
@@ -207,7 +229,7 @@ std::vector<Vi*> Nic::vis_with_sends(bool& any_connected) {
   for (Vi* const vi : vis_) {
     if (!vi->may_fail_unseen()) continue;
     any_connected = true;
-    if (vi->has_unseen_sends()) found.push_back(vi);
+    if (vi->has_unseen_sends() || vi->may_need_mending()) found.push_back(vi);
   }
   return found;
 }

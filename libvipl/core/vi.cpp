@@ -163,6 +163,7 @@ bool Vi::make_queue_pair() {
   plan.receive_completions = &receive_.completions().queue();
   plan.depth = static_cast<std::uint32_t>(nic.MaxDescriptorsPerQueue);
   plan.segments = static_cast<std::uint32_t>(nic.MaxSegmentsPerDesc);
+  plan.reliable = is_reliable();
   plan.owner = this;
   queue_pair_ = tag_->domain->create_queue_pair(plan);
   if (queue_pair_ != nullptr && queue_pair_->prepare(rights_of(attributes_))) {
@@ -327,6 +328,7 @@ bool Vi::connected_to_error() {
 
 // Perhaps because of a send, in a queue that nobody looks at.
 void Vi::flushed() {
+  if (survives_errors()) return;
   if (connected_to_error()) nic_->look_after_sends_now();
 }
 
@@ -393,16 +395,14 @@ bool Vi::establish(const Card& remote) {
   if (state_ != VIP_STATE_CONNECT_PENDING || queue_pair_ == nullptr) return false;
   if (!make_error()) return false;
   const vi::Limits& limits = nic_->device().limits();
-  vi::ConnectionPlan plan;
-  plan.remote = remote.queue_pair;
-  plan.psn = psn_;
-  plan.reads_asked = std::min(limits.reads_asked, remote.reads_served);
-  plan.reads_served = limits.reads_served;
-  // An unreliable VI may lose messages that meet no receive, but must not lose the connection. A
-  // reliable queue pair can only wait instead.
-  plan.wait_for_receives = !is_reliable();
-  plan.traffic_class = nic_->traffic_class();
-  if (!queue_pair_->connect(plan)) return false;
+  plan_ = {.remote = remote.queue_pair,
+           .psn = psn_,
+           .reads_asked = std::min(limits.reads_asked, remote.reads_served),
+           .reads_served = limits.reads_served,
+           .traffic_class = nic_->traffic_class()};
+  if (!queue_pair_->connect(plan_)) return false;
+  needs_mending_ = false;
+  may_need_mending_ = !is_reliable();
   send_.begin_connection();
   receive_.begin_connection();
   cause_known_ = false;
@@ -420,15 +420,18 @@ void Vi::abandoned(bool tries_again) {
 }
 
 // Once the queue pair has failed or is reset nothing is received any more.
-std::uint16_t Vi::received() {
+Tally Vi::tally() {
   const AllLocks locks(*this);
   if (state_ == VIP_STATE_CONNECTED || state_ == VIP_STATE_ERROR) drain();
-  return static_cast<std::uint16_t>(receive_.succeeded());
+  return {.received = receive_.succeeded(), .sent = send_.messages()};
 }
 
-void Vi::delivered(std::uint16_t messages) {
+void Vi::delivered(const Tally& other) {
   const AllLocks locks(*this);
-  if (state_ == VIP_STATE_CONNECTED || state_ == VIP_STATE_ERROR) send_.delivered(messages);
+  if (state_ != VIP_STATE_CONNECTED && state_ != VIP_STATE_ERROR) return;
+  if (is_reliable()) return send_.delivered(other.received);
+  drain();
+  nic_->count_unreliable({.received = receive_.succeeded(), .sent = send_.messages()}, other);
 }
 
 void Vi::lost(Loss loss) {
@@ -450,6 +453,7 @@ void Vi::lost(Loss loss) {
 // ---- the device ----
 
 void Vi::take_unseen_completions(const Nic& nic) {
+  if (may_need_mending_) return mend(nic);
   const std::lock_guard lock(state_mutex_);
   if (nic_ != &nic) return;
   Completions& completions = send_.completions();
@@ -457,11 +461,35 @@ void Vi::take_unseen_completions(const Nic& nic) {
   if (send_.has_outstanding()) completions.drain();
 }
 
+// With the queue pair goes what was under way in both directions: an unreliable connection may lose
+// that. Its sends are done with, receives wait on. The other side begins anew with its next message
+// (InfiniBand specification, 9.8.3).
+void Vi::mend(const Nic& nic) {
+  const AllLocks locks(*this);
+  if (nic_ != &nic || !survives_errors()) return;
+  drain();
+  if (!needs_mending_.exchange(false)) return;
+  const bool mended = renew_queue_pair() && queue_pair_->connect(plan_);
+  drain();
+  if (!mended) {
+    connected_to_error();
+    return;
+  }
+  needs_mending_ = false;
+  send_.flush();
+  receive_.post_again();
+}
+
+void Vi::needs_mending() {
+  if (!needs_mending_.exchange(true)) nic_->look_after_sends_now();
+}
+
 // The event may be of an earlier connection, or of another VI that was in this place: then the
 // queue pair has not failed.
 void Vi::on_device_event(vi::AsyncEvent::Kind kind) {
   const std::lock_guard lock(state_mutex_);
   if (queue_pair_ == nullptr || !queue_pair_->has_failed()) return;
+  if (survives_errors()) return needs_mending();
   connected_to_error();
   // What the other side did wrong its own device tells it, and it tells us.
   if (kind == vi::AsyncEvent::Kind::remote_access || !first_to_know()) return;

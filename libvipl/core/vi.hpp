@@ -62,8 +62,8 @@ class Vi final : public Slot, public Party {
   Card card() override;
   bool establish(const Card& remote) override;
   void abandoned(bool tries_again) override;
-  std::uint16_t received() override;
-  void delivered(std::uint16_t messages) override;
+  Tally tally() override;
+  void delivered(const Tally& other) override;
   void lost(Loss loss) override;
   void alias(std::uint32_t name, std::uint32_t key) override;
 
@@ -83,7 +83,10 @@ class Vi final : public Slot, public Party {
     const bool is_looking = std::exchange(seen_taken_, taken) != taken;
     return !send_.is_empty() && (!is_looking || state_ == VIP_STATE_ERROR);
   }
-  // If sends are with the device: whether it is done with them.
+  // It is connected, and unreliable.
+  bool may_need_mending() const { return may_need_mending_; }
+  // If sends are with the device: whether it is done with them. An unreliable VI: whether its queue
+  // pair has failed, which is mended.
   void take_unseen_completions(const Nic& nic);
   void on_device_event(vi::AsyncEvent::Kind kind);
   // The device no longer does what it should, with all VIs of `nic` or those that complete in
@@ -99,6 +102,10 @@ class Vi final : public Slot, public Party {
   WorkQueue& receive_queue() { return receive_; }
 
   VIP_VI_STATE state() const { return state_.load(std::memory_order_relaxed); }
+  // Its connection goes on whatever a descriptor comes to.
+  bool survives_errors() const { return !is_reliable() && state() == VIP_STATE_CONNECTED; }
+  // The queue pair has failed all the same. Under a lock of completions.
+  void needs_mending();
   bool is_reliable() const { return attributes_.ReliabilityLevel != VIP_SERVICE_UNRELIABLE; }
   VIP_RELIABILITY_LEVEL reliability() const { return attributes_.ReliabilityLevel; }
   // nullptr: there is none yet, or any more; then it is not connected.
@@ -136,6 +143,7 @@ class Vi final : public Slot, public Party {
   void take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag);
   VIP_RETURN end(VIP_VI_HANDLE handle);
   bool connected_to_error();
+  void mend(const Nic& nic);
   bool first_to_know() { return !cause_known_.exchange(true); }
   bool make_error();
   void report(VIP_ERROR_CODE code);
@@ -147,6 +155,8 @@ class Vi final : public Slot, public Party {
   TagUse tag_;
   std::unique_ptr<vi::QueuePair> queue_pair_;
   std::uint32_t psn_ = 0;
+  vi::ConnectionPlan plan_;                                           // of this connection
+  std::atomic<bool> may_need_mending_{false}, needs_mending_{false};  // it is unreliable; it does
   RemoteKeys remote_keys_;  // under the lock of posting sends
   // Why this connection has ended: the first to know tells whoever has to hear of it, the program
   // by at most one asynchronous error.

@@ -59,56 +59,6 @@ void WorkQueue::close() {
 
 // ---- posting ----
 
-VIP_RETURN WorkQueue::post_send(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
-  return post(vi, descriptor, memory, send_work_);
-}
-
-VIP_RETURN WorkQueue::post_receive(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
-  const VIP_RETURN result = post(vi, descriptor, memory, receive_work_);
-  // A queue pair that failed meanwhile may have flushed what it had before it had this: Soft-RoCE
-  // does not look at receives again, which are posted without a word to the kernel. (post() gives
-  // back a lock, which is the barrier between posting and looking.)
-  if (vi_.state() == VIP_STATE_ERROR) [[unlikely]]
-    vi_.fail_again(vi);
-  return result;
-}
-
-template <class Work>
-inline VIP_RETURN WorkQueue::post(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
-                                  Work& work) {
-  const auto address = reinterpret_cast<std::uint64_t>(descriptor);
-  if (address % VIP_DESCRIPTOR_ALIGNMENT != 0) [[unlikely]]
-    return VIP_INVALID_PARAMETER;
-  const std::lock_guard lock(post_mutex_);
-  if (!vi_.is(vi)) [[unlikely]]
-    return VIP_INVALID_PARAMETER;
-  // Memory that is not the program's is not touched, not even to say so in the status.
-  const std::uint64_t room = reader_.room(memory, address);
-  if (room < sizeof(VIP_CONTROL_SEGMENT)) [[unlikely]]
-    return VIP_INVALID_PARAMETER;
-  const std::uint64_t at = posted_.load(std::memory_order_relaxed);
-  if (at == full_ && is_full()) [[unlikely]]
-    return VIP_ERROR_RESOURCE;
-  if (cq_ != nullptr && !cq_->reserve()) [[unlikely]]
-    return VIP_ERROR_RESOURCE;
-
-  descriptor->CS.Status = 0;
-  const auto& kind = kind_of(descriptor->CS.Control, work);
-  Place& it = place(at);
-  it.descriptor = descriptor;
-  it.memory = memory;
-  it.status = kind.status;
-  if (!is_executing<Work>()) [[unlikely]]
-    return append_bad(VIP_STATUS_DESC_FLUSHED_ERROR);
-  const std::uint32_t wrong = reader_.read(*descriptor, room, kind, work, it.data);
-  if (!kIsReceive<Work> && wrong != 0) [[unlikely]]
-    return append_bad(wrong);
-  posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  if (!give_to_device(work)) [[unlikely]]
-    refused(is_executing<Work>() ? VIP_STATUS_TRANSPORT_ERROR : VIP_STATUS_DESC_FLUSHED_ERROR);
-  return VIP_SUCCESS;
-}
-
 // Whether the place behind the last is one that the program has not taken from; if it seems so,
 // that is because of when full_ was counted.
 bool WorkQueue::is_full() {
@@ -133,6 +83,69 @@ inline bool WorkQueue::give_to_device(vi::SendWork& work) {
 inline bool WorkQueue::give_to_device(vi::ReceiveWork& work) {
   vi::QueuePair* const queue_pair = vi_.queue_pair();
   return queue_pair == nullptr || queue_pair->post_receive(work) == 0;
+}
+
+template <class Work>
+[[gnu::always_inline]] inline VIP_RETURN WorkQueue::post(Handle vi, VIP_DESCRIPTOR* descriptor,
+                                                         VIP_MEM_HANDLE memory, Work& work) {
+  const auto address = reinterpret_cast<std::uint64_t>(descriptor);
+  if (address % VIP_DESCRIPTOR_ALIGNMENT != 0) [[unlikely]]
+    return VIP_INVALID_PARAMETER;
+  const std::lock_guard lock(post_mutex_);
+  if (!vi_.is(vi)) [[unlikely]]
+    return VIP_INVALID_PARAMETER;
+  // Memory that is not the program's is not touched, not even to say so in the status.
+  const std::uint64_t room = reader_.room(memory, address);
+  if (room < sizeof(VIP_CONTROL_SEGMENT)) [[unlikely]]
+    return VIP_INVALID_PARAMETER;
+  const std::uint64_t at = posted_.load(std::memory_order_relaxed);
+  if (at == full_ && is_full()) [[unlikely]]
+    return VIP_ERROR_RESOURCE;
+  if (cq_ != nullptr && !cq_->reserve()) [[unlikely]]
+    return VIP_ERROR_RESOURCE;
+
+  descriptor->CS.Status = 0;
+  const auto& kind = kind_of(descriptor->CS.Control, work);
+  Place& it = place(at);
+  it.descriptor = descriptor;
+  it.memory = memory;
+  it.status = kind.status;
+  if (!is_executing<Work>()) [[unlikely]]
+    return append_bad(VIP_STATUS_DESC_FLUSHED_ERROR);
+  if (const std::uint32_t wrong = reader_.read(*descriptor, room, kind, work, it.data))
+      [[unlikely]] {
+    if constexpr (kIsReceive<Work>)
+      clip_receive();
+    else
+      return append_bad(wrong);
+  }
+  posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  if (!give_to_device(work)) [[unlikely]]
+    refused(is_executing<Work>() ? VIP_STATUS_TRANSPORT_ERROR : VIP_STATUS_DESC_FLUSHED_ERROR);
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN WorkQueue::post_send(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
+  return post(vi, descriptor, memory, send_work_);
+}
+
+VIP_RETURN WorkQueue::post_receive(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
+  const VIP_RETURN result = post(vi, descriptor, memory, receive_work_);
+  // A queue pair that failed meanwhile may have flushed what it had before it had this: Soft-RoCE
+  // does not look at receives again, which are posted without a word to the kernel. (post() gives
+  // back a lock, which is the barrier between posting and looking.)
+  if (vi_.state() == VIP_STATE_ERROR) [[unlikely]]
+    vi_.fail_again(vi);
+  return result;
+}
+
+// Something is wrong with the receive in the place behind the last, but messages may fit.
+void WorkQueue::clip_receive() {
+  Place& it = place(posted_);
+  const std::uint64_t room =
+      reader_.room(it.memory, reinterpret_cast<std::uint64_t>(it.descriptor));
+  const auto kind = kind_of(it.descriptor->CS.Control, receive_work_);
+  reader_.clip(*it.descriptor, room, kind, receive_work_, it.data);
 }
 
 // The place behind the last is filled in, but the device is not to see it.
@@ -206,7 +219,10 @@ std::uint32_t WorkQueue::read_again(const Place& it, vi::ReceiveWork& work, vi::
     return VIP_STATUS_PROTECTION_ERROR;
   }
   VIP_MEM_HANDLE data = kNowhere;
-  return reader.read(*it.descriptor, room, kind_of(it.descriptor->CS.Control, work), work, data);
+  const auto kind = kind_of(it.descriptor->CS.Control, work);
+  const std::uint32_t wrong = reader.read(*it.descriptor, room, kind, work, data);
+  if (wrong != 0) reader.clip(*it.descriptor, room, kind, work, data);
+  return wrong;
 }
 
 // ---- connections ----
@@ -227,15 +243,18 @@ bool WorkQueue::is_silent(const Place& it) const {
   }
 }
 
-void WorkQueue::delivered(std::uint16_t messages) {
+std::uint64_t WorkQueue::messages() const {
   std::uint64_t silent = reader_.silent() - silent_before_;
   for (std::uint64_t at = completed_; at != posted_; ++at)
     if (is_silent(place(at))) --silent;
-  const std::uint64_t known = succeeded() - silent;
-  auto missing = static_cast<std::uint16_t>(messages - known);
+  return succeeded() - silent;
+}
+
+void WorkQueue::delivered(std::uint64_t messages) {
+  std::uint64_t known = this->messages();
   delivered_end_ = completed_;
-  for (; missing != 0 && delivered_end_ != posted_; ++delivered_end_)
-    if (!is_silent(place(delivered_end_))) --missing;
+  for (; known < messages && delivered_end_ != posted_; ++delivered_end_)
+    if (!is_silent(place(delivered_end_))) ++known;
 }
 
 // ---- completing ----
@@ -258,10 +277,14 @@ void WorkQueue::fail(const vi::Completion& completion) {
   const std::uint32_t error = receive_
                                   ? error_of_failed_receive(completion.outcome)
                                   : error_of_send(completion.outcome, operation, vi_.reliability());
+  const bool goes_on = vi_.survives_errors();
+  if (goes_on) vi_.needs_mending();
   if (error == VIP_STATUS_DESC_FLUSHED_ERROR) {
+    if (goes_on && receive_) return;  // the mended queue pair gets it again
     vi_.flushed();
     return finish_flushed();
   }
+  if (goes_on) return finish_failed(operation | error);
   if (receive_)
     vi_.told();  // whose message it was knows it from the device
   else
@@ -269,12 +292,14 @@ void WorkQueue::fail(const vi::Completion& completion) {
   finish_failed(operation | error);
 }
 
-// The device has not executed it, or has not heard that it did.
+// The device has not executed it, or has not heard that it did. (A message on an unreliable VI may
+// be lost: its descriptor says only that the memory is the program's again.)
 void WorkQueue::finish_flushed() {
   const std::uint32_t status = place(completed_).status;
-  const bool executed =
-      completed_ < delivered_end_ && (status & VIP_STATUS_OP_MASK) != VIP_STATUS_OP_RDMA_READ;
+  const bool was_sent = completed_ < delivered_end_ || vi_.survives_errors();
+  const bool executed = was_sent && (status & VIP_STATUS_OP_MASK) != VIP_STATUS_OP_RDMA_READ;
   finish_failed(executed ? status : status | VIP_STATUS_DESC_FLUSHED_ERROR);
+  if (executed) --failed_;
 }
 
 // A message that the receive had no room for: because it was too long for all of it, or because the

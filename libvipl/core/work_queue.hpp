@@ -71,9 +71,11 @@ class WorkQueue {
   void begin_connection();
   // Descriptors of this connection that have completed and were executed.
   std::uint64_t succeeded() const { return completed_ - first_ - failed_; }
-  // So many messages of this connection, modulo 65536, have reached the other side: what is flushed
-  // of them was executed. (Not what RDMA reads among them have brought.)
-  void delivered(std::uint16_t messages);
+  // ... of a send queue: those that were messages.
+  std::uint64_t messages() const;
+  // So many messages of this connection have reached the other side: what is flushed of them was
+  // executed. (Not what RDMA reads among them have brought.)
+  void delivered(std::uint64_t messages);
   // What has not completed completes as flushed. The device has forgotten it.
   void flush();
   // Shows receives that have not completed to the queue pair, which does not know them.
@@ -107,6 +109,7 @@ class WorkQueue {
   bool give_to_device(vi::SendWork& work);
   bool give_to_device(vi::ReceiveWork& work);
   [[gnu::cold]] bool is_full();
+  [[gnu::cold]] void clip_receive();
   [[gnu::cold]] VIP_RETURN append_bad(std::uint32_t error);
   [[gnu::cold]] void refused(std::uint32_t error);
   void turn_bad(Place& it, std::uint32_t error);

@@ -27,24 +27,40 @@ std::uint32_t WorkReader::clip_segment(const VIP_DATA_SEGMENT& from, std::uint32
   return 1;
 }
 
+// Programs post longer segments than they have memory for, because VIA NICs look at no more of a
+// segment than the message takes.
+void WorkReader::clip(const VIP_DESCRIPTOR& descriptor, std::uint64_t room, ReceiveKind kind,
+                      vi::ReceiveWork& work, VIP_MEM_HANDLE& where) {
+  work.count = 0;
+  where = kNowhere;
+  const std::uint32_t count = descriptor.CS.SegCount;
+  if (check_room(room, count) != 0 || !kind.right || count > rules_.max_segments) return;
+  const VIP_DATA_SEGMENT* from = &segments_of(descriptor)->Local;
+  for (const VIP_DATA_SEGMENT* const end = from + count; from != end; ++from) {
+    const std::uint32_t length = from->Length;
+    if (length == 0) continue;
+    const VIP_MEM_HANDLE handle = from->Handle;
+    where = work.count == 0 || where == handle ? handle : kSeveral;
+    const bool whole = read_segment(*from, handle, length, work.count);
+    work.count += whole ? 1 : clip_segment(*from, length, work.count);
+    if (!whole) return;
+  }
+}
+
 std::uint64_t WorkReader::read_many(const VIP_DATA_SEGMENT* from, std::uint64_t count,
                                     std::uint32_t& with_bytes, VIP_MEM_HANDLE& where) {
-  where = kNowhere;
-  with_bytes = 0;
   if (count > rules_.max_segments) return kTooMany;
   std::uint64_t bytes = 0;
   std::uint32_t n = 0;
+  where = kNowhere;
   for (const VIP_DATA_SEGMENT* const end = from + count; from != end; ++from) {
     const std::uint32_t length = from->Length;
     // Devices take a length of 0 for 2 GiB (InfiniBand specification, 10.8.2), and programs have
     // nothing registered for a message without bytes.
     if (length == 0) continue;
     const VIP_MEM_HANDLE handle = from->Handle;
+    if (!read_segment(*from, handle, length, n)) return kOutside;
     where = n == 0 || where == handle ? handle : kSeveral;
-    if (!read_segment(*from, handle, length, n)) {
-      with_bytes = n + clip_segment(*from, length, n);
-      return kOutside;
-    }
     bytes += length;
     ++n;
   }

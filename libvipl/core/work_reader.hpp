@@ -36,13 +36,14 @@ inline const VIP_DESCRIPTOR_SEGMENT* segments_of(const VIP_DESCRIPTOR& descripto
 
 // What the operation and the other bits of a control word mean.
 struct SendKind {
-  enum class Form : std::uint32_t { send, rdma_write, rdma_read, wrong };
+  enum class Form : std::uint16_t { send, rdma_write, rdma_read, wrong };
   std::uint32_t status;  // VIP_STATUS_OP_...
   Form form;
-  vi::Verb verb;
   // 1: it uses no receive of the other side's, which learns nothing of it.
-  std::uint32_t is_silent;
+  std::uint16_t is_silent;
+  vi::Verb verb;
 };
+static_assert(sizeof(SendKind) == 16);  // which is how its place in a table is found fast
 inline constexpr std::uint32_t kSendKindBits =
     VIP_CONTROL_OP_MASK | VIP_CONTROL_IMMEDIATE | VIP_CONTROL_QFENCE;
 
@@ -56,19 +57,19 @@ constexpr SendKind send_kind(std::uint32_t bits) {
     case VIP_CONTROL_OP_SENDRECV:
       return {VIP_STATUS_OP_SEND,
               Form::send,
-              {immediate ? Operation::send_with_immediate : Operation::send, flags},
-              0};
+              0,
+              {immediate ? Operation::send_with_immediate : Operation::send, flags}};
     case VIP_CONTROL_OP_RDMAWRITE:
       return {VIP_STATUS_OP_RDMA_WRITE,
               Form::rdma_write,
-              {immediate ? Operation::rdma_write_with_immediate : Operation::rdma_write, flags},
-              immediate ? 0u : 1u};
+              static_cast<std::uint16_t>(immediate ? 0 : 1),
+              {immediate ? Operation::rdma_write_with_immediate : Operation::rdma_write, flags}};
     case VIP_CONTROL_OP_RDMAREAD:
       return {VIP_STATUS_OP_RDMA_READ,
               immediate ? Form::wrong : Form::rdma_read,
-              {Operation::rdma_read, flags},
-              1};
-    default: return {VIP_STATUS_OP_SEND, Form::wrong, {Operation::send, flags}, 0};
+              1,
+              {Operation::rdma_read, flags}};
+    default: return {VIP_STATUS_OP_SEND, Form::wrong, 0, {Operation::send, flags}};
   }
 }
 // The second half is of words in which other bits are set.
@@ -118,10 +119,12 @@ class WorkReader {
   // changes, and the segments. `where` the data is.
   std::uint32_t read(const VIP_DESCRIPTOR& descriptor, std::uint64_t room, const SendKind& kind,
                      vi::SendWork& work, VIP_MEM_HANDLE& where);
-  // ... of receives too, but the work is good for the device in any case: it has room for as much
-  // as the VI may receive in front of what is wrong.
   std::uint32_t read(const VIP_DESCRIPTOR& descriptor, std::uint64_t room, ReceiveKind kind,
                      vi::ReceiveWork& work, VIP_MEM_HANDLE& where);
+  // Of a receive with which something is wrong: work with room for as much as the VI may receive in
+  // front of that.
+  [[gnu::cold]] void clip(const VIP_DESCRIPTOR& descriptor, std::uint64_t room, ReceiveKind kind,
+                          vi::ReceiveWork& work, VIP_MEM_HANDLE& where);
 
  private:
   // A region as it was when it was last looked up.
@@ -152,6 +155,9 @@ class WorkReader {
     version_ = rules_.regions->version();
   }
   std::uint32_t check_room(std::uint64_t room, std::uint64_t count) const;
+  bool may_read(const SendKind& kind) const {
+    return kind.form == SendKind::Form::rdma_read && rules_.rdma_read;
+  }
   bool read_remote(const VIP_ADDRESS_SEGMENT& from, const SendKind& kind, std::uint64_t count,
                    vi::SendWork& work) const;
   template <class Work>
@@ -191,8 +197,8 @@ inline std::uint32_t WorkReader::check_room(std::uint64_t room, std::uint64_t co
 // The address segment of RDMA, which counts as one of `count`.
 inline bool WorkReader::read_remote(const VIP_ADDRESS_SEGMENT& from, const SendKind& kind,
                                     std::uint64_t count, vi::SendWork& work) const {
-  if (count == 0 || count > rules_.max_segments || kind.form == SendKind::Form::wrong) return false;
-  if (kind.form == SendKind::Form::rdma_read && !rules_.rdma_read) return false;
+  if (count - 1 >= rules_.max_segments) return false;  // none, or too many
+  if (kind.form != SendKind::Form::rdma_write && !may_read(kind)) return false;
   work.remote_address = from.Data.AddressBits;
   work.remote_key = rules_.remote_keys->of(from.Handle);
   return true;
@@ -224,10 +230,8 @@ inline std::uint64_t WorkReader::read_data(const VIP_DATA_SEGMENT* from, std::ui
     return read_many(from, count, work.count, where);
   work.count = 1;
   where = from->Handle;
-  if (!read_segment(*from, where, length, 0)) [[unlikely]] {
-    work.count = clip_segment(*from, length, 0);
+  if (!read_segment(*from, where, length, 0)) [[unlikely]]
     return kOutside;
-  }
   return length;
 }
 
@@ -253,19 +257,15 @@ inline std::uint32_t WorkReader::read(const VIP_DESCRIPTOR& descriptor, std::uin
 }
 
 // The room for data is what the segments say: programs post a descriptor again with the Length that
-// the last message had. They also post longer segments than they have memory for, because VIA NICs
-// look at no more of a segment than the message takes.
+// the last message had.
 inline std::uint32_t WorkReader::read(const VIP_DESCRIPTOR& descriptor, std::uint64_t room,
                                       ReceiveKind kind, vi::ReceiveWork& work,
                                       VIP_MEM_HANDLE& where) {
   const std::uint64_t count = descriptor.CS.SegCount;
-  std::uint32_t wrong = check_room(room, count);
-  if (wrong == 0 && !kind.right) wrong = VIP_STATUS_FORMAT_ERROR;
-  if (wrong != 0) [[unlikely]] {
-    work.count = 0;
-    where = kNowhere;
+  if (const std::uint32_t wrong = check_room(room, count)) [[unlikely]]
     return wrong;
-  }
+  if (!kind.right) [[unlikely]]
+    return VIP_STATUS_FORMAT_ERROR;
   const std::uint64_t bytes = read_data(&segments_of(descriptor)->Local, count, work, where);
   return bytes < kTooMany ? 0 : error(bytes);
 }

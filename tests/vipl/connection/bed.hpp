@@ -103,12 +103,12 @@ class FakeVi final : public Party {
     ++abandoned_;
     changed_.notify_all();
   }
-  std::uint16_t received() override { return messages_received; }
-  void delivered(std::uint16_t messages) override {
+  Tally tally() override { return mine_so_far; }
+  void delivered(const Tally& other) override {
     const std::lock_guard lock(mutex_);
     call("delivered");
     expect(state_ == State::connected, "delivered() of a VI that is not connected");
-    delivered_ = messages;
+    delivered_ = other;
   }
   void lost(Loss loss) override {
     const std::lock_guard lock(mutex_);
@@ -144,8 +144,8 @@ class FakeVi final : public Party {
   std::optional<Loss> loss() const {
     return locked([&] { return loss_; });
   }
-  // What the other side has said of our messages.
-  std::optional<std::uint16_t> delivered() const {
+  // What the other side has said.
+  std::optional<Tally> delivered() const {
     return locked([&] { return delivered_; });
   }
   unsigned times_abandoned() const {
@@ -166,7 +166,7 @@ class FakeVi final : public Party {
 
   Card mine;
   std::atomic<bool> device_refuses{false};
-  std::atomic<std::uint16_t> messages_received{0};
+  Tally mine_so_far;
 
  private:
   void call(const char* where) {
@@ -182,7 +182,7 @@ class FakeVi final : public Party {
   State state_ = State::idle;
   Card remote_;
   std::optional<Loss> loss_;
-  std::optional<std::uint16_t> delivered_;
+  std::optional<Tally> delivered_;
   unsigned abandoned_ = 0;
   std::map<std::uint32_t, std::uint32_t> aliases_;
   std::string complaint_;

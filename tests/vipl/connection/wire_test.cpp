@@ -96,7 +96,7 @@ TEST(ConnectionWire, MessagesComeBackWhereverTheyAreCut) {
   out[2] = {.type = MessageType::accepted, .card = sample_card()};
   out[3] = {.type = MessageType::ready};
   out[4] = {.type = MessageType::alias, .name = 7, .key = 0xfffffffe};
-  out[5] = {.type = MessageType::ended, .code = kLastLoss, .received = 0xfedc};
+  out[5] = {.type = MessageType::ended, .code = kLastLoss, .tally = {0x123456789abcdef0, 7}};
   for (const Message& message : out) {
     const MessageBytes bytes = encode(message);
     Message in;
@@ -109,7 +109,7 @@ TEST(ConnectionWire, MessagesComeBackWhereverTheyAreCut) {
     EXPECT_EQ(used, bytes.size);
     EXPECT_EQ(in.type, message.type);
     EXPECT_EQ(in.code, message.code);
-    EXPECT_EQ(in.received, message.received);
+    EXPECT_EQ(in.tally, message.tally);
     EXPECT_EQ(in.name, message.name);
     EXPECT_EQ(in.key, message.key);
     expect_equal(in.card, message.card);

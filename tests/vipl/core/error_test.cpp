@@ -1,5 +1,8 @@
 // Descriptors that are wrong, work that fails, and what that does to a VI.
+#include <chrono>
+#include <cstdlib>
 #include <functional>
+#include <thread>
 
 #include "tests/vipl/core/node.hpp"
 
@@ -234,15 +237,98 @@ TEST_F(Errors, FaultsOfAnUnreliableVi) {
   EXPECT_EQ(state(a), VIP_STATE_CONNECTED);
 }
 
-TEST_F(Errors, UnreliableSendWaitsForAReceive) {
+// What meets no receive, or one that is too small, is dropped; the connection goes on.
+TEST_F(Errors, UnreliableMessagesAreDropped) {
   both(VIP_SERVICE_UNRELIABLE);
-  VIP_DESCRIPTOR* const send = memory->send(0, 0, "x");
+  VIP_DESCRIPTOR* const send = memory->send(0, 0, "dropped");
   post_send(a, send);
-  VIP_DESCRIPTOR* d = nullptr;
-  EXPECT_EQ(VipSendDone(a, &d), VIP_NOT_DONE);
-  post_receive(b, memory->message(1, 1000, 10));
   expect_sent(a, send);
-  expect_received(b, memory->descriptor(1));
+  expect_receive_queue_empty(b);
+  for (std::size_t i = 0; i < 3; ++i) post_receive(b, memory->message(100 + i, 1000 * i, 3));
+  post_send(a, send);
+  expect_sent(a, send);
+  expect_receive_error(b, memory->descriptor(100), VIP_STATUS_LENGTH_ERROR);
+  // Its queue pair has failed, and is mended: receives that were posted wait on.
+  VIP_DESCRIPTOR* d = nullptr;
+  for (int tries = 0; tries < 1000 && d == nullptr; ++tries) {
+    post_send(a, memory->send(1, 100, "yes"));
+    expect_sent(a, memory->descriptor(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_NE(VipRecvDone(b, &d), VIP_DESCRIPTOR_ERROR);
+  }
+  EXPECT_EQ(d, memory->descriptor(101));
+  EXPECT_EQ(memory->text(1000, 3), "yes");
+  EXPECT_EQ(state(a), VIP_STATE_CONNECTED);
+  EXPECT_EQ(state(b), VIP_STATE_CONNECTED);
+  disconnect(b);
+  expect_receive_error(b, memory->descriptor(102), VIP_STATUS_DESC_FLUSHED_ERROR);
+}
+
+// When the other side has said how many messages it had and sent, the NIC knows what was dropped.
+TEST_F(Errors, UnreliableDropsAreCounted) {
+  ASSERT_EQ(setenv("VIADUCT_VIPL_STATS", "on", 1), 0);
+  const VIP_NIC_HANDLE counting = open();
+  unsetenv("VIADUCT_VIPL_STATS");
+  VIP_VI_ATTRIBUTES attributes = vi_attributes(VIP_SERVICE_UNRELIABLE);
+  ASSERT_EQ(VipCreateVi(counting, &attributes, nullptr, nullptr, &a), VIP_SUCCESS);
+  b = make_vi(nullptr, nullptr, attributes);
+  const Memory own(counting, &rdma_allowed);
+  connect(a, b);
+  ASSERT_EQ(VipPostRecv(a, own.message(100, 0, 8), own.handle()), VIP_SUCCESS);
+  for (std::size_t i = 0; i < 2; ++i) post_receive(b, memory->message(100 + i, 1000 * i, 8));
+  for (std::size_t i = 0; i < 5; ++i) {
+    ASSERT_EQ(VipPostSend(a, own.send(i, 0, "x"), own.handle()), VIP_SUCCESS);
+    expect_sent(a, own.descriptor(i));
+  }
+  // Uses no receive, so it is no message.
+  VIP_DESCRIPTOR* const write =
+      own.rdma(6, VIP_CONTROL_OP_RDMAWRITE, 0, 8, memory->data(2000), memory->handle());
+  ASSERT_EQ(VipPostSend(a, write, own.handle()), VIP_SUCCESS);
+  for (std::size_t i = 0; i < 3; ++i) post_send(b, memory->send(i, 3000, "y"));
+  disconnect(b);
+  Vi::find(a)->delivered(Vi::find(b)->tally());
+  Vi::find(a)->lost(Loss::disconnected);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(VipCloseNic(counting), VIP_SUCCESS);
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "vipl: fake0: unreliable VIs that the other side disconnected: 3 of 5 messages sent were "
+      "dropped there, 2 of 3 here\n");
+}
+
+// What is under way is lost then, in both directions; nothing else happens.
+TEST_F(Errors, UnreliableQueuePairThatFails) {
+  both(VIP_SERVICE_UNRELIABLE);
+  post_receive(a, memory->message(100, 1000, 10));
+  Fabric::get().hold();
+  for (std::size_t i = 0; i < 2; ++i) post_send(a, memory->send(i, 0, "x"));
+  Vi::find(a)->queue_pair()->fail();
+  Fabric::get().let_go();
+  for (std::size_t i = 0; i < 2; ++i) expect_sent(a, memory->descriptor(i));
+  VIP_DESCRIPTOR* d = nullptr;
+  for (int tries = 0; tries < 1000 && d == nullptr; ++tries) {
+    post_send(b, memory->send(2, 300, "z"));
+    expect_sent(b, memory->descriptor(2));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_NE(VipRecvDone(a, &d), VIP_DESCRIPTOR_ERROR);
+  }
+  EXPECT_EQ(d, memory->descriptor(100));
+  EXPECT_EQ(state(a), VIP_STATE_CONNECTED);
+  EXPECT_EQ(state(b), VIP_STATE_CONNECTED);
+}
+
+// A device that cannot drop messages has no such VIs.
+TEST_F(Errors, NoUnreliableVisWithoutTheDevice) {
+  Fabric::get().limits.unreliable = false;
+  const VIP_NIC_HANDLE without = open();
+  Fabric::get().limits.unreliable = true;
+  VIP_NIC_ATTRIBUTES attributes{};
+  ASSERT_EQ(VipQueryNic(without, &attributes), VIP_SUCCESS);
+  EXPECT_EQ(attributes.ReliabilityLevelSupport,
+            VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION);
+  VIP_VI_ATTRIBUTES wanted = vi_attributes(VIP_SERVICE_UNRELIABLE);
+  VIP_VI_HANDLE vi = nullptr;
+  EXPECT_EQ(VipCreateVi(without, &wanted, nullptr, nullptr, &vi), VIP_INVALID_RELIABILITY_LEVEL);
 }
 
 TEST_F(Errors, NoReceivePosted) {

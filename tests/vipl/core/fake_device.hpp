@@ -186,7 +186,6 @@ class FakeQueuePair final : public QueuePair {
   State state_ = State::reset;
   std::uint32_t number_;
   std::uint32_t remote_ = 0;
-  bool waits_for_receives_ = false;
   std::deque<Send> sends_;
   std::deque<Receive> receives_;
 };

@@ -138,7 +138,9 @@ TEST_F(States, WhatWasDeliveredBeforeADisconnectWasSent) {
     if (round == 1) expect_sent(a, early[0]);  // or it looks only afterwards
     for (std::size_t i = 0; i < 4; ++i) expect_received(b, memory->descriptor(i));
     disconnect(b);
-    Vi::find(a)->delivered(Vi::find(b)->received());
+    const Tally tally = Vi::find(b)->tally();
+    EXPECT_EQ(tally.received, 4u);
+    Vi::find(a)->delivered(tally);
     Vi::find(a)->lost(Loss::disconnected);
     for (VIP_DESCRIPTOR* const d : early)
       if (round != 1 || d != early[0]) expect_sent(a, d);

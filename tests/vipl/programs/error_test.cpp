@@ -304,20 +304,41 @@ TEST_F(Breaks, NothingPostedAndNobodyLooks) {
   }
 }
 
-// Our connections cannot drop one message and go on, so an unreliable one waits for the receive.
-TEST_F(Breaks, NothingPostedUnreliable) {
+// Messages are dropped, the connection goes on: first nothing is posted, then too little.
+TEST_F(Breaks, UnreliableMessagesAreDropped) {
+  const AsyncErrors reports(b_);
   const Vi client(a_, vi_attributes(VIP_SERVICE_UNRELIABLE)),
       server(b_, vi_attributes(VIP_SERVICE_UNRELIABLE));
   connect(client, server);
-  out_.fill(0, "patient");
-  ASSERT_VIP(VIP_SUCCESS, VipPostSend(client, out_.send(0, 7), out_.handle()));
+  const auto send = [&](std::size_t length, std::string_view text) {
+    out_.fill(0, text);
+    ASSERT_VIP(VIP_SUCCESS, VipPostSend(client, out_.send(0, length), out_.handle()));
+    EXPECT_EQ(out_.raw(0), next_sent(client));
+    EXPECT_EQ(0u, errors(out_.raw(0)));
+  };
+  for (int i = 0; i < 3; ++i) send(kBytes, "to nobody");
   std::this_thread::sleep_for(std::chrono::milliseconds{kMoment});
-  ASSERT_VIP(VIP_SUCCESS, VipPostRecv(server, in_.receive(0, kBytes), in_.handle()));
+  VIP_DESCRIPTOR* d;
+  EXPECT_VIP(VIP_DESCRIPTOR_ERROR, VipRecvDone(server, &d));
+  EXPECT_EQ(nullptr, d);
+  for (std::size_t i = 0; i < 3; ++i)
+    ASSERT_VIP(VIP_SUCCESS, VipPostRecv(server, in_.receive(i, 99), in_.handle()));
+  send(99, "fits");
   EXPECT_EQ(in_.raw(0), next_received(server));
-  EXPECT_EQ("patient", in_.text(0, 7));
-  EXPECT_EQ(out_.raw(0), next_sent(client));
-  EXPECT_EQ(0u, errors(out_.raw(0)));
+  EXPECT_EQ("fits", in_.text(0, 4));
+  send(100, "does not");
+  EXPECT_EQ(in_.raw(1), next_received(server));
+  EXPECT_EQ(VIP_STATUS_LENGTH_ERROR, errors(in_.raw(1)));
+  // What comes meanwhile may be lost.
+  EXPECT_TRUE(eventually([&] {
+    send(5, "again");
+    return VipRecvDone(server, &d) == VIP_SUCCESS;
+  }));
+  EXPECT_EQ(in_.raw(2), d);
+  EXPECT_EQ("again", in_.text(2, 5));
+  EXPECT_EQ(VIP_STATE_CONNECTED, client.state());
   EXPECT_EQ(VIP_STATE_CONNECTED, server.state());
+  EXPECT_TRUE(reports.all().empty());
 }
 
 TEST_F(Breaks, MessageLongerThanTheReceive) {
