@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "drivers/setup/cxx20.hpp"
@@ -25,5 +26,18 @@ class CounterSet {
  private:
   std::array<std::uint64_t, kSize> values_{};
 };
+
+// Those that are not zero, as people read them: "probes 2, drop_checksum 1".
+template <class Counter, std::size_t kSize>
+std::string text(const CounterSet<Counter>& counters, const std::array<CounterInfo, kSize>& info) {
+  std::string out;
+  for (std::size_t c = 0; c < kSize; ++c) {
+    const std::uint64_t value = counters[static_cast<Counter>(c)];
+    if (value == 0) continue;
+    out += out.empty() ? "" : ", ";
+    out.append(info[c].name).append(" ").append(std::to_string(value));
+  }
+  return out;
+}
 
 }  // namespace viaduct::link

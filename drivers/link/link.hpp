@@ -6,6 +6,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -68,10 +70,20 @@ class Link {
   const LinkConfig& config() const { return config_; }
   Device& device() { return device_; }
   const Counters& counters() const { return counters_; }
+  // What of it was seen to belong to one life of a peer: what went wrong or was sent again, not
+  // what every message does. Known until another peer takes its place.
+  const Counters& counters(PeerId peer) const;
   PeerView view(PeerId peer) const;     // what is known of a peer, for tools and tests
   std::vector<PeerId> peers() const;    // allocates: for tools
   std::size_t memory_per_peer() const;  // bytes a connected, idle peer costs
   std::size_t frames_held() const;      // frames in any queue of this link
+  // When anything came from a connected peer last. Asks it to say something: who polls answers.
+  std::optional<Time> last_heard(PeerId peer) const;
+  void ask(PeerId peer, Time now);
+  // The state of a connection (of all), as people read it: lanes, credit, timers, counters. A line
+  // for each, two spaces in front of those that belong to the one before. Allocates.
+  std::string dump(PeerId peer, Time now) const;
+  std::string dump(Time now) const;
 
  private:
   using Peer = link::Peer<Device>;
@@ -176,6 +188,11 @@ class Link {
   void serve_wanting(Time now);
   void reclaim_credit(Lane lane, Time now);
   void drop(Counter reason) { counters_.add(reason); }
+  // Something unusual that has to do with that peer.
+  [[gnu::noinline]] void count(const Peer* peer, Counter what) {
+    counters_.add(what);
+    peer_counters_[peer->id.value & 0xffff].add(what);
+  }
 
   // impl/recovery.hpp: acknowledgements, losses, timers
   [[gnu::noinline]] void acknowledge(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
@@ -249,6 +266,7 @@ class Link {
   // Of making and ending peers; apart from what every message touches, which their presence in
   // between makes a percent of a round trip slower.
   std::vector<std::uint16_t> generations_;  // by slot
+  std::vector<Counters> peer_counters_;     // by slot: of the peer that had it last
   std::vector<std::uint32_t> free_slots_;
   std::unordered_map<std::uint64_t, std::uint32_t> by_address_;  // to slot
   PeerList<Peer, &Peer::half_open_hook> half_open_;              // the oldest first

@@ -1,5 +1,7 @@
 #include "drivers/link/message.hpp"
 
+#include "drivers/link/peer.hpp"
+
 namespace viaduct::link {
 
 const char* text(DownReason reason) {
@@ -16,6 +18,18 @@ const char* text(DownReason reason) {
       return "it answers, but not even frames of 576 bytes get through: set the MTU of everything "
              "between the ports to the ports' own (ip link set DEV mtu N)";
     case DownReason::closed: return "disconnected";
+  }
+  return "unknown";
+}
+
+const char* text(PeerState state) {
+  switch (state) {
+    case PeerState::fresh: return "not connected";
+    case PeerState::greeting: return "connecting";
+    case PeerState::answering: return "half-open";
+    case PeerState::confirming: return "confirming";
+    case PeerState::up: return "up";
+    case PeerState::leaving: return "leaving";
   }
   return "unknown";
 }

@@ -27,6 +27,8 @@ enum class PeerState : std::uint8_t {
   leaving,  // said goodbye; sinks have still to take what it was told has arrived
 };
 
+const char* text(PeerState state);
+
 // Membership in one of the link's lists of peers with something to do.
 template <class Peer>
 struct PeerHook {

@@ -56,6 +56,11 @@ inline constexpr std::size_t kLanes = 3;
 // their lane), unordered ones as soon as they arrive.
 enum class Order : std::uint8_t { ordered, unordered };
 
+inline constexpr std::array<std::string_view, kLanes> kLaneNames{"high", "low", "bulk"};
+
+// As people read it: "850 ns", "12.3 us", "61.0 s".
+std::string text(Duration span);
+
 using viaduct::SetupError;
 
 // Serial-number arithmetic (RFC 1982) for 32-bit sequence numbers that wrap.

@@ -1,6 +1,7 @@
 // All members of Link, for the files that instantiate it.
 #pragma once
 
+#include "drivers/link/impl/dump.hpp"
 #include "drivers/link/impl/handshake.hpp"
 #include "drivers/link/impl/invariants.hpp"
 #include "drivers/link/impl/peers.hpp"

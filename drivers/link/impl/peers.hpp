@@ -100,11 +100,13 @@ auto Link<D>::create(const Address& address) -> Peer* {
     slot = static_cast<std::uint32_t>(peers_.size());
     peers_.emplace_back();
     generations_.push_back(static_cast<std::uint16_t>(random()));
+    peer_counters_.emplace_back();
     timers_.reserve(peers_.capacity());  // so that the data path never makes the heap grow
   }
   peers_[slot] = std::make_unique<Peer>();
   Peer* p = peers_[slot].get();
   if (++generations_[slot] == 0) generations_[slot] = 1;
+  peer_counters_[slot] = {};
   p->id = PeerId{static_cast<std::uint32_t>(generations_[slot]) << 16 | slot};
   p->address = address;
   const Address own = device_.address();
@@ -278,8 +280,10 @@ std::vector<PeerId> Link<D>::peers() const {
 
 template <PacketDevice D>
 std::size_t Link<D>::memory_per_peer() const {
-  // The peer itself, its slot, generation and place in the heap, and its node in the address map.
-  return sizeof(Peer) + 3 * sizeof(void*) + sizeof(std::uint16_t) + 6 * sizeof(void*);
+  // The peer itself, its counters, its slot, generation and place in the heap, and its node in the
+  // address map.
+  return sizeof(Peer) + sizeof(Counters) + 3 * sizeof(void*) + sizeof(std::uint16_t) +
+         6 * sizeof(void*);
 }
 
 template <PacketDevice D>

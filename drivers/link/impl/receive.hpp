@@ -39,8 +39,8 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
   Peer* p = length >= kFrameHeader ? find_connection(header.connection) : nullptr;
   if (!p || !same_route(header, p->incoming)) [[unlikely]]
     return receive_from_stranger(f, now);
-  const auto reject = [this, f](Counter reason) {
-    drop(reason);
+  const auto reject = [this, p, f](Counter reason) {
+    count(p, reason);
     D::release(f);
   };
   const auto type = static_cast<FrameType>(header.version_type & 15);
@@ -85,7 +85,7 @@ void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header
   } else if (type == FrameType::goodbye) {
     leave(p);
   } else {
-    drop(Counter::drop_type);
+    count(p, Counter::drop_type);
   }
 }
 
@@ -125,7 +125,7 @@ template <PacketDevice D>
 inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time now) {
   const std::size_t index = header.lane_flags & kLaneMask;
   if (index >= kLanes) [[unlikely]] {
-    drop(Counter::drop_type);
+    count(p, Counter::drop_type);
     return D::release(f);
   }
   const auto lane = static_cast<Lane>(index);
@@ -155,7 +155,7 @@ void Link<D>::receive_unusual(Peer* p, Lane lane, Frame* f, const FrameHeader& h
   const Arrival arrival = flow.classify(sequence);
   if (arrival == Arrival::duplicate || arrival == Arrival::beyond_credit) {
     // The peer has not heard what we have, or means to have credit that we took back.
-    drop(arrival == Arrival::duplicate ? Counter::drop_duplicate : Counter::drop_credit);
+    count(p, arrival == Arrival::duplicate ? Counter::drop_duplicate : Counter::drop_credit);
     flow.ack_at_once = true;
     ack_later(p, flow, now);
     if (arrival == Arrival::beyond_credit) want_credit(p, lane, now);
@@ -226,11 +226,11 @@ inline bool Link<D>::deliver(Peer* p, Lane lane, Order order, Frame* f, Time now
       }
       counters_.add(Counter::messages_delivered);
     } else {
-      drop(Counter::drop_protocol);
+      count(p, Counter::drop_protocol);
     }
     at = body + header.length;
   }
-  if (at != end) drop(Counter::drop_message);
+  if (at != end) count(p, Counter::drop_message);
   return true;
 }
 

@@ -25,7 +25,7 @@ void Link<D>::poll(Time now) {
 template <PacketDevice D>
 void Link<D>::acknowledge(Peer* p, Lane lane, const Acknowledgement& ack, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
-  if (!flow.plausible(ack)) return drop(Counter::drop_ack);
+  if (!flow.plausible(ack)) return count(p, Counter::drop_ack);
   const bool backed_off = flow.timeouts() != 0;
   const auto result = flow.acknowledge(ack, now, p->rtt);
   // It can send, or has to ask whether it may.
@@ -41,13 +41,13 @@ template <PacketDevice D>
 void Link<D>::receive_ack(Peer* p, std::span<const std::byte> payload, Time now) {
   while (!payload.empty()) {
     AckBlock block;
-    if (payload.size() < sizeof(block)) return drop(Counter::drop_length);
+    if (payload.size() < sizeof(block)) return count(p, Counter::drop_length);
     std::memcpy(&block, payload.data(), sizeof(block));
     const std::size_t bytes = block.words * sizeof(std::uint64_t);
     const std::size_t index = block.lane_flags & kLaneMask;
     if (index >= kLanes || (block.lane_flags & ~(kLaneMask | kFlagWant)) != 0 ||
         block.words > kBitmapWords || payload.size() < sizeof(block) + bytes)
-      return drop(Counter::drop_ack);
+      return count(p, Counter::drop_ack);
     std::uint64_t bitmap[kBitmapWords];
     std::memcpy(bitmap, payload.data() + sizeof(block), bytes);
     const auto lane = static_cast<Lane>(index);
@@ -61,7 +61,7 @@ template <PacketDevice D>
 void Link<D>::resend(Peer* p, Lane lane, Frame* f, Time now) {
   if (!stage(f)) return;  // the device is full: the timer or the next acknowledgement tries again
   p->send[static_cast<std::size_t>(lane)].retransmitted(f, now);
-  counters_.add(Counter::retransmits);
+  count(p, Counter::retransmits);
 }
 
 template <PacketDevice D>
@@ -69,7 +69,7 @@ void Link<D>::resend_lost(Peer* p, Lane lane, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
   for (Frame* f = flow.in_flight().front(); f && flow.behind_settled(f); f = Send::List::next(f)) {
     if (!flow.lost(f, p->rtt.reordering())) continue;
-    counters_.add(Counter::fast_retransmits);
+    count(p, Counter::fast_retransmits);
     resend(p, lane, f, now);
   }
 }
@@ -214,7 +214,7 @@ bool Link<D>::peer_timer(Peer* p, Time now) {
   for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) lane_timer(p, lane, now);
   if (now >= next_question(p)) {
     if (question(p, now))
-      counters_.add(Counter::keepalives);
+      count(p, Counter::keepalives);
     else
       asked(p, now);  // who cannot be sent to for so long cannot be reached, either
   }
@@ -229,7 +229,7 @@ void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
   const Duration limit = timeout(p, flow);
   if (Frame* oldest = flow.in_flight().front()) {
     if (D::meta(oldest).tx.sent_at + limit > now) return;
-    counters_.add(Counter::probes);
+    count(p, Counter::probes);
     flow.timed_out(D::meta(oldest).tx.sent_at, now);
     if (!config_.fixed_timeout) return resend(p, lane, oldest, now);
     for (Frame* f = oldest; f; f = Send::List::next(f))

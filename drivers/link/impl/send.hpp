@@ -154,7 +154,7 @@ void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
     record_departure(p, lane, f, now);
   }
   if (flow.blocked()) {
-    counters_.add(Counter::credit_waits);
+    count(p, Counter::credit_waits);
     flow.note_credit_shortage();
     probe_for_credit(p, flow, now);
   } else if (flow.ready()) {
