@@ -43,6 +43,28 @@ side_by_side() {
   wait "$one" && wait "$two"
 }
 
+# One line, and the others are ended.
+names_the_killed() {  # signal, its number
+  local status
+  "$run" -n 4 --hosts 2 sh -c '[ "$PMI_RANK" != 3 ] || kill -"$1" "$$"; sleep 20' sh "$1" >"$scratch/out" 2>&1
+  status=$?
+  echo "exit $status"; cat "$scratch/out"
+  ((status == 128 + $2)) &&
+    diff "$scratch/out" <(echo "viaduct-run: rank 3 on host1 was killed by signal $2 (SIG$1)")
+}
+says_nothing_of_signals() {
+  returns 137 "$run" -n 2 sh -c 'exit 137' >"$scratch/out" 2>&1
+  ! grep killed "$scratch/out"
+}
+passes_signal() {  # to all ranks
+  local runner
+  empty "$scratch/out"
+  "$run" -n 4 sh -c 'trap "echo signalled; exit 0" "$1"; echo ready; while :; do sleep 0.1; done' sh "$1" >>"$scratch/out" 2>/dev/null &
+  runner=$!
+  within 100 said_by_all ready && kill -"$1" "$runner" && within 50 said_by_all signalled && returns 0 wait "$runner"
+}
+said_by_all() { [[ $(grep -cx "$1" "$scratch/out") == 4 ]]; }
+
 start_sleepers() {  # they ignore SIGTERM
   empty "$scratch/pids"
   "$run" -n 4 sh -c 'trap "" TERM; echo "$$"; while :; do sleep 1; done' >>"$scratch/pids" &
@@ -150,6 +172,10 @@ check "standard input" passes_input
 check "words stay words" keeps_words
 check "exit status" returns 7 "$run" -n 2 sh -c 'exit 7'
 check "side by side" side_by_side
+check "a rank that is killed is named, in one line" names_the_killed SEGV 11
+check "... whatever the signal" names_the_killed KILL 9
+check "an exit status above 128 is no signal" says_nothing_of_signals
+check "SIGUSR1 reaches all ranks" passes_signal USR1
 check "SIGTERM" signalled TERM 143
 if { ( kill -HUP "$BASHPID"; true ); } 2>/dev/null; then
   skip "SIGHUP" "it is ignored here, as under nohup"
