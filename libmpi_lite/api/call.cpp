@@ -49,6 +49,7 @@ int raise_error(const char* function, Comm* comm, int code, const char* what) {
     }
     case Errhandler::Kind::fatal:
     case Errhandler::Kind::abort:
+      if (code == MPI_ERR_PROC_ABORTED) Process::self().let_others_speak();
       Process::self().abort(code,
                             where(function, comm) + ": " + what + " (" + error_name(code) + ")");
   }

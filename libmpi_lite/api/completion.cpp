@@ -136,6 +136,11 @@ bool all_ready(int count, const MPI_Request* handles) {
   return true;
 }
 
+// Of calls that ask and do not wait.
+void poll() {
+  if (!progress()) DumpSignal::answer_if_asked(nullptr);
+}
+
 constexpr int kNone = -1;     // none is complete
 constexpr int kAllIdle = -2;  // there is nothing to wait for
 int find_complete(int count, const MPI_Request* handles) {
@@ -195,7 +200,7 @@ VIADUCT_MPI(Wait);
 int PMPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   return call_on_requests("MPI_Test", [&] {
     Request* r = check_request(*check_pointer(request, "request"));
-    if (!ready(r)) progress();
+    if (!ready(r)) poll();
     *check_pointer(flag, "flag") = ready(r);
     if (*flag) complete_one(request, r, status);
   });
@@ -222,7 +227,7 @@ VIADUCT_MPI(Request_free);
 int PMPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   return call_on_requests("MPI_Request_get_status", [&] {
     Request* r = check_request(request);
-    if (!ready(r)) progress();
+    if (!ready(r)) poll();
     *check_pointer(flag, "flag") = ready(r);
     if (*flag) look_at_one(r, status);
   });
@@ -264,7 +269,7 @@ int PMPI_Testall(int count, MPI_Request array_of_requests[], int* flag,
   return call_on_requests("MPI_Testall", [&] {
     check_requests(count, array_of_requests);
     check_pointer(flag, "flag");
-    if (!all_ready(count, array_of_requests)) progress();
+    if (!all_ready(count, array_of_requests)) poll();
     *flag = all_ready(count, array_of_requests);
     if (!*flag) return;
     Several several(array_of_statuses);
@@ -279,7 +284,8 @@ int PMPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Sta
     check_requests(count, array_of_requests);
     check_pointer(index, "index");
     int found = kNone;
-    wait_until([&] { return (found = find_complete(count, array_of_requests)) != kNone; });
+    wait_until([&] { return (found = find_complete(count, array_of_requests)) != kNone; },
+               kAnyOfSeveral);
     complete_any(array_of_requests, found, index, status);
   });
 }
@@ -293,7 +299,7 @@ int PMPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* fl
     check_pointer(flag, "flag");
     int found = find_complete(count, array_of_requests);
     if (found == kNone) {
-      progress();
+      poll();
       found = find_complete(count, array_of_requests);
     }
     *flag = found != kNone;
@@ -312,9 +318,11 @@ int PMPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount,
     check_pointer(outcount, "outcount");
     check_indices(incount, array_of_indices);
     int found = 0;
-    wait_until([&] {
-      return (found = find_all_complete(incount, array_of_requests, array_of_indices)) != 0;
-    });
+    wait_until(
+        [&] {
+          return (found = find_all_complete(incount, array_of_requests, array_of_indices)) != 0;
+        },
+        kAnyOfSeveral);
     complete_some(array_of_requests, found, outcount, array_of_indices, array_of_statuses);
   });
 }
@@ -326,7 +334,7 @@ int PMPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount,
     check_requests(incount, array_of_requests);
     check_pointer(outcount, "outcount");
     check_indices(incount, array_of_indices);
-    progress();
+    poll();
     const int found = find_all_complete(incount, array_of_requests, array_of_indices);
     complete_some(array_of_requests, found, outcount, array_of_indices, array_of_statuses);
   });
@@ -340,7 +348,7 @@ int PMPI_Request_get_status_all(int count, const MPI_Request array_of_requests[]
   return call_on_requests("MPI_Request_get_status_all", [&] {
     check_requests(count, array_of_requests);
     check_pointer(flag, "flag");
-    if (!all_ready(count, array_of_requests)) progress();
+    if (!all_ready(count, array_of_requests)) poll();
     *flag = all_ready(count, array_of_requests);
     if (!*flag) return;
     Several several(array_of_statuses);
@@ -356,7 +364,7 @@ int PMPI_Request_get_status_any(int count, const MPI_Request array_of_requests[]
     check_requests(count, array_of_requests);
     check_pointer(index, "index");
     check_pointer(flag, "flag");
-    progress();
+    poll();
     const int found = find_complete(count, array_of_requests);
     *flag = found != kNone;
     *index = found < 0 ? MPI_UNDEFINED : found;
@@ -372,7 +380,7 @@ int PMPI_Request_get_status_some(int incount, const MPI_Request array_of_request
     check_requests(incount, array_of_requests);
     check_pointer(outcount, "outcount");
     check_indices(incount, array_of_indices);
-    progress();
+    poll();
     const int found = find_all_complete(incount, array_of_requests, array_of_indices);
     *outcount = found == kAllIdle ? MPI_UNDEFINED : found;
     Several several(array_of_statuses);

@@ -274,7 +274,8 @@ VIADUCT_MPI(Startall);
 int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   return call("MPI_Probe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
-    if (!probe_nobody(from, status)) wait_until([&] { return probe(from, status); });
+    if (probe_nobody(from, status)) return;
+    wait_until([&] { return probe(from, status); }, [&] { return WaitedFor{.probe = &from}; });
   });
 }
 VIADUCT_MPI(Probe);
@@ -284,6 +285,7 @@ int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* statu
     const Envelope from = check_source(c, source, tag);
     check_pointer(flag, "flag");
     *flag = probe_nobody(from, status) || probe(from, status);
+    if (!*flag) DumpSignal::answer_if_asked(nullptr);
   });
 }
 VIADUCT_MPI(Iprobe);
@@ -292,7 +294,8 @@ int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_St
   return call("MPI_Mprobe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
     check_pointer(message, "message");
-    wait_until([&] { return take_probed(from, message, status); });
+    wait_until([&] { return take_probed(from, message, status); },
+               [&] { return WaitedFor{.probe = &from}; });
   });
 }
 VIADUCT_MPI(Mprobe);
@@ -304,6 +307,7 @@ int PMPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* mes
     check_pointer(message, "message");
     check_pointer(flag, "flag");  // before a message is taken
     *flag = take_probed(from, message, status);
+    if (!*flag) DumpSignal::answer_if_asked(nullptr);
   });
 }
 VIADUCT_MPI(Improbe);

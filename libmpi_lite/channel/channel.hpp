@@ -16,9 +16,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace viaduct::mpi {
 
@@ -97,10 +99,22 @@ class Channel {
   // Sleeps until a message may have come, at most so long. false: this channel has nothing to sleep
   // on.
   virtual bool sleep(std::chrono::microseconds) { return false; }
-  // This process leaves MPI as it should, so that its end is no loss to anybody.
+  // This process leaves MPI as it should, so that its end is no loss to anybody...
   virtual void finished() {}
+  // ... or it ends without MPI_Finalize, which others hear as the reason of its loss.
+  virtual void ends_early() {}
   // For VIADUCT_STATS=1: one line about this peer ("shm, ring of 64 KiB, ...").
   virtual std::string describe(int peer) const = 0;
+  // What has been counted below, a line for each layer ("link: frames_sent 12, drop_job 3"), and
+  // what of it was unusual and has to do with that peer; nothing: nothing.
+  virtual std::vector<std::string> counted() const { return {}; }
+  virtual std::string counted(int) const { return {}; }
+  // How long ago that process was in the library, as far as this one knows; ask() has a process
+  // that is say so.
+  virtual std::optional<std::chrono::nanoseconds> last_seen(int) const { return {}; }
+  virtual void ask(int) {}
+  // What is under way between this process and that one, lines for whoever looks for a fault.
+  virtual std::string dump(int) const { return {}; }
 };
 
 }  // namespace viaduct::mpi

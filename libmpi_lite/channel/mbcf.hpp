@@ -58,6 +58,7 @@ class MbcfChannel final
   void end_transfers(int rank);
   std::size_t transfers() const { return sends_.used() + long_entries_.used(); }
   std::string detail() const;
+  std::string driver_counted() const;
 
   bool append(int to, Bytes head, Bytes body, const mbcf::Options& options);
   bool append_long(int to, Bytes head, Bytes body);

@@ -100,6 +100,7 @@ struct NetPeer {
   };
   State state = State::unknown;
   link::PeerId id;
+  std::string end;  // if lost: how it ended
 };
 
 // `Self` is the channel, derived from this; `Driver` what it drives the link with, made of a link
@@ -108,7 +109,8 @@ struct NetPeer {
 // Self has: receive(most), which hands that many received messages to the sink, and
 // take_completions(), both telling whether there was anything; introduce(rank), which brings a
 // `found` peer to `ready` if it can; learn(peer, key) with what a peer has told or published;
-// end_transfers(rank); transfers(), how many of its own it waits for; and detail() for describe().
+// end_transfers(rank); transfers(), how many of its own it waits for; detail() for describe(); and
+// driver_counted(), what the driver has counted, as text.
 template <class Self, link::PacketDevice D, class Driver, class DriverConfig, class Peer>
 class NetChannel : public Channel {
  public:
@@ -135,6 +137,11 @@ class NetChannel : public Channel {
 
   bool busy() const final;
   std::string describe(int peer) const final;
+  std::vector<std::string> counted() const final;
+  std::string counted(int peer) const final;
+  std::string dump(int peer) const final;
+  std::optional<std::chrono::nanoseconds> last_seen(int peer) const final;
+  void ask(int rank) final { link_.ask(peer(rank).id, now()); }
 
  protected:
   using State = NetPeer::State;

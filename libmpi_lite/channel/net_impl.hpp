@@ -60,12 +60,41 @@ std::string NetChannel<S, D, Driver, DC, Peer>::describe(int rank) const {
                      device_->address().text();
   switch (p.state) {
     case State::unknown: return text + ", not used";
-    case State::lost: return text + ", ended";
+    case State::lost: return text + ", " + p.end;
     default: break;
   }
   text += " -> " + link_.view(p.id).address.text();
   if (!link_.connected(p.id)) text += " (not connected)";
   return text + ", " + self().detail();
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+std::vector<std::string> NetChannel<S, D, Driver, DC, Peer>::counted() const {
+  std::vector<std::string> lines;
+  if (const auto link = text(link_.counters(), link::kCounterInfo); !link.empty())
+    lines.push_back("link: " + link);
+  if (const auto driver = self().driver_counted(); !driver.empty())
+    lines.push_back("driver: " + driver);
+  return lines;
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+std::string NetChannel<S, D, Driver, DC, Peer>::counted(int rank) const {
+  return text(link_.counters(peers_[static_cast<std::size_t>(rank)].id), link::kCounterInfo);
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+std::string NetChannel<S, D, Driver, DC, Peer>::dump(int rank) const {
+  const Peer& p = peers_[static_cast<std::size_t>(rank)];
+  if (p.state == State::unknown || p.state == State::lost) return {};
+  return link_.dump(p.id, now());
+}
+
+template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
+std::optional<std::chrono::nanoseconds> NetChannel<S, D, Driver, DC, Peer>::last_seen(
+    int rank) const {
+  const auto heard = link_.last_heard(peers_[static_cast<std::size_t>(rank)].id);
+  return heard ? std::optional(now() - *heard) : std::nullopt;
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
@@ -124,6 +153,7 @@ void NetChannel<S, D, Driver, DC, Peer>::give_up(int rank, std::string_view why)
   if (lost(rank)) return;
   Peer& p = peer(rank);
   p.state = State::lost;
+  if (p.end.empty()) p.end = "lost: " + std::string(why);
   if (p.id) link_.disconnect(p.id, now());  // ends what the driver still does for it
   troubles_.push_back({Trouble::Kind::peer, 0, rank, std::string(why)});
 }
@@ -138,7 +168,12 @@ bool NetChannel<S, D, Driver, DC, Peer>::take_events(link::Event event) {
     const auto p = std::find_if(peers_.begin(), peers_.end(), [&](const Peer& candidate) {
       return candidate.id == event.peer && candidate.state != State::lost;
     });
-    if (p != peers_.end()) give_up(static_cast<int>(p - peers_.begin()), link::text(event.reason));
+    if (p == peers_.end()) continue;
+    // As all do in MPI_Finalize; to whoever still needs something of it, that is a loss.
+    const bool left = event.reason == link::DownReason::left;
+    if (left) p->end = "ended";
+    give_up(static_cast<int>(p - peers_.begin()),
+            left ? "it ended without MPI_Finalize" : link::text(event.reason));
   } while (driver_.next_event(event));
   self().take_completions();
   return true;

@@ -43,9 +43,9 @@ class ProcessWatch {
   ~ProcessWatch() {
     if (fd_ >= 0) ::close(fd_);
   }
-  bool ended() const {
+  bool ended(std::chrono::milliseconds patience = {}) const {
     pollfd end{fd_, POLLIN, 0};
-    return gone_ || (fd_ >= 0 && ::poll(&end, 1, 0) > 0);
+    return gone_ || (fd_ >= 0 && ::poll(&end, 1, static_cast<int>(patience.count())) > 0);
   }
 
  private:
@@ -53,8 +53,13 @@ class ProcessWatch {
   const bool gone_;
 };
 
-std::string ended_text(int pid) {
-  return "its process on this node (pid " + std::to_string(pid) + ") has ended";
+std::string ended_text(int pid, std::string_view how) {
+  return "its process on this node (pid " + std::to_string(pid) + ") " + std::string(how);
+}
+// Of a process that has ended and not finished.
+std::string_view how_ended(Presence presence) {
+  return presence == Presence::ended_early ? "has called exit() without MPI_Finalize"
+                                           : "was ended by a signal or _exit()";
 }
 
 class ShmChannel final : public Channel {
@@ -85,11 +90,18 @@ class ShmChannel final : public Channel {
 
   bool poll() override;
   void crowded() override { crowded_ = true; }
-  void finished() override { segment_->finished.store(1, std::memory_order_release); }
+  void finished() override {
+    segment_->presence.store(Presence::finished, std::memory_order_release);
+  }
+  void ends_early() override {
+    segment_->presence.store(Presence::ended_early, std::memory_order_release);
+  }
   bool wakes_sleepers() const override { return true; }
   bool sleep(std::chrono::microseconds most) override;
   bool busy() const override { return !copies_.empty() || !streams_.empty(); }
   std::string describe(int to) const override;
+  std::optional<std::chrono::nanoseconds> last_seen(int rank) const override;
+  std::string dump(int rank) const override;
 
  private:
   struct Peer {
@@ -134,6 +146,7 @@ class ShmChannel final : public Channel {
   }
   Peer* connect(int rank);
   std::unique_ptr<Peer> reach(int rank);
+  SegmentMap open_segment(const NodeCard& card) const;
   void find_rings();
   bool read(Incoming& in);
   void take_piece(Bytes message);
@@ -200,10 +213,24 @@ ShmChannel::Peer* ShmChannel::connect(int rank) {
   return peers_[at].get();
 }
 
+// A process that is just ending has no descriptors any more, a moment before it has ended.
+SegmentMap ShmChannel::open_segment(const NodeCard& card) const {
+  const ProcessWatch process(card.pid);
+  const auto gone = [&] {
+    return link::SetupError(ended_text(card.pid, "has ended without MPI_Finalize"));
+  };
+  if (process.ended()) throw gone();
+  try {
+    return SegmentMap::open(card.pid, card.segment, segment_->rings);
+  } catch (const link::SetupError&) {
+    if (process.ended(std::chrono::milliseconds(100))) throw gone();
+    throw;
+  }
+}
+
 std::unique_ptr<ShmChannel::Peer> ShmChannel::reach(int rank) {
   const NodeCard& card = nodes_.card(rank);
-  if (ProcessWatch(card.pid).ended()) throw link::SetupError(ended_text(card.pid));
-  SegmentMap segment = SegmentMap::open(card.pid, card.segment, segment_->rings);
+  SegmentMap segment = open_segment(card);
   // There is one for each process of the job, and each takes one.
   Ring* const ring = segment->claim(rank_);
   if (ring == nullptr)
@@ -408,10 +435,13 @@ void ShmChannel::look_for_the_dead() {
   const auto now = std::chrono::steady_clock::now();
   if (now - last_look_ < std::chrono::milliseconds(20)) return;
   last_look_ = now;
+  segment_->seen.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     const Peer* p = peers_[rank].get();
-    if (p && p->process.ended() && !p->segment->finished.load(std::memory_order_acquire))
-      lose(static_cast<int>(rank), ended_text(p->copy.pid));
+    if (!p || !p->process.ended()) continue;
+    const Presence presence = p->segment->presence.load(std::memory_order_acquire);
+    if (presence != Presence::finished)
+      lose(static_cast<int>(rank), ended_text(p->copy.pid, how_ended(presence)));
   }
 }
 
@@ -431,6 +461,32 @@ void ShmChannel::lose(int rank, const std::string& why) {
     }
   std::erase_if(streams_, [&](const Stream& s) { return s.copy.peer == rank; });
   sink_.on_peer_lost(rank, why);
+}
+
+std::optional<std::chrono::nanoseconds> ShmChannel::last_seen(int rank) const {
+  const Peer* p = peers_[static_cast<std::size_t>(rank)].get();
+  const std::int64_t seen = p ? p->segment->seen.load(std::memory_order_relaxed) : 0;
+  if (seen == 0) return {};
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::max(now - std::chrono::nanoseconds(seen), std::chrono::nanoseconds(0));
+}
+
+std::string ShmChannel::dump(int rank) const {
+  const Peer* p = peers_[static_cast<std::size_t>(rank)].get();
+  if (!p) return {};
+  std::string text = "pid " + std::to_string(p->copy.pid) + ", " +
+                     std::to_string(p->writer.unread()) + " of " + std::to_string(kRingBytes) +
+                     " bytes of the ring not known to be read";
+  if (p->segment->asleep.load(std::memory_order_relaxed) != 0) text += ", it sleeps";
+  for (const Copy& c : copies_)
+    if (c.peer == rank)
+      text += std::string(c.sending ? "; sends " : "; receives ") + std::to_string(c.length) +
+              " bytes, " + std::to_string(c.slot->done.load(std::memory_order_relaxed)) + " done";
+  for (const Stream& s : streams_)
+    if (s.copy.peer == rank)
+      text += "; sends " + std::to_string(s.copy.length) + " bytes in pieces, " +
+              std::to_string(s.sent) + " done";
+  return text + '\n';
 }
 
 std::string ShmChannel::describe(int to) const {

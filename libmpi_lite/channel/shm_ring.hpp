@@ -51,6 +51,9 @@ class RingWriter {
     return true;
   }
 
+  // Bytes that the reader has not told to have read.
+  std::uint64_t unread() const { return write_ - ring_->read.load(std::memory_order_relaxed); }
+
  private:
   // The record and the word behind it.
   bool has_room(std::size_t bytes) {

@@ -32,12 +32,21 @@ struct CopySlot {
   std::atomic<std::uint32_t> sender_left;             // the sender no longer looks at this
 };
 
+// How the process of a segment stands to MPI.
+enum class Presence : std::uint32_t {
+  there,
+  finished,     // it has left as it should
+  ended_early,  // it has called exit() without MPI_Finalize
+};
+
 struct Segment {
   static constexpr std::uint64_t kMagic = 0x3174647669614dull;
   std::uint64_t magic;
-  std::uint32_t rings;                  // there is room for
-  std::atomic<std::uint32_t> claimed;   // those below have writers; others may
-  std::atomic<std::uint32_t> finished;  // its process has left MPI as it should
+  std::uint32_t rings;                 // there is room for
+  std::atomic<std::uint32_t> claimed;  // those below have writers; others may
+  std::atomic<Presence> presence;
+  // When its process was last in the library: ns of CLOCK_MONOTONIC, some ms old at most.
+  std::atomic<std::int64_t> seen;
   // Its process sleeps until it is woken: a futex. Nobody's but where processes share CPUs.
   alignas(kLine) std::atomic<std::uint32_t> asleep;
   CopySlot copies[kCopySlots];

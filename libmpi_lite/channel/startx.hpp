@@ -54,6 +54,7 @@ class StartxChannel final
   void end_transfers(int) {}  // they have completions
   std::size_t transfers() const { return sending_ + rests_.size() + !driver_.rdma().idle(); }
   std::string detail() const;
+  std::string driver_counted() const;
 
   bool send_pieces(int to, Bytes head, Bytes body);
   bool send_rests();

@@ -222,6 +222,10 @@ void Transfer::finished() {
   for (const std::unique_ptr<Channel>& channel : channels_) channel->finished();
 }
 
+void Transfer::ends_early() {
+  for (const std::unique_ptr<Channel>& channel : channels_) channel->ends_early();
+}
+
 bool Transfer::sleep() {
   // Nobody wakes a process when there is room to send.
   if (!config_.crowded || busy()) return false;

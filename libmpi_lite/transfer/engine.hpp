@@ -7,6 +7,7 @@
 //   cancel.cpp         MPI_Cancel
 //   loss.cpp           lost processes
 //   engine.cpp         peers, backlog, progress
+//   report.cpp         its state as text
 #pragma once
 
 #include <deque>
@@ -18,6 +19,7 @@
 
 #include "libmpi_lite/transfer/counters.hpp"
 #include "libmpi_lite/transfer/match.hpp"
+#include "libmpi_lite/transfer/watch.hpp"
 
 namespace viaduct::mpi {
 
@@ -73,13 +75,21 @@ class Transfer final : private ChannelSink {
   // Work is left that others depend on.
   bool busy() const;
   void print_counters() const;
+  // Everything there is, in lines; and what is waited for, in part of one.
+  std::string dump();
+  std::string text_of(const WaitedFor& what);
+  // Another second has passed over the operations under way, in waiting.
+  void age_operations();
+  // Whoever is in the library says so: see presence_of().
+  void ask_peers();
   const TransferCounters& counters(std::size_t channel) const { return counters_[channel]; }
   int rank() const { return rank_; }
   const TransferConfig& config() const { return config_; }
   // What processes know only once they can ask about each other.
   void set_crowded();
-  // As Channel::finished().
+  // As Channel's.
   void finished();
+  void ends_early();
   // Until a message may have come from a process of this node, but not for long. false: it did not,
   // because something else has to be looked after.
   bool sleep();
@@ -238,6 +248,12 @@ class Transfer final : private ChannelSink {
   void on_cancel_send(Peer& peer, const IdHead& head);
   void on_cancel_want(Peer& peer, const IdHead& head);
   void on_cancelled(Peer& peer, const CancelledHead& head);
+
+  // report.cpp
+  template <class Visit>
+  void for_each_operation(Visit visit);
+  std::string presence_of(int process) const;
+  std::string dump(const Peer& peer) const;
 
   static inline Transfer* self_ = nullptr;
   const int rank_;

@@ -129,6 +129,13 @@ class MatchQueues {
       }
   }
 
+  // For each message that waits for its receive.
+  template <class Visit>
+  void for_each_message(Visit visit) const {
+    for (const Queue<Unexpected>& q : unexpected_)
+      for (const Unexpected* m = q.first(); m; m = m->next) visit(*m);
+  }
+
   // Of the context of a communicator's collectives, kept by those: how many have been started,
   // those under way, and those that have failed, here or as others tell, whether
   // they are past or to come.

@@ -23,6 +23,20 @@ namespace {
 std::unique_ptr<Transfer> transfer;
 std::thread::id main_thread_id;
 
+// Before `transfer` goes, when the program calls exit() or returns from main: after its own exit
+// handlers, one of which may have called MPI_Finalize.
+struct ExitWatch {
+  ~ExitWatch() {
+    if (!transfer || Process::phase() != Process::Phase::running) return;
+    if (Process::self().size() > 1)
+      std::fprintf(stderr,
+                   "viaduct: rank %d ends without MPI_Finalize: the program has called exit() or "
+                   "returned from main()\n",
+                   Process::self().rank());
+    transfer->ends_early();
+  }
+} exit_watch;
+
 // A child that the program forks shares the memory of ports with this process, and must not close
 // them when it exits: so its copy is never destroyed.
 void leave_to_parent() {
@@ -32,7 +46,7 @@ void leave_to_parent() {
 template <class Done>
 void wait_for_at_most(std::chrono::milliseconds patience, Done done) {
   const auto until = std::chrono::steady_clock::now() + patience;
-  wait_until([&] { return done() || std::chrono::steady_clock::now() > until; });
+  wait_until([&] { return done() || std::chrono::steady_clock::now() > until; }, kAnyOfSeveral);
 }
 
 // A thread that waits in a stream for its reader or writer holds its lock, perhaps for ever.
@@ -96,6 +110,8 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   transfer = std::make_unique<Transfer>(
       [&](ChannelSink& sink) { return open_channels(sink, *launch_, std::move(port)); },
       choose_channel, rank_, size_, config);
+  LongWait::configure();
+  DumpSignal::take();
   static const int registered = ::pthread_atfork(nullptr, nullptr, leave_to_parent);
   if (registered != 0) throw std::bad_alloc();
   launch_->fence();
@@ -133,6 +149,7 @@ void Process::leave() {
   world_ = nullptr;
   forget_handles();
   transfer->finished();  // not so when exit() takes it down
+  DumpSignal::give_back();
   transfer.reset();
 }
 
@@ -141,6 +158,13 @@ bool Process::main_thread() const {
 }
 int Process::node_of(int world_rank) {
   return job_nodes().node_of(world_rank);
+}
+
+// More than a launcher takes to end a job, for each rank.
+void Process::let_others_speak() const {
+  constexpr std::chrono::milliseconds kLauncher{300}, kRank{100};
+  constexpr int kMostRanks = 20;
+  std::this_thread::sleep_for(kLauncher + kRank * std::min(rank_, kMostRanks));
 }
 
 void Process::abort(int exit_code, std::string_view message) {

@@ -44,6 +44,9 @@ class Process {
   // on it. May ask the process manager about each process, once.
   int node_of(int world_rank);
 
+  // For whoever would say that another process is lost, which all may be about to say: gives the
+  // launcher, which knows more, and lower ranks the time to say it and end the job.
+  void let_others_speak() const;
   // Prints the message and ends the whole job; does not return.
   [[noreturn]] void abort(int exit_code, std::string_view message);
 

@@ -58,6 +58,7 @@ class Operation : public Request {
     error = MPI_SUCCESS;
     status = empty_status();
     moved = 0;
+    seconds = 0;
   }
   Envelope envelope() const { return {comm.get(), context, rank, tag}; }
   Items items() const { return {data, count, type.get()}; }

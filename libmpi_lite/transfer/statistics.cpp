@@ -1,4 +1,5 @@
-// VIADUCT_STATS=1: what this process has sent, by channel and protocol, and which path led to whom.
+// VIADUCT_STATS=1: what this process has sent, by channel and protocol, which path led to whom, and
+// what the layers below have counted.
 
 #include <cstdio>
 #include <string>
@@ -11,10 +12,12 @@ void Transfer::print_counters() const {
   const std::string start = "viaduct: rank " + std::to_string(rank_) + ": ";
   std::string out;
   for (std::size_t c = 0; c < channels_.size(); ++c) {
+    for (const std::string& line : channels_[c]->counted())
+      out += start + channels_[c]->name() + " " + line + "\n";
     const TransferCounters& t = counters_[c];
     std::uint64_t messages = 0;
     for (const Traffic& sent : t.sent) messages += sent.messages;
-    if (messages + t.unexpected + t.wants == 0) continue;
+    if (messages + t.unexpected + t.wants + t.malformed == 0) continue;
     out += start + channels_[c]->name() + ":";
     for (std::size_t p = 0; p < kProtocols; ++p)
       out += std::string(p ? ", " : " ") + kProtocolNames[p] + " " +
@@ -25,13 +28,18 @@ void Transfer::print_counters() const {
     std::snprintf(share, sizeof share, "%.2f", messages ? 100.0 * writes / messages : 0.0);
     out += "; Remote Write share " + std::string(share) + " %; received " +
            std::to_string(t.unexpected) + " unexpected; " + std::to_string(t.wants) +
-           " receives asked for writes, " + std::to_string(t.wants_missed) +
-           " got other messages; " + std::to_string(t.malformed) + " malformed\n";
+           " receives asked for writes, " + std::to_string(t.wants_missed) + " got other messages";
+    if (t.malformed != 0)
+      out += "; " + std::to_string(t.malformed) + " control messages dropped as malformed";
+    out += "\n";
   }
-  for (const std::unique_ptr<Peer>& p : peers_)
-    if (p)
-      out += start + "to rank " + std::to_string(p->rank) + " by " + p->through->describe(p->rank) +
-             "\n";
+  for (const std::unique_ptr<Peer>& p : peers_) {
+    if (!p) continue;
+    out += start + "to rank " + std::to_string(p->rank) + " by " + p->through->describe(p->rank);
+    if (const std::string counted = p->through->counted(p->rank); !counted.empty())
+      out += "; " + counted;
+    out += "\n";
+  }
   std::fputs(out.c_str(), stderr);
 }
 

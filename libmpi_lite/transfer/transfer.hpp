@@ -11,6 +11,7 @@
 #include <string>
 
 #include "libmpi_lite/core/request.hpp"
+#include "libmpi_lite/transfer/watch.hpp"
 
 namespace viaduct::mpi {
 
@@ -93,11 +94,12 @@ void cancel(Request& request);
 bool progress();
 // Polls until `done()`; spins, then yields, then sleeps. What waits for a process that is lost
 // completes with an error.
-template <class Done>
-void wait_until(Done done);
+// `what()` gives the WaitedFor that reports of a long wait name.
+template <class Done, class What>
+void wait_until(Done done, What what);
 
 inline void wait(const Request& request) {
-  wait_until([&] { return request.complete; });
+  wait_until([&] { return request.complete; }, [&] { return WaitedFor{.request = &request}; });
 }
 
 // ---- buffered mode (section 3.6) ---------------------------------------------------------------

@@ -35,13 +35,15 @@ void ask_now_and_then() {
 
 }  // namespace
 
-void Idle::pause() {
+void Idle::pause(const WaitedFor& what) {
   Transfer& transfer = Transfer::self();
-  ++polls_;
+  if (polls_++ == 0) LongWait::begin();
   // A PAUSE instruction takes as long as a whole poll or longer, and half of that would be added to
   // each latency.
   if (!transfer.config().crowded && polls_ < kSpins) return;
   ask_now_and_then();
+  DumpSignal::answer_if_asked(&what);
+  LongWait::look(what);
   if (polls_ > kYieldsOfSharedCpu && transfer.sleep()) {
     polls_ = kYieldsOfSharedCpu;  // until something happens
   } else if (polls_ < kSpins + kYields) {

@@ -1,6 +1,8 @@
 // Waiting without wasting what others could use: spin briefly, then yield, then sleep.
 #pragma once
 
+#include "libmpi_lite/transfer/watch.hpp"
+
 namespace viaduct::mpi {
 
 bool progress();
@@ -9,20 +11,20 @@ bool progress();
 class Idle {
  public:
   // After a poll that found nothing to do.
-  void pause();
-  void reset() { polls_ = 0; }
+  void pause(const WaitedFor& what);
+  void reset() { polls_ = 1; }
 
  private:
-  unsigned polls_ = 0;
+  unsigned polls_ = 0;  // in vain; 0: the wait begins
 };
 
-template <class Done>
-void wait_until(Done done) {
+template <class Done, class What>
+void wait_until(Done done, What what) {
   if (done()) return;
   for (Idle idle;;) {
     const bool any = progress();
     if (done()) return;
-    any ? idle.reset() : idle.pause();
+    any ? idle.reset() : idle.pause(what());
   }
 }
 

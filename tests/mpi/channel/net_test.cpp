@@ -9,7 +9,9 @@
 namespace viaduct::mpi {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using namespace std::chrono_literals;
 
 INSTANTIATE_TEST_SUITE_P(All, NetChannels, testing::ValuesIn(kKinds),
@@ -368,7 +370,44 @@ TEST_P(NetChannels, ADeadPeerEndsWhatIsOpenWithIt) {
       [&] { return bed.sink(0).received.contains(1001) && bed.sink(0).sent.contains(1002); }));
   EXPECT_FALSE(bed.sink(0).received.at(1001) || bed.sink(0).sent.at(1002));
   EXPECT_TRUE(bed.run([&] { return !bed[0].busy(); }));
-  EXPECT_THAT(bed[0].describe(1), HasSubstr("ended"));
+  EXPECT_THAT(bed[0].describe(1), HasSubstr("lost: no answer for too long"));
+}
+
+// What frames were dropped for, and what was sent again: in sum, and by peer what is known of it.
+TEST_P(NetChannels, WhatTheLinkCountsCanBeTold) {
+  BedConfig config;
+  config.processes = 3;
+  config.net.faults = {.loss = 0.05, .corrupt = 0.05, .seed = 5};
+  Bed bed = make(config);
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(say(bed, 0, 1, "hello"));
+    ASSERT_TRUE(say(bed, 1, 0, "hello"));
+    bed.run_for(100us);
+  }
+  for (int rank : {0, 1}) {
+    std::string all;
+    for (const std::string& line : bed[rank].counted()) all += line + '\n';
+    EXPECT_THAT(all, AllOf(HasSubstr("link: frames_sent "), HasSubstr("retransmits "),
+                           HasSubstr("drop_checksum "), HasSubstr("\ndriver: ")));
+    EXPECT_THAT(all, Not(HasSubstr(" 0,"))) << "only what has happened";
+    EXPECT_THAT(bed[rank].counted(1 - rank),
+                AllOf(HasSubstr("retransmits "), HasSubstr("drop_checksum ")));
+    EXPECT_EQ(bed[rank].counted(2), "");
+    EXPECT_THAT(bed[rank].dump(1 - rank), HasSubstr(": up, MTU "));
+    EXPECT_EQ(bed[rank].dump(2), "");
+  }
+}
+
+// Others end in MPI_Finalize while this process is still there: no loss, as long as it needs
+// nothing of them.
+TEST_P(NetChannels, WhoLeavesHasEndedAndIsNotCalledLost) {
+  Bed bed = make();
+  ASSERT_TRUE(say(bed, 0, 1, "hello"));
+  bed.run_for(1ms);
+  bed.leave(0);
+  ASSERT_TRUE(bed.run([&] { return bed.sink(1).lost.contains(0); }));
+  EXPECT_THAT(bed[1].describe(0), AllOf(HasSubstr(", ended"), Not(HasSubstr("lost"))));
+  EXPECT_EQ(bed.sink(1).lost.at(0), "it ended without MPI_Finalize");
 }
 
 // A peer that leaves has said its last word before.
