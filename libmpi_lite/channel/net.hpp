@@ -8,6 +8,7 @@
 // accepted and vanishes, and its long transfers end with false.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,8 +54,8 @@ struct ClockOf {
 };
 template <>
 struct ClockOf<link::SimPort> {
-  const link::SimNet* net;
-  link::Time operator()() const { return net->now(); }
+  std::function<link::Time()> read;  // who reads it may lose the CPU, as the test decides
+  link::Time operator()() const { return read(); }
 };
 
 // Names for objects of which there is a bounded number, in no order.

@@ -12,6 +12,7 @@
 #include "drivers/link/sim_net.hpp"
 #include "libmpi_lite/channel/mbcf.hpp"
 #include "libmpi_lite/channel/startx.hpp"
+#include "tests/link/sim_schedule.hpp"
 
 namespace viaduct::mpi {
 
@@ -86,16 +87,23 @@ struct BedConfig {
   std::size_t eager = 2048;
   std::size_t eager_of_last = 0;  // of the last process; 0: as the others'
   std::size_t fifo = 64u << 10;
+  link::test::PauseConfig pauses{};
 };
 
 using MakeChannel = std::unique_ptr<Channel> (*)(ChannelSink&, Launch&,
                                                  std::shared_ptr<link::SimPort>, const NetConfig&,
-                                                 const BedConfig&, link::SimNet&);
+                                                 const BedConfig&, ClockOf<link::SimPort>);
 
 class Bed {
  public:
   Bed(MakeChannel make, const BedConfig& config)
-      : net(config.net), job{config.processes, {}}, config_(config) {
+      : net(config.net),
+        job{config.processes, {}},
+        schedule(net,
+                 [this](std::size_t i, link::Time) {
+                   if (processes_[i]->polls) processes_[i]->channel->poll();
+                 }),
+        config_(config) {
     for (int rank = 0; rank < config.processes; ++rank) {
       processes_.push_back(std::make_unique<Process>(job, rank));
       Process& p = *processes_.back();
@@ -105,10 +113,14 @@ class Bed {
         own.eager = config.eager_of_last;
       own.link.seed = 100 * (config.net.faults.seed + 1) + static_cast<std::uint64_t>(rank);
       // The net owns the port.
-      p.channel = make(p.sink, p.launch, {std::shared_ptr<void>(), p.port}, own, config, net);
+      const auto number = static_cast<std::size_t>(rank);
+      p.channel = make(p.sink, p.launch, {std::shared_ptr<void>(), p.port}, own, config,
+                       {[this, number] { return schedule.read_clock(number); }});
     }
+    schedule.set_pauses(config.pauses);
   }
   ~Bed() {
+    schedule.set_pauses({});
     // Links still speak as they end.
     for (auto& p : processes_) p->channel.reset();
   }
@@ -121,8 +133,7 @@ class Bed {
     const link::Time end = net.now() + limit;
     while (!done()) {
       if (net.now() >= end) return false;
-      for (auto& p : processes_)
-        if (p->polls) p->channel->poll();
+      schedule.poll_all(processes_.size());
       const link::Time next = net.now() + step;
       while (net.step(next)) continue;
     }
@@ -147,6 +158,7 @@ class Bed {
 
   link::SimNet net;
   FakeJob job;
+  link::test::SimSchedule schedule;
   link::Duration step = std::chrono::microseconds{1};  // between two polls
 
  private:
@@ -173,15 +185,16 @@ inline const Kind kKinds[] = {
     {"mbcf",
      [](ChannelSink& sink, Launch& launch, std::shared_ptr<link::SimPort> port,
         const NetConfig& own, const BedConfig& config,
-        link::SimNet& net) -> std::unique_ptr<Channel> {
-       return std::make_unique<MbcfChannel<link::SimPort>>(
-           sink, launch, std::move(port), own, config.fifo, ClockOf<link::SimPort>{&net});
+        ClockOf<link::SimPort> clock) -> std::unique_ptr<Channel> {
+       return std::make_unique<MbcfChannel<link::SimPort>>(sink, launch, std::move(port), own,
+                                                           config.fifo, std::move(clock));
      }},
     {"startx",
      [](ChannelSink& sink, Launch& launch, std::shared_ptr<link::SimPort> port,
-        const NetConfig& own, const BedConfig&, link::SimNet& net) -> std::unique_ptr<Channel> {
+        const NetConfig& own, const BedConfig&,
+        ClockOf<link::SimPort> clock) -> std::unique_ptr<Channel> {
        return std::make_unique<StartxChannel<link::SimPort>>(sink, launch, std::move(port), own,
-                                                             ClockOf<link::SimPort>{&net});
+                                                             std::move(clock));
      }},
 };
 

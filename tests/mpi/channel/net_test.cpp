@@ -412,7 +412,7 @@ TEST_P(NetChannels, WhoLeavesHasEndedAndIsNotCalledLost) {
 
 // A peer that leaves has said its last word before.
 TEST_P(NetChannels, WhatWasSaidBeforeLeavingIsHeard) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     BedConfig config;
     config.net.faults = {.reorder = 0.3, .seed = seed};
     Bed bed = make(config);
@@ -462,6 +462,31 @@ TEST_P(NetChannels, AnEndDoesNotOvertakeWhatHasArrived) {
 }
 
 // ---- everything at once on a bad network -----------------------------------------------------
+
+// Wherever they read the clock, and for 0.1 to 100 ms. With MPI's patience no keepalive sets right
+// in time what is stuck.
+TEST_P(NetChannels, WhoLosesTheCpuLosesNothing) {
+  std::uint64_t pauses = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    BedConfig config{.processes = 3};
+    config.pauses = {.probability = seed % 2 ? 0.003 : 0.0005, .seed = seed};
+    config.link.dead_after = 1h;
+    if (seed % 4 == 0) config.net.faults = {.loss = 0.02, .seed = seed};
+    if (seed % 3 == 0) config.port.pool = 512;
+    Bed bed = make(config);
+    ASSERT_TRUE(Chatter(bed, seed, 30).run()) << "seed " << seed;
+    Traffic traffic(bed);
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < 9; ++i) {
+      const std::size_t size = random() % 40'000;
+      traffic.add(i % 3, (i + 1 + i / 3 % 2) % 3, size, size + random() % 100);
+    }
+    ASSERT_TRUE(traffic.run()) << "seed " << seed;
+    traffic.check();
+    pauses += bed.schedule.pauses();
+  }
+  EXPECT_GT(pauses, 100u);
+}
 
 TEST_P(NetChannels, SurviveLossDuplicationReorderingAndDamage) {
   std::uint64_t lost = 0;
