@@ -90,8 +90,7 @@ def run(command, options, env=None, timeout=120, isolate=True, figure=bench_row)
             end(process)
             raise
         if process.returncode != 0 or not os.path.exists(rows):
-            words = [line for line in said.splitlines() if re.search(r"\w", line)]
-            raise RunFailed(words[-1].strip() if words else f"exit status {process.returncode}")
+            raise RunFailed(reason(said) or f"exit status {process.returncode}")
         with open(rows) as file:
             return dict(map(figure, json.load(file)))
 
@@ -104,6 +103,14 @@ def run_on_memif(program, channel, mtu, options, timeout):
         env = {"VIADUCT_SHM": "off", "VIADUCT_CHANNEL": channel, "VIADUCT_PORTS": ports,
                "VIADUCT_MTU": str(mtu)}
         return run(["mpiexec.hydra", "-n", "2", program], options, env, timeout)
+
+
+def reason(said):
+    """The line of what a failed run has said that tells most: the last one, but the first one of what
+    Open MPI says between lines of dashes."""
+    between = said.partition("-" * 40)[2]
+    lines = [line.strip() for line in (between or said).splitlines() if re.search(r"\w", line)]
+    return lines[0 if between else -1] if lines else ""
 
 
 @contextlib.contextmanager
