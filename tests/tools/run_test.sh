@@ -100,6 +100,7 @@ killed() {
   within 100 no_bed_of "$dead" || return 1
   cp "$scratch/dead_pids" "$scratch/pids"
   sleepers_ended || return 1
+  [[ -z $(compgen -G "${TMPDIR:-/tmp}/vrun-$dead-*") ]] || { echo "its folder is left"; return 1; }
   within 100 has_bed_of "$living" || return 1
   "$run" -n 1 true || return 1
   has_bed_of "$living" || { echo "a living run has lost its bed"; return 1; }
