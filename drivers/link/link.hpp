@@ -58,6 +58,8 @@ class Link {
 
   // All progress: receives, delivers, acknowledges, retransmits, detects dead peers.
   void poll(Time now);
+  // When poll() will have something to do even if nothing arrives until then; Time::min(): now.
+  Time next_work() const;
 
   // Largest head ++ body in bytes that fits a frame to this peer. Before the connection is up, what
   // fits any peer: larger messages are told to try_again until the peer's MTU is known.

@@ -32,12 +32,16 @@ class MemifControl {
   // All that is to be done, without waiting. The owner thread calls it outside of bursts.
   void progress(Time now);
   bool joined() const { return state_ == State::joined; }
-  // To be asked for when joined() has changed: the rings, and unknown ones when they are gone.
+  // To be asked for when joined() has changed: the rings, and unknown ones when they are gone, and
+  // the interrupt of the incoming one.
   MemifRing outgoing() const {
     return rings_.ring(server_ ? MemifRings::kServer : MemifRings::kClient);
   }
   MemifRing incoming() const {
     return rings_.ring(server_ ? MemifRings::kClient : MemifRings::kServer);
+  }
+  MemifInterrupt interrupt() const {
+    return rings_.interrupt(server_ ? MemifRings::kClient : MemifRings::kServer);
   }
 
  private:

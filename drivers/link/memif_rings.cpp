@@ -1,8 +1,10 @@
 #include "drivers/link/memif_rings.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cinttypes>
@@ -22,7 +24,8 @@ constexpr unsigned kMostLog2 = 14;
 
 // Control messages: a type, then
 //   add region:  number (16 bits), bytes (64); carries the file
-//   add ring:    flags (16), number (16), region (16), offset (32), log2 of the slots (8), ...
+//   add ring:    flags (16), number (16), region (16), offset (32), log2 of the slots (8), ...;
+//                carries the eventfd of the ring's interrupt
 enum MessageType : std::uint16_t { kAddRegion = 4, kAddRing = 5 };
 constexpr std::size_t kLongestFields = 13;
 constexpr std::uint16_t kFromClient = 1;  // flag of a ring in which the client sends
@@ -32,7 +35,8 @@ constexpr std::uint16_t kFromClient = 1;  // flag of a ring in which the client 
 // Where the client sends, head counts the frames filled and tail those taken. Where the server
 // does, tail counts the frames filled, and head the buffers offered, which are always as many as
 // fit.
-constexpr std::size_t kHeadAt = 6, kTailAt = MemifRing::kLine, kDescriptorsAt = 2 * kTailAt;
+constexpr std::size_t kFlagsAt = 4, kHeadAt = 6, kTailAt = MemifRing::kLine,
+                      kDescriptorsAt = 2 * kTailAt;
 constexpr std::size_t kRegionAt = 2, kOffsetAt = 8;
 
 template <class Number>
@@ -42,7 +46,19 @@ Number number_at(const std::byte* bytes) {
   return number;
 }
 
+// -1: none, or reading it might block.
+int keep_event(int file) {
+  if (file < 0 || (::fcntl(file, F_GETFL) & O_NONBLOCK) == 0) return -1;
+  return ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+}
+
 }  // namespace
+
+void MemifInterrupt::mask() const {
+  *flags_ = static_cast<std::uint16_t>(*flags_ | kMasked);
+  std::uint64_t times = 0;
+  [[maybe_unused]] const ssize_t size = ::read(event_, &times, sizeof times);
+}
 
 void MemifRings::learn(std::span<const std::byte> message, int file) {
   if (message.size() < kLongestFields) return;
@@ -57,7 +73,7 @@ void MemifRings::learn(std::span<const std::byte> message, int file) {
     const auto log2 = number_at<std::uint8_t>(at + 12);
     if (place.slots != 0 || log2 > kMostLog2) return;
     place = {number_at<std::uint16_t>(at + 6), number_at<std::uint32_t>(at + 8),
-             std::size_t{1} << log2};
+             std::size_t{1} << log2, keep_event(file)};
   }
 }
 
@@ -119,10 +135,20 @@ MemifRing MemifRings::ring(Sender sender) const {
   return {index(kTailAt), index(kHeadAt), slots, descriptors, memory_ + first, apart};
 }
 
+MemifInterrupt MemifRings::interrupt(Sender sender) const {
+  const Place& place = places_[sender];
+  if (!ring(sender) || place.event < 0) return {};
+  return {reinterpret_cast<volatile std::uint16_t*>(memory_ + place.offset + kFlagsAt),
+          place.event};
+}
+
 void MemifRings::forget() {
   if (memory_ != nullptr) ::munmap(memory_, bytes_);
   memory_ = nullptr;
-  for (Place& place : places_) place = {};
+  for (Place& place : places_) {
+    if (place.event >= 0) ::close(place.event);
+    place = {};
+  }
 }
 
 }  // namespace viaduct::link

@@ -75,6 +75,26 @@ class MemifRing {
   std::size_t buffer_bytes_ = 0;
 };
 
+// How the end that receives is woken: who sends writes to the event, an eventfd that both ends
+// have, unless the ring's flags say not to. DPDK's driver says so for good; we ask while we sleep.
+class MemifInterrupt {
+ public:
+  MemifInterrupt() = default;  // unknown
+  MemifInterrupt(volatile std::uint16_t* flags, int event) : flags_(flags), event_(event) {}
+
+  explicit operator bool() const { return flags_ != nullptr; }
+  const int& event() const { return event_; }
+  void ask() const { *flags_ = static_cast<std::uint16_t>(*flags_ & ~kMasked); }
+  // And forgets what was written.
+  void mask() const;
+
+ private:
+  static constexpr std::uint16_t kMasked = 1;
+
+  volatile std::uint16_t* flags_ = nullptr;
+  int event_ = -1;
+};
+
 // Maps the memory a second time, so that it is there as long as we want it, whatever the driver or
 // another port of this process does with its own mapping.
 class MemifRings {
@@ -93,13 +113,16 @@ class MemifRings {
   // memory, one behind the other (zero-copy clients, other programs than DPDK).
   enum Sender : std::uint8_t { kServer, kClient };
   MemifRing ring(Sender sender) const;
-  // The rings that were given out are no longer valid.
+  // Of a ring that is known. Unknown, if its event was not sent.
+  MemifInterrupt interrupt(Sender sender) const;
+  // What was given out is no longer valid.
   void forget();
 
  private:
   struct Place {
     std::uint16_t region = 0;
     std::size_t offset = 0, slots = 0;  // no slots: unknown
+    int event = -1;                     // of its interrupt
   };
   void map(int file);
 

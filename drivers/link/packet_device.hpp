@@ -33,7 +33,8 @@ struct FrameMeta {
 // was transmitted or while it is shared. Not thread safe: one owner thread.
 template <class D>
 concept PacketDevice = requires(D device, const D constant, typename D::Frame* frame,
-                                typename D::Frame** burst, std::uint16_t count, std::size_t size) {
+                                typename D::Frame** burst, std::uint16_t count, std::size_t size,
+                                Duration most, int also) {
   { constant.address() } -> std::same_as<Address>;
   // Largest Ethernet payload (after the 14-byte header) in bytes.
   { constant.mtu() } -> std::same_as<std::size_t>;
@@ -48,6 +49,9 @@ concept PacketDevice = requires(D device, const D constant, typename D::Frame* f
   { device.receive(burst, count) } -> std::same_as<std::uint16_t>;
   // False: receive() would find nothing.
   { device.may_receive() } -> std::same_as<bool>;
+  // Sleeps until a frame may have arrived or the descriptor `also` (-1: none) is readable, at most
+  // so long. False: it did not, because nothing tells the device that a frame has arrived.
+  { device.sleep(most, also) } -> std::same_as<bool>;
   // A hint: frames have come, so that one may be sent soon.
   device.expect_transmit();
   { D::bytes(frame) } -> std::same_as<std::byte*>;

@@ -21,6 +21,9 @@ class PacketRing {
   PacketRing(const std::string& interface, std::size_t slot_bytes);
   explicit operator bool() const { return slots_ != nullptr; }
 
+  // Readable when frames have arrived; -1: it was not found.
+  int socket() const { return socket_; }
+
   // The kernel has refused to send. A frame that stands first for longer than a NIC is busy is cut
   // to its Ethernet header, which any interface takes, so that it is lost and the others leave.
   void refused(Time now);

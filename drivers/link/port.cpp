@@ -1,16 +1,20 @@
 #include "drivers/link/port.hpp"
 
+#include <poll.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_errno.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -151,6 +155,22 @@ void free_when_full(rte_mempool* pool) {
   });
 }
 
+// Until one of them is readable or `also` is. False: there are none, or one is in a state in which
+// to wait is in vain (its interface is down).
+bool wait_readable(std::span<const int> files, int also, Duration most) {
+  constexpr std::size_t kMost = 4;  // a port has one queue
+  std::array<pollfd, kMost + 1> polled{};
+  std::size_t count = 0;
+  if (files.empty() || files.size() > kMost) return false;
+  for (const int file : files) polled[count++] = {file, POLLIN, 0};
+  polled[count] = {also, POLLIN, 0};  // -1 is passed over
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(most);
+  const timespec limit{seconds.count(), (most - seconds).count()};
+  if (::ppoll(polled.data(), count + 1, &limit, nullptr) <= 0) return true;
+  return std::all_of(polled.begin(), polled.begin() + count,
+                     [](const pollfd& p) { return p.revents == 0 || (p.revents & POLLIN) != 0; });
+}
+
 }  // namespace
 
 struct Port::Parts {
@@ -165,6 +185,8 @@ struct Port::Parts {
   std::uint64_t owner = 0;
   std::string driver;
   std::unique_ptr<MemifControl> memif;
+  std::vector<int> arrivals;  // descriptors that are readable when frames have arrived
+  MemifInterrupt interrupt;   // while it has its peer
   std::unique_ptr<PcapWriter> recording;
   DeviceQueue queue;
   std::unique_ptr<PortFaults> faults;
@@ -363,6 +385,8 @@ void Port::prepare_slow_path(const FaultSpec& faults) {
         p.plan.interface,
         std::strtoul(devarg(p.plan.devargs, "framesz").value_or("2048").c_str(), nullptr, 10));
   slow_transmit_ = slow_path_ || p.packets;
+  p.arrivals = p.xdp.descriptors();
+  if (p.packets.socket() >= 0) p.arrivals.push_back(p.packets.socket());
 }
 
 Port::~Port() {
@@ -420,6 +444,20 @@ std::uint16_t Port::receive_slowly(Frame** burst, std::uint16_t count) {
   return received;
 }
 
+bool Port::sleep(Duration most, int also) {
+  const Parts& p = *parts_;
+  if (p.memif == nullptr) return wait_readable(p.arrivals, also, most);
+  if (!p.interrupt) return false;
+  empty_polls_ = 1;  // whether the peer is still there is looked at once in so many polls
+  p.interrupt.ask();
+  // Who sends looks at the flags after it has filled a slot. A system call takes longer than a
+  // store is on its way, so whoever has not seen us ask has filled a slot that we see.
+  ::sched_yield();
+  const bool slept = incoming_.any() || wait_readable({&p.interrupt.event(), 1}, also, most);
+  p.interrupt.mask();
+  return slept;
+}
+
 void Port::housekeeping() {
   MemifControl* const memif = parts_->memif.get();
   if (memif == nullptr) return;
@@ -428,6 +466,7 @@ void Port::housekeeping() {
   if (memif->joined() != was_joined) {
     outgoing_ = memif->outgoing();
     incoming_ = memif->incoming();
+    parts_->interrupt = memif->interrupt();
   }
   // A look at a socket costs a fraction of a microsecond.
   empty_polls_ = memif->joined() ? kPollsJoined : kPollsApart;

@@ -75,6 +75,8 @@ class Port {
       housekeeping();
     return false;
   }
+  // On the sockets of AF_PACKET and AF_XDP, and on the interrupt of a memif that has its peer.
+  bool sleep(Duration most, int also);
   // Frames have come, so that one may be sent soon: fetches what transmit() will write.
   void expect_transmit() const {
     if (outgoing_) outgoing_.fetch_next(recent_bytes_);

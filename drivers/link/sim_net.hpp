@@ -47,6 +47,7 @@ class SimPort {
   std::uint16_t transmit(Frame** burst, std::uint16_t count);
   std::uint16_t receive(Frame** burst, std::uint16_t count);
   bool may_receive() const { return true; }
+  bool sleep(Duration, int) const { return false; }  // the clock stands still meanwhile
   void expect_transmit() {}
 
   static std::byte* bytes(Frame* f) { return f->bytes.data(); }

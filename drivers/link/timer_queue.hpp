@@ -17,6 +17,8 @@ class TimerQueue {
  public:
   void reserve(std::size_t n) { heap_.reserve(n); }
   bool due(Time now) const { return !heap_.empty() && heap_.front()->timer_at <= now; }
+  // Time::max(): there is none.
+  Time next() const { return heap_.empty() ? Time::max() : heap_.front()->timer_at; }
 
   // Makes sure the item's timer fires at `at` or earlier. The usual case, a timer that is set for
   // earlier anyway, costs one comparison: whoever handles a timer works out the next deadline.

@@ -39,6 +39,12 @@ void XdpSockets::end() {
   });
 }
 
+std::vector<int> XdpSockets::descriptors() const {
+  std::vector<int> descriptors;
+  for (const Socket& socket : ours_) descriptors.push_back(socket.fd);
+  return descriptors;
+}
+
 void XdpSockets::close_left_over() {
   const auto now = present();
   for (const Socket& socket : ours_) {

@@ -16,6 +16,8 @@ class XdpSockets {
   void begin() { before_ = present(); }
   void end();
   void close_left_over();
+  // Of ours; readable when frames have arrived.
+  std::vector<int> descriptors() const;
 
  private:
   struct Socket {

@@ -94,11 +94,17 @@ class Channel {
   virtual bool busy() const = 0;
   // The processes of the node share CPUs: a receiver may be asleep.
   virtual void crowded() {}
-  // Nothing comes through this channel to a process that sleeps but it wakes it.
-  virtual bool wakes_sleepers() const { return false; }
-  // Sleeps until a message may have come, at most so long. false: this channel has nothing to sleep
-  // on.
-  virtual bool sleep(std::chrono::microseconds) { return false; }
+  // Sleeps until something may have come through this channel or is to be done for it, or the
+  // descriptor `bell` (-1: none) is readable, at most so long. false: it did not, since it has
+  // nothing to sleep on, or work to do.
+  virtual bool sleep(std::chrono::microseconds, int /*bell*/) { return false; }
+  // For who sleeps on another channel: from now until disarm_bell(), what comes through this one
+  // makes `bell` readable, which stays -1 if nothing can come. false: there is no such thing, or
+  // something has come or is to be done already.
+  virtual bool arm_bell(int& /*bell*/) { return false; }
+  virtual void disarm_bell() {}
+  // To sleep and be woken takes little longer than to yield.
+  virtual bool sleeps_lightly() const { return false; }
   // This process leaves MPI as it should, so that its end is no loss to anybody...
   virtual void finished() {}
   // ... or it ends without MPI_Finalize, which others hear as the reason of its loss.

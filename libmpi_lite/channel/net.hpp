@@ -131,12 +131,19 @@ class NetChannel : public Channel {
     if (!awaited_.empty()) [[unlikely]]
       watch_awaited();
     // Long transfers make progress without telling anybody.
-    const std::uint64_t heard = link_.counters()[link::Counter::frames_received];
+    const std::uint64_t heard = link_.counters()[link::Counter::frames_received] -
+                                link_.counters()[link::Counter::drop_foreign];
     any |= heard != std::exchange(heard_, heard);
     return any;
   }
 
   bool busy() const final;
+  bool sleep(std::chrono::microseconds most, int bell) final {
+    if (!troubles_.empty()) return false;
+    const link::Time at = clock_();
+    const link::Time until = std::min(at + most, link_.next_work());
+    return until > at && device_->sleep(until - at, bell);
+  }
   std::string describe(int peer) const final;
   std::vector<std::string> counted() const final;
   std::string counted(int peer) const final;

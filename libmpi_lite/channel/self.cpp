@@ -42,7 +42,8 @@ class SelfChannel final : public Channel {
   bool poll() override { return busy() && deliver(); }
   bool busy() const override { return !messages_.empty() || !moved_.empty(); }
   // Who sleeps says nothing to itself.
-  bool wakes_sleepers() const override { return true; }
+  bool arm_bell(int&) override { return !busy(); }
+  bool sleeps_lightly() const override { return true; }
   std::string describe(int) const override { return "self, memory"; }
 
  private:

@@ -1,14 +1,17 @@
 // The channel between processes of one node: a ring in the receiver's memory for each sender, long
 // transfers by copies from address space to address space.
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -65,6 +68,7 @@ std::string_view how_ended(Presence presence) {
 class ShmChannel final : public Channel {
  public:
   ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap segment);
+  ~ShmChannel() override;
 
   const char* name() const override { return "shm"; }
   Limits limits() const override { return {.control = kLargestInRing, .eager = eager_}; }
@@ -74,7 +78,9 @@ class ShmChannel final : public Channel {
     if (!p) return true;
     if (!p->writer.write(head, body)) return false;
     if (crowded_) [[unlikely]]
-      wake(*p->segment);
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (p->segment->asleep.load(std::memory_order_relaxed) != Segment::awake) [[unlikely]]
+      wake(*p);
     return true;
   }
   void watch(int rank) override { peer(rank); }
@@ -96,8 +102,10 @@ class ShmChannel final : public Channel {
   void ends_early() override {
     segment_->presence.store(Presence::ended_early, std::memory_order_release);
   }
-  bool wakes_sleepers() const override { return true; }
-  bool sleep(std::chrono::microseconds most) override;
+  bool sleep(std::chrono::microseconds most, int bell) override;
+  bool arm_bell(int& bell) override;
+  void disarm_bell() override;
+  bool sleeps_lightly() const override { return true; }
   bool busy() const override { return !copies_.empty() || !streams_.empty(); }
   std::string describe(int to) const override;
   std::optional<std::chrono::nanoseconds> last_seen(int rank) const override;
@@ -156,7 +164,8 @@ class ShmChannel final : public Channel {
   void end(const Copy& copy, bool ok);
   void look_for_the_dead();
   void lose(int rank, const std::string& why);
-  static void wake(Segment& segment);
+  bool fall_asleep(Segment::Asleep how);
+  [[gnu::noinline]] static void wake(const Peer& peer);
 
   // The clock is not read more often than that. Every poll counts: this process may be busy with
   // others for ever. Not many, as a program may poll only now and then.
@@ -176,6 +185,7 @@ class ShmChannel final : public Channel {
   std::vector<Copy> copies_;  // both directions
   std::vector<Stream> streams_;
   bool crowded_ = false;
+  int bell_ = -1;       // what we sleep on with others; made when it is first needed
   unsigned polls_ = 0;  // since the last look
   std::chrono::steady_clock::time_point last_look_;
 };
@@ -197,6 +207,12 @@ ShmChannel::ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap seg
   ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   // Others may copy from and into this process; where only descendants may (Yama), this allows it.
   if (cma_) ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+}
+
+ShmChannel::~ShmChannel() {
+  if (bell_ < 0) return;
+  ::close(bell_);
+  ::close(segment_->bell.load());
 }
 
 // Called from anywhere, so a failure must wait for the next poll.
@@ -289,26 +305,71 @@ bool ShmChannel::poll() {
 
 // ---- sleeping ----------------------------------------------------------------------------------
 
-// The receiver sets `asleep` and then looks into its rings once more; the sender writes its message
-// and then looks at `asleep`: whoever comes second sees what the other has done.
-void ShmChannel::wake(Segment& segment) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (segment.asleep.load(std::memory_order_relaxed) == 0) return;
-  if (segment.asleep.exchange(0, std::memory_order_relaxed) != 0)
-    ::syscall(SYS_futex, &segment.asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+void ring_bell(int pid, int bell) {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, bell);
+  const int fd = ::open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return;  // it wakes by itself, soon
+  [[maybe_unused]] const ssize_t written = ::write(fd, "", 1);
+  ::close(fd);
 }
 
-bool ShmChannel::sleep(std::chrono::microseconds most) {
-  segment_->asleep.store(1, std::memory_order_relaxed);
+void ShmChannel::wake(const Peer& peer) {
+  Segment& segment = *peer.segment;
+  switch (segment.asleep.exchange(Segment::awake, std::memory_order_relaxed)) {
+    case Segment::on_futex:
+      ::syscall(SYS_futex, &segment.asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+      break;
+    case Segment::on_bell: ring_bell(peer.copy.pid, segment.bell.load()); break;
+    default: break;  // somebody else has woken it
+  }
+}
+
+// The receiver says that it sleeps and then looks into its rings once more; the sender writes its
+// message and then looks whether the receiver sleeps: whoever comes second sees what the other has
+// done. For that, the sender of a job that shares CPUs has a fence between the two. Elsewhere
+// processes sleep only after a long wait, and the sleeper waits for a system call's time instead,
+// longer than a store is on its way to the other CPU: messages need no fence. Should that ever be
+// too short, the sleeper wakes by itself, soon.
+bool ShmChannel::fall_asleep(Segment::Asleep how) {
+  segment_->asleep.store(how, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!poll()) {
+  if (!crowded_) ::sched_yield();
+  return !poll();
+}
+
+bool ShmChannel::sleep(std::chrono::microseconds most, int) {
+  if (busy()) return false;
+  if (fall_asleep(Segment::on_futex)) {
     const auto seconds = std::chrono::floor<std::chrono::seconds>(most);
     const timespec limit{seconds.count(), std::chrono::nanoseconds(most - seconds).count()};
-    const long woken = ::syscall(SYS_futex, &segment_->asleep, FUTEX_WAIT, 1, &limit, nullptr, 0);
+    const long woken =
+        ::syscall(SYS_futex, &segment_->asleep, FUTEX_WAIT, Segment::on_futex, &limit, nullptr, 0);
     if (woken != 0 && errno == ETIMEDOUT) look_for_the_dead();
   }
-  segment_->asleep.store(0, std::memory_order_relaxed);
+  segment_->asleep.store(Segment::awake, std::memory_order_relaxed);
   return true;
+}
+
+bool ShmChannel::arm_bell(int& bell) {
+  if (busy()) return false;
+  if (bell_ < 0) {
+    int ends[2];
+    if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return false;
+    bell_ = ends[0];
+    segment_->bell.store(ends[1]);
+  }
+  bell = bell_;
+  if (fall_asleep(Segment::on_bell)) return true;
+  disarm_bell();
+  return false;
+}
+
+void ShmChannel::disarm_bell() {
+  segment_->asleep.store(Segment::awake, std::memory_order_relaxed);
+  char rings[16];
+  [[maybe_unused]] const ssize_t rung = ::read(bell_, rings, sizeof rings);
+  look_for_the_dead();
 }
 
 // ---- long transfers ----------------------------------------------------------------------------

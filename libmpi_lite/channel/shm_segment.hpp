@@ -47,8 +47,14 @@ struct Segment {
   std::atomic<Presence> presence;
   // When its process was last in the library: ns of CLOCK_MONOTONIC, some ms old at most.
   std::atomic<std::int64_t> seen;
-  // Its process sleeps until it is woken: a futex. Nobody's but where processes share CPUs.
+  // Whether its process sleeps, and how it is woken.
+  enum Asleep : std::uint32_t {
+    awake,
+    on_futex,  // this word
+    on_bell,   // a byte written to the pipe `bell`, which is opened as the segment is
+  };
   alignas(kLine) std::atomic<std::uint32_t> asleep;
+  std::atomic<int> bell;  // the descriptor that its process has of it
   CopySlot copies[kCopySlots];
 
   Ring& ring(std::uint32_t n) { return reinterpret_cast<Ring*>(this + 1)[n]; }

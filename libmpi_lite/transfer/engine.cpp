@@ -226,15 +226,22 @@ void Transfer::ends_early() {
   for (const std::unique_ptr<Channel>& channel : channels_) channel->ends_early();
 }
 
-bool Transfer::sleep() {
+// On the last channel, the network if there is one; what comes through the others rings a bell.
+bool Transfer::sleep(std::chrono::microseconds most) {
   // Nobody wakes a process when there is room to send.
-  if (!config_.crowded || busy()) return false;
-  if (!std::all_of(channels_.begin(), channels_.end(),
-                   [](const auto& channel) { return channel->wakes_sleepers(); }))
-    return false;
-  constexpr std::chrono::milliseconds kMost{1};
-  return std::any_of(channels_.begin(), channels_.end(),
-                     [&](const auto& channel) { return channel->sleep(kMost); });
+  if (has_backlog()) return false;
+  const auto last = std::prev(channels_.end());
+  int bell = -1;
+  const auto armed = std::find_if_not(channels_.begin(), last,
+                                      [&](const auto& channel) { return channel->arm_bell(bell); });
+  const bool slept = armed == last && (*last)->sleep(most, bell);
+  std::for_each(channels_.begin(), armed, [](const auto& channel) { channel->disarm_bell(); });
+  return slept;
+}
+
+bool Transfer::sleeps_lightly() const {
+  return std::all_of(channels_.begin(), channels_.end(),
+                     [](const auto& channel) { return channel->sleeps_lightly(); });
 }
 
 bool Transfer::has_backlog() const {

@@ -90,9 +90,11 @@ class Transfer final : private ChannelSink {
   // As Channel's.
   void finished();
   void ends_early();
-  // Until a message may have come from a process of this node, but not for long. false: it did not,
-  // because something else has to be looked after.
-  bool sleep();
+  // Until a message may have come or something is to be done, at most so long. false: it did not,
+  // because there is something to do, or what comes would not wake it.
+  bool sleep(std::chrono::microseconds most);
+  // To sleep and be woken takes little longer than to yield.
+  bool sleeps_lightly() const;
 
  private:
   struct Outgoing {  // a control message that found no room

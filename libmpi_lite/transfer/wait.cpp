@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "libmpi_lite/transfer/engine.hpp"
@@ -10,9 +11,12 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr unsigned kSpins = 4000;     // polls in vain before others get the CPU; about 100 us
-constexpr unsigned kYields = 20'000;  // yields in vain before sleeping; at least some 10 ms
-constexpr timespec kNap{0, 50'000};
+// Naps get longer, each by an eighth, so that a message which comes without waking its receiver is
+// late by an eighth of the wait at most; and not much more than that, as a wake-up in vain takes
+// some 10 us of a CPU: of a hundredth of it a process may wake up so often.
+constexpr std::chrono::microseconds kLongestNap{2000};
+// Who is woken sleeps longer, but for whatever it might not be woken by.
+constexpr std::chrono::microseconds kLongestSleep{10'000};
 
 // Ranks that share CPUs give way at once: a yield is the quickest way to the one that can go on.
 // But a yield may be in vain: where the kernel groups processes by session or cgroup (Hydra makes a
@@ -40,18 +44,28 @@ void Idle::pause(const WaitedFor& what) {
   if (polls_++ == 0) LongWait::begin();
   // A PAUSE instruction takes as long as a whole poll or longer, and half of that would be added to
   // each latency.
-  if (!transfer.config().crowded && polls_ < kSpins) return;
+  if (!transfer.config().crowded && polls_ < std::min(kSpins, patience_)) return;
   ask_now_and_then();
   DumpSignal::answer_if_asked(&what);
   LongWait::look(what);
-  if (polls_ > kYieldsOfSharedCpu && transfer.sleep()) {
+  if (polls_ > kYieldsOfSharedCpu && transfer.config().crowded && transfer.sleeps_lightly() &&
+      transfer.sleep(kLongestSleep)) {
     polls_ = kYieldsOfSharedCpu;  // until something happens
-  } else if (polls_ < kSpins + kYields) {
+  } else if (polls_ < patience_) {
     ::sched_yield();
   } else {
-    ::nanosleep(&kNap, nullptr);
-    polls_ = kSpins + kYields;
+    polls_ = patience_;
+    doze();
   }
+}
+
+void Idle::doze() {
+  if (!Transfer::self().sleep(nap_)) {
+    const std::chrono::nanoseconds nap = std::min(nap_, kLongestNap);
+    const timespec limit{0, nap.count()};
+    ::nanosleep(&limit, nullptr);
+  }
+  nap_ = std::min(nap_ + nap_ / 8, kLongestSleep);
 }
 
 }  // namespace viaduct::mpi

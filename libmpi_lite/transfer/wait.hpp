@@ -1,6 +1,9 @@
 // Waiting without wasting what others could use: spin briefly, then yield, then sleep.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+
 #include "libmpi_lite/transfer/watch.hpp"
 
 namespace viaduct::mpi {
@@ -12,10 +15,27 @@ class Idle {
  public:
   // After a poll that found nothing to do.
   void pause(const WaitedFor& what);
-  void reset() { polls_ = 1; }
+  // After one that found something, which is not what is waited for.
+  void reset() {
+    // What comes after long may be a question, or a sign of life: one alone is not worth the time
+    // of all those yields, several in a row are.
+    patience_ = polls_ >= patience_ ? kLeastPatience : std::min(2 * patience_, kMostPatience);
+    nap_ = std::max(nap_ / 4, kShortestNap);
+    polls_ = 1;
+  }
 
  private:
+  static constexpr unsigned kSpins = 4000;  // polls in vain before others get the CPU; some 100 us
+  // ... and before sleeping: at least some 10 ms; some 100 us.
+  static constexpr unsigned kMostPatience = kSpins + 20'000, kLeastPatience = 500;
+  // Timers of the kernel's are no finer.
+  static constexpr std::chrono::microseconds kShortestNap{50};
+
+  void doze();
+
   unsigned polls_ = 0;  // in vain; 0: the wait begins
+  unsigned patience_ = kMostPatience;
+  std::chrono::microseconds nap_ = kShortestNap;  // the next one
 };
 
 template <class Done, class What>

@@ -242,6 +242,35 @@ TEST(LinkRecovery, AFullDeviceOnlyDelaysAnAcknowledgement) {
 }
 
 // The acknowledgement is lost, not the frame: nothing is delivered twice, the sender finds out.
+// Whoever sleeps that long misses nothing: polled at arrivals and when it says only, a link gets
+// everything across.
+TEST(LinkRecovery, ALinkTellsWhenItHasWork) {
+  SimConfig net;
+  net.faults.loss = 0.2;
+  net.faults.seed = 7;
+  World world(net);
+  Node& a = world.add();
+  Node& b = world.add();
+  EXPECT_EQ(a.link->next_work(), Time::max());
+  int delivered = 0;
+  b.sink.message = [&](const Incoming&) {
+    ++delivered;
+    return Verdict::taken;
+  };
+  const PeerId peer = a.link->peer(b.address());
+  int sent = 0, idle_polls = 0;
+  const Time end = world.net.now() + seconds{5};
+  while (delivered < 500 && world.net.now() < end) {
+    while (sent < 500 && send_text(a, peer, kOneFrame, world.net.now()) == SendStatus::sent) ++sent;
+    const Time work = std::min(a.link->next_work(), b.link->next_work());
+    idle_polls += !world.net.step(std::clamp(work, world.net.now(), end));
+    world.poll();
+  }
+  EXPECT_EQ(delivered, 500);
+  EXPECT_GT(a.link->counters()[Counter::probes], 0u) << "or nothing depended on it";
+  EXPECT_LT(idle_polls, 20'000) << "not over and over without anything to do";
+}
+
 TEST(LinkRecovery, LostAcknowledgementsOnlyCostADuplicate) {
   World world;
   Node& a = world.add();

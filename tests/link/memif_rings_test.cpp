@@ -2,6 +2,7 @@
 #include "drivers/link/memif_rings.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -79,6 +80,11 @@ class Memory {
   void put_index(std::size_t at, std::uint16_t value) {
     std::memcpy(bytes_ + at, &value, sizeof value);
   }
+  std::uint16_t index(std::size_t at) const {
+    std::uint16_t value = 0;
+    std::memcpy(&value, bytes_ + at, sizeof value);
+    return value;
+  }
   int file() const { return file_; }
   // Bytes that take memory.
   std::size_t populated() const {
@@ -125,6 +131,38 @@ TEST_F(MemifRingsTest, BothRingsAreFound) {
   EXPECT_TRUE(finds(kServersRing));
   // We have one queue pair.
   EXPECT_FALSE(finds({.number = 1}));
+}
+
+TEST_F(MemifRingsTest, AnInterruptIsAskedForInTheRingsFlags) {
+  const int event = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  MemifRings rings;
+  rings.learn(region_message(0), memory_.file());
+  rings.learn(Ring{}.message(), event);
+  rings.learn(kServersRing.message(), -1);
+  EXPECT_FALSE(rings.interrupt(MemifRings::kServer)) << "its event was not sent";
+  const MemifInterrupt interrupt = rings.interrupt(MemifRings::kClient);
+  ASSERT_TRUE(interrupt);
+  constexpr std::size_t kFlags = 4;
+  memory_.put_index(kFlags, 0x11);
+  interrupt.ask();
+  EXPECT_EQ(memory_.index(kFlags), 0x10);
+  EXPECT_EQ(::eventfd_write(event, 3), 0);
+  interrupt.mask();
+  EXPECT_EQ(memory_.index(kFlags), 0x11);
+  eventfd_t left = 0;
+  EXPECT_NE(::eventfd_read(event, &left), 0) << "what was written is forgotten";
+  ::close(event);
+}
+
+// Whoever sent it could stop us with it.
+TEST_F(MemifRingsTest, AnEventThatMayBlockIsNotUsed) {
+  const int event = ::eventfd(0, EFD_CLOEXEC);
+  MemifRings rings;
+  rings.learn(region_message(0), memory_.file());
+  rings.learn(Ring{}.message(), event);
+  EXPECT_TRUE(rings.ring(MemifRings::kClient));
+  EXPECT_FALSE(rings.interrupt(MemifRings::kClient));
+  ::close(event);
 }
 
 // In a client's ring the head runs ahead of the tail by what has been sent, in a server's the tail

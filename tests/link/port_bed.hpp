@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "drivers/link/eal.hpp"
@@ -92,6 +93,35 @@ inline void echo_once(Port& port) {
   if (got == 0) sched_yield();
   for (int i = 0; i < got; ++i)
     if (!ours(burst[i]) || port.transmit(&burst[i], 1) != 1) Port::release(burst[i]);
+}
+
+// One round of a process whose answers take their time: whoever waits for one sleeps by then.
+inline void echo_slowly(Port& port) {
+  rte_mbuf* burst[8];
+  const auto got = port.receive(burst, 8);
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  for (int i = 0; i < got; ++i)
+    if (!ours(burst[i]) || port.transmit(&burst[i], 1) != 1) Port::release(burst[i]);
+}
+
+// Sends numbers and sleeps until each comes back. How often nothing woke it.
+inline int overslept(Port& port, int count, Duration most) {
+  int in_vain = 0;
+  for (int i = 0; i < count; ++i) {
+    send(port, numbered_frame(port, static_cast<std::uint32_t>(i)));
+    for (bool back = false; !back;) {
+      const Time before = now();
+      if (!port.sleep(most, -1)) return count;
+      if (now() - before >= most) {
+        ++in_vain;
+        send(port, numbered_frame(port, static_cast<std::uint32_t>(i)));
+      }
+      rte_mbuf* burst[8];
+      for (auto got = port.receive(burst, 8); got != 0; Port::release(burst[--got]))
+        back = back || ours(burst[got - 1]);
+    }
+  }
+  return in_vain;
 }
 
 inline std::string refusal(const PortConfig& config) {

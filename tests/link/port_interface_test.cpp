@@ -83,6 +83,27 @@ TEST_P(Interface, CarriesFramesBothWaysAndOpensAgain) {
   }));
 }
 
+TEST_P(Interface, AFrameWakesTheSleeper) {
+  EXPECT_TRUE(succeeds([] {
+    make_veth(1500);
+    Child other_end([] {
+      const auto b = Port::open(on("vb", 1));
+      Child::tell();
+      while (true) echo_slowly(*b);
+    });
+    ASSERT_TRUE(other_end.wait_until_told());
+    const auto a = Port::open(on("va", 0));
+    EXPECT_LE(overslept(*a, 50, std::chrono::seconds(2)), 1);
+    ASSERT_TRUE(shell("ip link set va down"));
+    rte_mbuf* burst[8];
+    while (const auto got = a->receive(burst, 8)) rte_pktmbuf_free_bulk(burst, got);
+    const Time before = now();
+    const bool slept = a->sleep(std::chrono::milliseconds(20), -1);
+    EXPECT_TRUE(!slept || now() - before >= std::chrono::milliseconds(20))
+        << "its CPU would be busy with this";
+  }));
+}
+
 TEST_P(Interface, HasOnePort) {
   EXPECT_TRUE(succeeds([] {
     make_veth(1500);

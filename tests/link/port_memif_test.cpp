@@ -56,6 +56,24 @@ TEST_P(MemifRole, EitherSideMayComeFirst) {
   EXPECT_TRUE(first.running());
 }
 
+TEST_P(MemifRole, AFrameWakesTheSleeper) {
+  Child other_end([&] {
+    const auto port = Port::open({.devargs = devargs(other(GetParam()))});
+    Child::tell();
+    while (true) echo_slowly(*port);
+  });
+  ASSERT_TRUE(other_end.wait_until_told());
+  EXPECT_TRUE(succeeds([&] {
+    const auto port = Port::open({.devargs = devargs(GetParam())});
+    EXPECT_FALSE(port->sleep(10s, -1)) << "there is nobody yet";
+    EXPECT_EQ(ping(*port, 1), 1);
+    EXPECT_LE(overslept(*port, 50, 2s), 1);
+    const Time before = now();
+    EXPECT_TRUE(port->sleep(20ms, -1));
+    EXPECT_GE(now() - before, 20ms);
+  }));
+}
+
 // In the middle of traffic, again and again: the driver alone crashes here within a few rounds.
 TEST_P(MemifRole, PeersMayBeKilledAndComeBack) {
   Child survivor([&] { echo(devargs(GetParam())); });

@@ -23,6 +23,15 @@ void Link<D>::poll(Time now) {
 }
 
 template <PacketDevice D>
+Time Link<D>::next_work() const {
+  if (delivered_count_ != 0 || staged_count_ != 0 || stalled_.front() || wanting_.front() ||
+      pumping_.front())
+    return Time::min();
+  const Peer* const acking = acking_.front();
+  return std::min(timers_.next(), acking ? acking->ack_at : Time::max());
+}
+
+template <PacketDevice D>
 void Link<D>::acknowledge(Peer* p, Lane lane, const Acknowledgement& ack, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
   if (!flow.plausible(ack)) return count(p, Counter::drop_ack);

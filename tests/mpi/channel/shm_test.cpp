@@ -1,6 +1,7 @@
 // Processes of a node: who may reach whom, and how they sleep until a message comes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,14 +28,25 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMessages = 5000;
 constexpr std::chrono::milliseconds kLongest{900};
 
+enum class Way : std::uint8_t { crowded, roomy, bell };
+
+// Sleeps as a process whose only other channel is a descriptor on which nothing comes.
+void sleep_on_bell(Channel& channel) {
+  int bell = -1;
+  if (!channel.arm_bell(bell)) return;
+  pollfd rung{bell, POLLIN, 0};
+  ::poll(&rung, 1, static_cast<int>(kLongest.count()));
+  channel.disarm_bell();
+}
+
 // Each message is answered; whoever waits sleeps. How often nobody woke it.
-int exchange(Pair& pair, int rank) {
+int exchange(Pair& pair, int rank, Way way) {
   Pair::Process launch(pair, rank);
   Nodes nodes(launch);
   Sink sink;
   const auto channel = open_shm_channel(sink, nodes, 2);
   launch.fence();
-  channel->crowded();
+  if (way == Way::crowded) channel->crowded();
   int got = 0, overslept = 0;
   sink.control = [&](int, Bytes) { ++got; };
   const std::byte word{1};
@@ -43,7 +55,10 @@ int exchange(Pair& pair, int rank) {
     if (rank == 0) send();
     while (got <= round) {
       const auto before = Clock::now();
-      EXPECT_TRUE(channel->sleep(kLongest));
+      if (way == Way::bell)
+        sleep_on_bell(*channel);
+      else
+        EXPECT_TRUE(channel->sleep(kLongest, -1));
       if (Clock::now() - before >= kLongest) ++overslept;
       channel->poll();
     }
@@ -55,13 +70,15 @@ int exchange(Pair& pair, int rank) {
 
 // A lost wake-up costs the whole time. Twice a busy machine may have kept a process from its CPU
 // for so long.
-TEST(ShmSleep, AMessageWakesTheSleeper) {
+class ShmSleep : public testing::TestWithParam<Way> {};
+TEST_P(ShmSleep, AMessageWakesTheSleeper) {
   Pair pair;
-  link::Child first([&] { EXPECT_LE(exchange(pair, 0), 2); });
-  link::Child second([&] { EXPECT_LE(exchange(pair, 1), 2); });
+  link::Child first([&] { EXPECT_LE(exchange(pair, 0, GetParam()), 2); });
+  link::Child second([&] { EXPECT_LE(exchange(pair, 1, GetParam()), 2); });
   EXPECT_TRUE(first.succeeded());
   EXPECT_TRUE(second.succeeded());
 }
+INSTANTIATE_TEST_SUITE_P(EachWay, ShmSleep, testing::Values(Way::crowded, Way::roomy, Way::bell));
 
 // As a program with file capabilities starts: closed to others, who are not root.
 void start_closed() {
@@ -199,7 +216,7 @@ TEST(Shm, ATransferThatFailsAtOneEndFailsAtBoth) {
   EXPECT_TRUE(sender.succeeded());
 }
 
-TEST(ShmSleep, NotForEver) {
+TEST(Shm, NobodySleepsForEver) {
   Pair pair;
   EXPECT_TRUE(link::succeeds([&] {
     Pair::Process launch(pair, 0);
@@ -207,7 +224,7 @@ TEST(ShmSleep, NotForEver) {
     Sink sink;
     const auto channel = open_shm_channel(sink, nodes, 2);
     const auto before = Clock::now();
-    EXPECT_TRUE(channel->sleep(std::chrono::milliseconds{20}));
+    EXPECT_TRUE(channel->sleep(std::chrono::milliseconds{20}, -1));
     EXPECT_GE(Clock::now() - before, std::chrono::milliseconds{20});
   }));
 }

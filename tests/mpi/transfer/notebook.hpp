@@ -44,11 +44,17 @@ class Notebook final : public Channel {
   void watch(int rank) override { watched.push_back(rank); }
   bool poll() override { return false; }
   bool busy() const override { return false; }
-  bool wakes_sleepers() const override { return wakes; }
-  bool sleep(std::chrono::microseconds) override {
-    ++slept;
+  bool sleep(std::chrono::microseconds, int bell) override {
+    slept_beside.push_back(bell);
     return true;
   }
+  bool arm_bell(int& armed) override {
+    if (!rings) return false;
+    ++bells_armed;
+    if (bell >= 0) armed = bell;
+    return true;
+  }
+  void disarm_bell() override { --bells_armed; }
   std::string describe(int) const override { return "notebook"; }
 
   std::size_t early = kEarly;
@@ -58,8 +64,10 @@ class Notebook final : public Channel {
   std::vector<Sending> sending;
   int closed = 0;
   std::vector<int> watched;
-  bool wakes = false;
-  int slept = 0;
+  // Sleeping: whether its bell can be armed, its descriptor; bells with which it slept itself.
+  bool rings = true;
+  int bell = -1, bells_armed = 0;
+  std::vector<int> slept_beside;
 };
 
 }  // namespace viaduct::mpi

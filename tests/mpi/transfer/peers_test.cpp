@@ -336,15 +336,14 @@ TEST_F(Peers, WhatFindsNoRoomIsLeftToDo) {
 
 // Nobody wakes a process when there is room.
 TEST_F(Peers, NoSleepWhileSomethingWaitsForRoom) {
-  channel_->wakes = true;
-  transfer_->set_crowded();
-  EXPECT_TRUE(transfer_->sleep());
+  constexpr std::chrono::milliseconds kMost{1};
+  EXPECT_TRUE(transfer_->sleep(kMost));
   channel_->full = true;
   send(bytes(8), 1);
-  EXPECT_FALSE(transfer_->sleep());
+  EXPECT_FALSE(transfer_->sleep(kMost));
   channel_->full = false;
   transfer_->progress();
-  EXPECT_TRUE(transfer_->sleep());
+  EXPECT_TRUE(transfer_->sleep(kMost));
 }
 
 // ---- early receives --------------------------------------------------------------------------

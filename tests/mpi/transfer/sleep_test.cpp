@@ -1,4 +1,4 @@
-// When a process that shares its CPU may sleep until a message wakes it.
+// What a process that waits in vain sleeps on: one of its channels, while the others ring a bell.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,16 +10,19 @@
 namespace viaduct::mpi {
 namespace {
 
+constexpr std::chrono::milliseconds kMost{1};
+
 // A process of a job of two.
 class Sleep : public testing::Test {
  protected:
-  void open(const std::vector<bool>& wakes) {
+  // Each with the descriptor of its bell; -1: none, as nothing can come through it.
+  void open(const std::vector<int>& bells) {
     transfer_ = std::make_unique<Transfer>(
         [&](ChannelSink&) {
           std::vector<std::unique_ptr<Channel>> channels;
-          for (const bool w : wakes) {
+          for (const int bell : bells) {
             auto channel = std::make_unique<Notebook>();
-            channel->wakes = w;
+            channel->bell = bell;
             notebooks_.push_back(channel.get());
             channels.push_back(std::move(channel));
           }
@@ -27,29 +30,35 @@ class Sleep : public testing::Test {
         },
         [](int) { return 0; }, 0, 2, TransferConfig{});
   }
+  void expect_all_disarmed() {
+    for (const Notebook* notebook : notebooks_) EXPECT_EQ(notebook->bells_armed, 0);
+  }
 
   std::unique_ptr<Transfer> transfer_;
   std::vector<Notebook*> notebooks_;
 };
 
-TEST_F(Sleep, WhereEveryChannelWakes) {
-  open({true, true, true});
-  transfer_->set_crowded();
-  EXPECT_TRUE(transfer_->sleep());
-  EXPECT_EQ(notebooks_[0]->slept, 1);
-  EXPECT_EQ(notebooks_[1]->slept, 0) << "one sleep is enough";
+TEST_F(Sleep, OnTheLastChannelWithTheBellOfAnother) {
+  open({-1, 7, 8});
+  EXPECT_TRUE(transfer_->sleep(kMost));
+  EXPECT_TRUE(notebooks_[0]->slept_beside.empty() && notebooks_[1]->slept_beside.empty());
+  EXPECT_EQ(notebooks_[2]->slept_beside, std::vector{7});
+  expect_all_disarmed();
 }
 
-TEST_F(Sleep, NotWhereAMessageMayComeThroughAChannelThatDoesNotWake) {
-  open({true, false});
-  transfer_->set_crowded();
-  EXPECT_FALSE(transfer_->sleep());
-  EXPECT_EQ(notebooks_[0]->slept, 0);
+TEST_F(Sleep, OnTheOnlyChannel) {
+  open({8});
+  EXPECT_TRUE(transfer_->sleep(kMost));
+  EXPECT_EQ(notebooks_[0]->slept_beside, std::vector{-1});
 }
 
-TEST_F(Sleep, NotWithACpuOfItsOwn) {
-  open({true});
-  EXPECT_FALSE(transfer_->sleep());
+// Through which something has come, or which has work to do.
+TEST_F(Sleep, NotWhereAChannelHasNoBell) {
+  open({-1, 7, 8});
+  notebooks_[1]->rings = false;
+  EXPECT_FALSE(transfer_->sleep(kMost));
+  EXPECT_TRUE(notebooks_[2]->slept_beside.empty());
+  expect_all_disarmed();
 }
 
 }  // namespace

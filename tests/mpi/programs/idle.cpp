@@ -1,0 +1,99 @@
+// A rank that waits for long leaves the CPU to others, and is still there when the message comes.
+// Rank 0 computes for a while, here by sleeping, and the others wait for it: in a receive, then in
+// a collective operation, where they ask each other now and then. Prints TAP.
+#include <mpi.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using std::chrono::duration;
+
+constexpr double kWait = 1.5;          // seconds
+constexpr double kMostOfCpu = 0.05;    // of a second and a half; of a long wait, a hundredth
+constexpr double kMostLateness = 0.5;  // on a machine that is busy with other things
+
+double processor_seconds() {
+  rusage use{};
+  getrusage(RUSAGE_SELF, &use);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(use.ru_utime) + seconds(use.ru_stime);
+}
+
+struct Report {
+  double receive, late, collective;
+};
+
+// All ranks share one clock.
+double seconds_now() {
+  return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// How much of a CPU it takes.
+template <class Call>
+double share(Call call) {
+  const double began = seconds_now(), used = processor_seconds();
+  call();
+  return (processor_seconds() - used) / (seconds_now() - began);
+}
+
+// How much of the CPU each wait took, and how long after it was sent the message was there.
+Report wait_for_rank_0() {
+  Report report{};
+  report.receive = share([&] {
+    double sent = 0;
+    MPI_Recv(&sent, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    report.late = seconds_now() - sent;
+  });
+  MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+  report.collective = share([] { MPI_Barrier(MPI_COMM_WORLD); });
+  return report;
+}
+
+void keep_waiting(int ranks) {
+  std::this_thread::sleep_for(duration<double>(kWait));
+  for (int rank = 1; rank < ranks; ++rank) {
+    const double sent = seconds_now();
+    MPI_Send(&sent, 1, MPI_DOUBLE, rank, 0, MPI_COMM_WORLD);
+    // What is sent may leave in a later call only: this rank makes none while it computes.
+    MPI_Recv(nullptr, 0, MPI_BYTE, rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  std::this_thread::sleep_for(duration<double>(kWait));
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Barrier(MPI_COMM_WORLD);
+  Report mine{};
+  if (rank == 0)
+    keep_waiting(ranks);
+  else
+    mine = wait_for_rank_0();
+  std::vector<Report> all(static_cast<std::size_t>(ranks));
+  MPI_Gather(&mine, 3, MPI_DOUBLE, all.data(), 3, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  bool good = true;
+  for (int r = 1; rank == 0 && r < ranks; ++r) {
+    const auto [receive, late, collective] = all[static_cast<std::size_t>(r)];
+    const bool idle = receive < kMostOfCpu && collective < kMostOfCpu,
+               prompt = late < kMostLateness;
+    good = good && idle && prompt;
+    std::printf(
+        "%s - rank %d has waited with %.2f %% of a CPU in a receive, %.2f %% in a barrier\n",
+        idle ? "ok" : "not ok", r, 100 * receive, 100 * collective);
+    std::printf("%s - and had the message after %.0f us\n", prompt ? "ok" : "not ok", 1e6 * late);
+  }
+  MPI_Finalize();
+  return good ? 0 : 1;
+}
