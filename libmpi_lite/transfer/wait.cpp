@@ -39,12 +39,13 @@ void ask_now_and_then() {
 
 }  // namespace
 
-void Idle::pause(const WaitedFor& what) {
+void Idle::give_way(const WaitedFor& what) {
   Transfer& transfer = Transfer::self();
-  if (polls_++ == 0) LongWait::begin();
+  if (polls_ == 1) LongWait::begin();
   // A PAUSE instruction takes as long as a whole poll or longer, and half of that would be added to
   // each latency.
-  if (!transfer.config().crowded && polls_ < std::min(kSpins, patience_)) return;
+  if (!transfer.config().crowded) spins_ = std::min(kSpins, patience_);
+  if (polls_ < spins_) return;
   ask_now_and_then();
   DumpSignal::answer_if_asked(&what);
   LongWait::look(what);

@@ -13,8 +13,14 @@ bool progress();
 // How long a process has been waiting in vain.
 class Idle {
  public:
-  // After a poll that found nothing to do.
-  void pause(const WaitedFor& what);
+  // After a poll that found nothing to do. what() tells what is waited for, if that takes long. As
+  // long as the process spins this is two instructions: each vain poll delays what comes next.
+  template <class What>
+  void pause(What what) {
+    if (++polls_ < spins_) [[likely]]
+      return;
+    give_way(what());
+  }
   // After one that found something, which is not what is waited for.
   void reset() {
     // What comes after long may be a question, or a sign of life: one alone is not worth the time
@@ -22,6 +28,7 @@ class Idle {
     patience_ = polls_ >= patience_ ? kLeastPatience : std::min(2 * patience_, kMostPatience);
     nap_ = std::max(nap_ / 4, kShortestNap);
     polls_ = 1;
+    spins_ = 0;
   }
 
  private:
@@ -31,9 +38,11 @@ class Idle {
   // Timers of the kernel's are no finer.
   static constexpr std::chrono::microseconds kShortestNap{50};
 
+  void give_way(const WaitedFor& what);
   void doze();
 
   unsigned polls_ = 0;  // in vain; 0: the wait begins
+  unsigned spins_ = 0;  // of them, those after which nobody is given way; give_way() says how many
   unsigned patience_ = kMostPatience;
   std::chrono::microseconds nap_ = kShortestNap;  // the next one
 };
@@ -44,7 +53,7 @@ void wait_until(Done done, What what) {
   for (Idle idle;;) {
     const bool any = progress();
     if (done()) return;
-    any ? idle.reset() : idle.pause(what());
+    any ? idle.reset() : idle.pause(what);
   }
 }
 
