@@ -143,7 +143,7 @@ CAUSE = """\
     With segmentation offload the kernel takes 64 KiB in one piece and nothing here splits it. A port sends
     frames; through af_packet the processor copies each one, and each passes the kernel's network stack."""
 NOT_BETTER = """\
-  - Progress is made by polling: a waiting driver keeps a core busy (MPI sleeps), a computing one serves nobody.
+  - Progress is by polling: a waiting driver keeps a core busy (MPI sleeps), a computing one serves nobody.
   - One Ethernet segment of machines that trust each other: no routing, encryption or congestion control.
   - Where there are RDMA NICs, UCX and libfabric use their engines; here the processor copies every byte."""
 NEXT = """\
