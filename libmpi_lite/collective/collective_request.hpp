@@ -136,12 +136,14 @@ class Collective final : public Request, public Pooled {
   void stop(int code, std::string why);
   void look_for_disagreement();
   void leave_queues();
-  // Calls visit(process) for each receive that no message has met.
+  // Calls visit(process) for each receive of this operation that no message has met. Who makes an
+  // intercommunicator also waits for a message of another one, about which its sender cannot be
+  // asked by this one's number.
   template <class Visit>
   void for_each_awaited(Visit visit) const {
     for (const Pending* p = pendings_; p; p = p->next_of_collective())
       for (const Ref<Request>& request : p->requests())
-        if (const int process = awaited_process(*request); process >= 0) visit(process);
+        if (const int process = awaited_process(*request, tag_); process >= 0) visit(process);
   }
   static Collective* find(const MatchQueues& queues, std::uint32_t serial);  // under way
 

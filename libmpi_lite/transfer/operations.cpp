@@ -147,10 +147,10 @@ void forget_matching(const Comm& comm) {
 
 // ---- results -----------------------------------------------------------------------------------
 
-int awaited_process(const Request& request) {
+int awaited_process(const Request& request, int tag) {
   if (request.kind != Request::Kind::receive || request.complete) return -1;
   const auto& receive = static_cast<const ReceiveRequest&>(request);
-  return receive.posted ? receive.peer : -1;
+  return receive.posted && receive.tag == tag ? receive.peer : -1;
 }
 
 bool received_all(const Request& receive) {

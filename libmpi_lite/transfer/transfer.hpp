@@ -74,8 +74,8 @@ bool probe(const Envelope& from, MPI_Status* status);
 Ref<Message> matched_probe(const Envelope& from, MPI_Status* status);  // nullptr: none
 Ref<Request> start_matched_receive(const Items& into, Message& message);
 
-// From whom a receive waits for a message that has not come; -1: from nobody.
-int awaited_process(const Request& request);
+// From whom a receive with that tag waits for a message that has not come; -1: from nobody.
+int awaited_process(const Request& request, int tag);
 // As many bytes as there is room for.
 bool received_all(const Request& receive);
 

@@ -180,15 +180,37 @@ void reductions(const Groups& g, bool nb, int n) {
   check_part(first, counts[static_cast<std::size_t>(g.me)]);
 }
 
+// A group that is late has nothing to do with how many operations it has completed among itself.
+void late_group(int first_size) {
+  const bool first = job::rank() < first_size;
+  MPI_Comm local, inter;
+  MPI_Comm_split(MPI_COMM_WORLD, first, job::rank(), &local);
+  MPI_Comm_set_errhandler(local, MPI_ERRORS_RETURN);
+  if (!first) {
+    for (int i = 0; i < 5; ++i) MPI_Barrier(local);
+    // Long enough for the others to ask what has become of it, and able to answer.
+    for (const double end = MPI_Wtime() + 0.2; MPI_Wtime() < end;) {
+      int flag;
+      MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+  }
+  CHECK_EQ(MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, first ? first_size : 0, 1, &inter),
+           MPI_SUCCESS);
+  if (inter != MPI_COMM_NULL) MPI_Comm_free(&inter);
+  MPI_Comm_free(&local);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   for (const int first_size : {1, job::size() / 2}) {
     if (first_size < 1 || first_size >= job::size()) continue;
-    const Groups g(first_size);
     const std::string name = std::to_string(first_size) + " and " +
                              std::to_string(job::size() - first_size) + " processes: ";
+    job::section(name + "made when one group is late");
+    late_group(first_size);
+    const Groups g(first_size);
     job::section(name + "to and from one root");
     for (const bool nonblocking : {false, true})
       for (const int n : kSizes)
