@@ -37,6 +37,15 @@ std::vector<AddressRange> sorted_ranges(const std::vector<Items>& blocks) {
 
 }  // namespace
 
+AddressRange reach_with_gaps(Items items) {
+  const MPI_Count last = (items.count - 1) * items.type->extent();
+  const auto at = [&](MPI_Count offset) {
+    return reinterpret_cast<std::uintptr_t>(byte_at(items.data, offset));
+  };
+  return {at(items.type->true_lb() + std::min<MPI_Count>(0, last)),
+          at(items.type->true_ub() + std::max<MPI_Count>(0, last))};
+}
+
 // In the order of addresses. Ranges of one argument may lie in each other: of those that have begun
 // the furthest end counts.
 bool share_bytes(const std::vector<Items>& a, const std::vector<Items>& b) {

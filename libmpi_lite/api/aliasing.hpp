@@ -20,14 +20,19 @@ struct AddressRange {
   bool meets(const AddressRange& other) const { return from < other.to && other.from < to; }
 };
 
-inline AddressRange reach(const Items& items) {
-  if (items.bytes() == 0) return {};
-  const MPI_Count last = (items.count - 1) * items.type->extent();
-  const auto at = [&](MPI_Count offset) {
-    return reinterpret_cast<std::uintptr_t>(byte_at(items.data, offset));
-  };
-  return {at(items.type->true_lb() + std::min<MPI_Count>(0, last)),
-          at(items.type->true_ub() + std::max<MPI_Count>(0, last))};
+// Of items without a byte it may be any range.
+AddressRange reach_with_gaps(Items items);
+inline AddressRange reach(Items items) {
+  if (!items.type->contiguous()) [[unlikely]]
+    return reach_with_gaps(items);
+  const auto start = reinterpret_cast<std::uintptr_t>(items.first_byte());
+  return {start, start + static_cast<std::uintptr_t>(items.bytes())};
+}
+
+// The usual case, decided by two comparisons: blocks without gaps that are apart. Others may be
+// apart as well.
+inline bool plainly_apart(const Items& a, const Items& b) {
+  return a.type->contiguous() && b.type->contiguous() && !reach(a).meets(reach(b));
 }
 
 // Whether the blocks of two arguments share a byte for certain. Of types with gaps the bytes count,

@@ -22,8 +22,12 @@ Part check_part(const void* data, MPI_Count count, MPI_Datatype type, const char
 bool check_counts(const int counts[], const int displacements[], int n, const char* argument) {
   check_pointer(counts, argument);
   check_pointer(displacements, "displs");
-  std::for_each(counts, counts + n, [&](int count) { check_count(count, argument); });
-  return std::any_of(counts, counts + n, [](int count) { return count > 0; });
+  int all = 0;  // the bits of all counts
+  for (int i = 0; i < n; ++i) {
+    check_count(counts[i], argument);
+    all |= counts[i];
+  }
+  return all != 0;
 }
 
 Parts check_parts(const void* data, const int counts[], const int displacements[],
@@ -74,18 +78,22 @@ Part check_mine(const Comm& comm, int root, const void* data, int count, MPI_Dat
   return has_part(comm, root) ? check_part(data, count, type, argument) : kNothing;
 }
 
-// The blocks of an argument, for `ranks` ranks.
+// The blocks of an argument, for `ranks` ranks. What stays in place has none, or an empty one.
+Items block_of(const Part& part) {
+  return {part.data, part.count, &datatype(part.type)};
+}
 template <class Visit>
 void each_block(const Part& part, int, Visit visit) {
-  if (part.data != MPI_IN_PLACE) visit(Items{part.data, part.count, &datatype(part.type)});
+  visit(block_of(part));
 }
 template <class Visit>
 void each_block(const Parts& parts, int ranks, Visit visit) {
   if (!parts.counts) return;  // in place, or nothing
   Datatype& type = datatype(parts.type);
   for (int rank = 0; rank < ranks; ++rank)
-    visit(Items{byte_at(parts.data, parts.displacements[rank] * type.extent()), parts.counts[rank],
-                &type});
+    if (parts.counts[rank] > 0)
+      visit(Items{byte_at(parts.data, parts.displacements[rank] * type.extent()),
+                  parts.counts[rank], &type});
 }
 template <class Visit>
 void each_block(const MixedParts& parts, int ranks, Visit visit) {
@@ -102,15 +110,20 @@ bool errors_end_job(const Comm& comm) {
   return kind == Errhandler::Kind::fatal || kind == Errhandler::Kind::abort;
 }
 
-// Programs that mean MPI_IN_PLACE give the same memory twice. The operation fails at all ranks: the
-// others cannot complete it without this one.
+// From the first byte of an argument to behind its last one.
+inline AddressRange reach(const Part& part, int) {
+  return reach(block_of(part));
+}
+template <class Many>
+AddressRange reach(const Many& parts, int ranks) {
+  AddressRange all;
+  each_block(parts, ranks, [&](const Items& block) { all.add(reach(block)); });
+  return all;
+}
+
+// The operation fails at all ranks: the others cannot complete it without this one.
 template <class From, class Into>
-void refuse_aliases(Comm& comm, const From& from, const Into& into) {
-  AddressRange read, written;
-  each_block(from, comm.peers(), [&](const Items& block) { read.add(reach(block)); });
-  each_block(into, comm.peers(), [&](const Items& block) { written.add(reach(block)); });
-  if (!read.meets(written)) [[likely]]
-    return;
+[[gnu::noinline]] void refuse_shared_bytes(Comm& comm, const From& from, const Into& into) {
   std::vector<Items> in, out;
   each_block(from, comm.peers(), [&](const Items& block) { in.push_back(block); });
   each_block(into, comm.peers(), [&](const Items& block) { out.push_back(block); });
@@ -119,13 +132,24 @@ void refuse_aliases(Comm& comm, const From& from, const Into& into) {
   fail(MPI_ERR_BUFFER, "arguments sendbuf and recvbuf share memory");
 }
 
+// Programs that mean MPI_IN_PLACE give the same memory twice.
+template <class From, class Into>
+void refuse_aliases(Comm& comm, const From& from, const Into& into) {
+  if (reach(from, comm.peers()).meets(reach(into, comm.peers()))) [[unlikely]]
+    refuse_shared_bytes(comm, from, into);
+}
+inline void refuse_aliases(Comm& comm, const Part& from, const Part& into) {
+  if (!plainly_apart(block_of(from), block_of(into))) [[unlikely]]
+    refuse_aliases<Part, Part>(comm, from, into);
+}
+
 // A block for each rank, one after the other.
 Part for_all(const Comm& comm, const Part& part) {
   return {part.data, part.count * comm.peers(), part.type};
 }
 
 // Of a reduction; `into` is where the result goes.
-Part check_contribution(Comm& comm, const void* data, MPI_Count count, const Part& into) {
+inline Part check_contribution(Comm& comm, const void* data, MPI_Count count, const Part& into) {
   if (in_place(comm, data)) return {MPI_IN_PLACE, count, into.type};
   const Part from = check_part(data, count, into.type, "sendbuf");
   refuse_aliases(comm, from, into);

@@ -32,7 +32,7 @@ Task staged_barrier(Collective& op) {
   co_await tree_broadcast(stages.local, nothing_at(), 0);
 }
 
-Ref<Request> run(Collective& op) {
+inline Ref<Request> run(Collective& op) {
   if (op.comm().inter()) return op.run(inter_barrier(op));
   if (plan_of(op.comm()).staged()) return op.run(staged_barrier(op));
   return op.run(dissemination(everyone(op)));

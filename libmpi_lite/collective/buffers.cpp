@@ -13,13 +13,21 @@ void unpack(const std::byte* bytes, const Items& items) {
     items.type->unpack(const_cast<void*>(items.data), 0, {bytes, length(items)});
 }
 
+namespace {
+
+[[gnu::cold, gnu::noinline]] void refuse_lengths(Collective& op, MPI_Count from, MPI_Count to) {
+  op.give_up(MPI_ERR_TRUNCATE, "this rank has " + std::to_string(from) +
+                                   " bytes for itself and expects " + std::to_string(to));
+}
+
+}  // namespace
+
 void copy(Collective& op, const Items& from, const Items& to) {
-  if (from.bytes() != to.bytes()) [[unlikely]]
-    op.give_up(MPI_ERR_TRUNCATE, "this rank has " + std::to_string(from.bytes()) +
-                                     " bytes for itself and expects " + std::to_string(to.bytes()));
+  const MPI_Count total = to.bytes();
+  if (from.bytes() != total) [[unlikely]]
+    refuse_lengths(op, from.bytes(), total);
   if (op.gave_up()) [[unlikely]]
     return;
-  const MPI_Count total = std::min(from.bytes(), to.bytes());
   if (total == 0 || (from.data == to.data && from.type == to.type)) return;
 
   const auto bytes = static_cast<std::size_t>(total);

@@ -34,6 +34,13 @@ std::string name_of_process(int process) {
   return "process " + std::to_string(process) + " of MPI_COMM_WORLD";
 }
 
+[[gnu::cold, gnu::noinline]] MatchQueues& find_queues(Comm& comm) {
+  return *(comm.collective_queues = &Transfer::self().queues(comm.collective_context()));
+}
+inline MatchQueues& queues_of(Comm& comm) {
+  return comm.collective_queues ? *comm.collective_queues : find_queues(comm);
+}
+
 // To every process of the communicator but this one.
 void tell_all(const Comm& comm, std::uint32_t serial, int error) {
   Transfer& transfer = Transfer::self();
@@ -74,26 +81,18 @@ Collective* Collective::find(const MatchQueues& queues, std::uint32_t serial) {
 Collective::Collective(Comm& comm, CollectiveKind kind)
     : Request(Kind::collective),
       comm_(&comm),
-      queues_(&Transfer::self().queues(comm.collective_context())),
+      queues_(&queues_of(comm)),
       tag_(CollectiveTag::of(queues_->next_collective++, kind)) {
   next_ = queues_->under_way;
   if (next_) next_->previous_ = this;
   queues_->under_way = this;
-  if (!queues_->refusals.empty()) [[unlikely]] {
-    forget_old_refusals(*queues_);
-    if (const Refusal* const refusal = find_refusal(*queues_, CollectiveTag::serial(tag_)))
-      hear(*refusal);
-  }
+  if (!queues_->refusals.empty()) [[unlikely]]
+    look_for_refusal();
 }
 
 Collective::Collective(Comm& comm, int tag) : Request(Kind::collective), comm_(&comm), tag_(tag) {}
 
-Collective::~Collective() {
-  leave_queues();
-}
-
 void Collective::leave_queues() {
-  if (!queues_) return;
   (previous_ ? previous_->next_ : queues_->under_way) = next_;
   if (next_) next_->previous_ = previous_;
   queues_ = nullptr;
@@ -150,6 +149,12 @@ void Collective::disagree(int process, int tag) {
                              " where this rank is in " + name_of(ours));
 }
 
+void Collective::look_for_refusal() {
+  forget_old_refusals(*queues_);
+  if (const Refusal* const refusal = find_refusal(*queues_, CollectiveTag::serial(tag_)))
+    hear(*refusal);
+}
+
 void Collective::hear(Refusal refusal) {
   stop(refusal.error,
        "the operation has failed at " + name_of_process(refusal.process) + ", as that one tells");
@@ -198,14 +203,14 @@ void Collective::finish_if_done() {
   if (!task_.done()) return;
   if (task_.error()) note(task_.error());
   task_ = Task();
-  leave_queues();
+  if (queues_) leave_queues();
   status.MPI_ERROR = error;
   const Ref<Collective> keep = std::move(self_);
   finish();
 }
 
 void refuse_next_collective(Comm& comm, int error) {
-  MatchQueues& queues = Transfer::self().queues(comm.collective_context());
+  MatchQueues& queues = queues_of(comm);
   const std::uint32_t serial = queues.next_collective++ % CollectiveTag::kSerials;
   queues.refusals.push_back({serial, Transfer::self().rank(), error});
   tell_all(comm, serial, error);

@@ -63,7 +63,9 @@ class Collective final : public Request, public Pooled {
   Collective(Comm& comm, CollectiveKind kind);
   // With a tag of its own: what only some of the processes have started.
   Collective(Comm& comm, int tag);
-  ~Collective() override;
+  ~Collective() override {
+    if (queues_) leave_queues();
+  }
 
   Comm* communicator() const override { return comm_.get(); }
   Comm& comm() const { return *comm_; }
@@ -132,6 +134,8 @@ class Collective final : public Request, public Pooled {
   void note(const Request& message);
   Ref<Request> send_nothing(const Envelope& to) const;
   void disagree(int process, int tag);
+  // Somebody may have refused this operation before it was started here.
+  [[gnu::cold]] void look_for_refusal();
   void hear(Refusal refusal);
   void stop(int code, std::string why);
   void look_for_disagreement();

@@ -39,26 +39,24 @@ Plan::Plan(std::span<const int> names, int me, bool crowded, bool two_stage) {
   staged_ = nodes() == 1 ? crowded_ : two_stage && names.size() > leaders_.size();
 }
 
-const Plan& plan_of(Comm& comm) {
-  if (!comm.plan) {
-    Process& process = Process::self();
-    std::vector<int> names(static_cast<std::size_t>(comm.size()));
-    const auto node_ranks = static_cast<int>(link::knob_number("VIADUCT_NODE_RANKS"));
-    // Asking for each process's node may cost a message to the process manager.
-    const bool one_node = process.launch().local_size() == process.size();
-    for (int rank = 0; rank < comm.size(); ++rank) {
-      int& name = names[static_cast<std::size_t>(rank)];
-      if (node_ranks > 0)
-        name = comm.peer(rank) / node_ranks;
-      else if (!one_node)
-        name = process.node_of(comm.peer(rank));
-    }
-    // Nodes that are only said to be some are taken for machines of their own.
-    const bool crowded = node_ranks > 0 ? node_ranks > sysconf(_SC_NPROCESSORS_ONLN)
-                                        : Transfer::self().config().crowded;
-    comm.plan =
-        std::make_unique<Plan>(names, comm.rank(), crowded, link::knob_switch("VIADUCT_TWO_STAGE"));
+const Plan& make_plan(Comm& comm) {
+  Process& process = Process::self();
+  std::vector<int> names(static_cast<std::size_t>(comm.size()));
+  const auto node_ranks = static_cast<int>(link::knob_number("VIADUCT_NODE_RANKS"));
+  // Asking for each process's node may cost a message to the process manager.
+  const bool one_node = process.launch().local_size() == process.size();
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    int& name = names[static_cast<std::size_t>(rank)];
+    if (node_ranks > 0)
+      name = comm.peer(rank) / node_ranks;
+    else if (!one_node)
+      name = process.node_of(comm.peer(rank));
   }
+  // Nodes that are only said to be some are taken for machines of their own.
+  const bool crowded = node_ranks > 0 ? node_ranks > sysconf(_SC_NPROCESSORS_ONLN)
+                                      : Transfer::self().config().crowded;
+  comm.plan =
+      std::make_unique<Plan>(names, comm.rank(), crowded, link::knob_switch("VIADUCT_TWO_STAGE"));
   return static_cast<const Plan&>(*comm.plan);
 }
 

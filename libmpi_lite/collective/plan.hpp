@@ -47,6 +47,11 @@ class Plan final : public CommPlan {
 };
 
 // Of an intracommunicator.
-const Plan& plan_of(Comm& comm);
+const Plan& make_plan(Comm& comm);
+inline const Plan& plan_of(Comm& comm) {
+  if (!comm.plan) [[unlikely]]
+    return make_plan(comm);
+  return static_cast<const Plan&>(*comm.plan);
+}
 
 }  // namespace viaduct::mpi

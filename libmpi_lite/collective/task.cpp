@@ -11,21 +11,21 @@ Pending** last_ready = &first_ready;
 
 }  // namespace
 
-Pending::Pending(Collective& collective) : collective_(collective), older_(collective.pendings_) {
-  collective.pendings_ = this;
+void Pending::list() {
+  older_ = collective_.pendings_;
+  collective_.pendings_ = this;
 }
 
-Pending::~Pending() {
+void Pending::unlist() {
   Pending** link = &collective_.pendings_;
   while (*link != this) link = &(*link)->older_;
   *link = older_;
 }
 
 void Pending::add(Ref<Request> request) {
-  if (!request->complete)
-    requests_.push_back(std::move(request));
-  else
-    collective_.check(*request);
+  if (request->complete) return collective_.check(*request);
+  requests_.push_back(std::move(request));
+  if (requests_.size() == 1) list();
 }
 
 bool Pending::all_complete() const {
@@ -57,6 +57,7 @@ void Pending::completed(Request&, void* pending) {
 void Pending::collect() {
   for (const Ref<Request>& request : requests_) collective_.check(*request);
   requests_.clear();
+  unlist();
 }
 
 void Pending::cancel() {

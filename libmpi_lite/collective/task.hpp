@@ -88,8 +88,10 @@ class [[nodiscard]] Task {
 // others messages, or word that these will not come.
 class Pending {
  public:
-  explicit Pending(Collective& collective);
-  ~Pending();
+  explicit Pending(Collective& collective) : collective_(collective) {}
+  ~Pending() {
+    if (!requests_.empty()) unlist();
+  }
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
 
@@ -104,9 +106,11 @@ class Pending {
   auto operator co_await() noexcept {
     struct Wait {
       Pending& pending;
-      bool await_ready() { return pending.all_complete(); }
+      bool await_ready() { return pending.requests_.empty() || pending.all_complete(); }
       void await_suspend(std::coroutine_handle<> task) { pending.suspend(task); }
-      void await_resume() { pending.collect(); }
+      void await_resume() {
+        if (!pending.requests_.empty()) pending.collect();
+      }
     };
     return Wait{*this};
   }
@@ -117,13 +121,16 @@ class Pending {
   void suspend(std::coroutine_handle<> task);
   void collect();
   static void completed(Request& request, void* pending);
+  void list();
+  void unlist();
 
   Collective& collective_;
   PoolVector<Ref<Request>> requests_;
   std::size_t open_ = 0;  // how many of them the suspended task still waits for
   std::coroutine_handle<> task_;
   Pending* next_ = nullptr;  // in the list of those that can go on
-  Pending* older_;           // of the same collective
+  // The collective lists those with requests; many have none, as messages complete at once.
+  Pending* older_ = nullptr;
 };
 
 }  // namespace viaduct::mpi

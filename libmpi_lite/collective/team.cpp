@@ -5,12 +5,6 @@
 
 namespace viaduct::mpi {
 
-Team everyone(Collective& op) {
-  Comm& comm = op.comm();
-  const Plan& plan = plan_of(comm);
-  return {&op, nullptr, comm.size(), comm.rank(), plan.nodes() == 1 && plan.crowded()};
-}
-
 Team by_node(Collective& op) {
   const Plan& plan = plan_of(op.comm());
   if (plan.ordered()) return everyone(op);

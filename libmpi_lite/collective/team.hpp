@@ -30,7 +30,11 @@ struct Team {
 };
 
 // All ranks in rank order.
-Team everyone(Collective& op);
+inline Team everyone(Collective& op) {
+  Comm& comm = op.comm();
+  const Plan& plan = plan_of(comm);
+  return {&op, nullptr, comm.size(), comm.rank(), plan.crowded() && plan.nodes() == 1};
+}
 // All ranks, node after node: for rings.
 Team by_node(Collective& op);
 

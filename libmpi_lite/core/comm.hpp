@@ -20,6 +20,8 @@ struct CommPlan {
   virtual ~CommPlan() = default;
 };
 
+class MatchQueues;
+
 // Of a communicator's two contexts the even one is that of point-to-point messages.
 inline bool collective_context(std::uint32_t context) {
   return context % 2 != 0;
@@ -58,6 +60,7 @@ class Comm final : public Counted {
   std::string name;
   Ref<Info> info;
   std::unique_ptr<CommPlan> plan;
+  MatchQueues* collective_queues = nullptr;  // of the collective context, from its first use on
 
  private:
   const std::uint32_t context_;
