@@ -164,6 +164,10 @@ void Collective::hear(Refusal refusal) {
 void Collective::look_for_disagreement() {
   if (looked_ || !queues_) return;
   looked_ = true;
+  if (queues_->keeps_messages()) judge_kept_messages();
+}
+
+void Collective::judge_kept_messages() {
   MatchQueues& queues = *queues_;
   queues.for_oldest_kept(kMostLookedAt, [&](Unexpected& message) {
     const int tag = message.head.tag;

@@ -139,6 +139,7 @@ class Collective final : public Request, public Pooled {
   void hear(Refusal refusal);
   void stop(int code, std::string why);
   void look_for_disagreement();
+  [[gnu::noinline]] void judge_kept_messages();
   void leave_queues();
   // Calls visit(process) for each receive of this operation that no message has met. Who makes an
   // intercommunicator also waits for a message of another one, about which its sender cannot be

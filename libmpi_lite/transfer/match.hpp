@@ -104,11 +104,11 @@ class MatchQueues {
   // its messages.
   ReceiveRequest& first_not_wanted(ReceiveRequest& receive) const;
   bool empty() const;
+  bool keeps_messages() const { return kept_ > 0; }
   // Calls visit(message) for the oldest messages that wait here, at most `most` of those that share
   // a bin; it may take the message out.
   template <class Visit>
   void for_oldest_kept(unsigned most, Visit visit) {
-    if (kept_ == 0) return;
     for (Queue<Unexpected>& queue : unexpected_) {
       unsigned n = 0;
       for (Unexpected* m = queue.first(); m && n < most; ++n) {
