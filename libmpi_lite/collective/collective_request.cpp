@@ -68,7 +68,7 @@ void forget_old_refusals(MatchQueues& queues) {
 
 // Of the messages that wait for their receives, so many from each are looked at for one that shows
 // a disagreement; many that wait are those of later operations.
-constexpr unsigned kMostLookedAt = 8;
+constexpr unsigned kMaxBytesLookedAt = 8;
 
 }  // namespace
 
@@ -169,7 +169,7 @@ void Collective::look_for_disagreement() {
 
 void Collective::judge_kept_messages() {
   MatchQueues& queues = *queues_;
-  queues.for_oldest_kept(kMostLookedAt, [&](Unexpected& message) {
+  queues.for_oldest_kept(kMaxBytesLookedAt, [&](Unexpected& message) {
     const int tag = message.head.tag;
     if (!CollectiveTag::numbered(tag)) return;
     if (CollectiveTag::serial(tag) == CollectiveTag::serial(tag_)) {

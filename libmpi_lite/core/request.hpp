@@ -27,7 +27,7 @@ class Request : public Counted {
   bool active = true;  // persistent ones: started and not yet completed by a wait or test
   bool cancelled = false;
   std::uint8_t seconds = 0;  // that have been spent waiting since it began, as far as known
-  int error = MPI_SUCCESS;             // class or code of what went wrong
+  int error = MPI_SUCCESS;   // class or code of what went wrong
   MPI_Status status = empty_status();  // of a complete one
 
   // Called once when the operation completes, from inside progress; may start other operations but

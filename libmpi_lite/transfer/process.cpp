@@ -163,8 +163,8 @@ int Process::node_of(int world_rank) {
 // More than a launcher takes to end a job, for each rank.
 void Process::let_others_speak() const {
   constexpr std::chrono::milliseconds kLauncher{300}, kRank{100};
-  constexpr int kMostRanks = 20;
-  std::this_thread::sleep_for(kLauncher + kRank * std::min(rank_, kMostRanks));
+  constexpr int kMaxRanks = 20;
+  std::this_thread::sleep_for(kLauncher + kRank * std::min(rank_, kMaxRanks));
 }
 
 void Process::abort(int exit_code, std::string_view message) {

@@ -11,8 +11,8 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::size_t kMostNamed = 4;    // of what is waited for, in one line
-constexpr std::size_t kMostListed = 64;  // of operations or messages, the first ones, in a dump
+constexpr std::size_t kMaxNamed = 4;    // of what is waited for, in one line
+constexpr std::size_t kMaxListed = 64;  // of operations or messages, the first ones, in a dump
 
 std::string number(std::uint64_t n) {
   return std::to_string(n);
@@ -139,7 +139,7 @@ std::string Transfer::text_of(const WaitedFor& what) {
     const bool belongs =
         r ? o.comm.get() == r->communicator() && in_collective(o) : !in_collective(o);
     if (!belongs) return;
-    if (named.size() < kMostNamed)
+    if (named.size() < kMaxNamed)
       named.push_back(with_presence(o));
     else
       ++more;
@@ -157,7 +157,7 @@ std::string Transfer::dump() {
   std::string out;
   std::size_t count = 0;
   for_each_operation([&](Operation& o) {
-    if (++count > kMostListed) return;
+    if (++count > kMaxListed) return;
     out += "  " + mpi::text_of(o);
     if (o.seconds != 0) out += ", for " + number(o.seconds) + " s or more";
     out += '\n';
@@ -167,7 +167,7 @@ std::string Transfer::dump() {
   count = 0;
   matches_.for_each([&](MatchQueues& queues) {
     queues.for_each_message([&](const Unexpected& m) {
-      if (++count > kMostListed) return;
+      if (++count > kMaxListed) return;
       messages += "  from process " + std::to_string(m.peer) + ", rank " +
                   std::to_string(m.head.source) + " of context " + number(m.head.context) +
                   ", tag " + std::to_string(m.head.tag) + ", " + number(m.length) + " bytes" +

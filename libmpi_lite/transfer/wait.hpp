@@ -25,7 +25,7 @@ class Idle {
   void reset() {
     // What comes after long may be a question, or a sign of life: one alone is not worth the time
     // of all those yields, several in a row are.
-    patience_ = polls_ >= patience_ ? kLeastPatience : std::min(2 * patience_, kMostPatience);
+    patience_ = polls_ >= patience_ ? kMinPatience : std::min(2 * patience_, kMaxPatience);
     nap_ = std::max(nap_ / 4, kShortestNap);
     polls_ = 1;
     spins_ = 0;
@@ -34,7 +34,7 @@ class Idle {
  private:
   static constexpr unsigned kSpins = 4000;  // polls in vain before others get the CPU; some 100 us
   // ... and before sleeping: at least some 10 ms; some 100 us.
-  static constexpr unsigned kMostPatience = kSpins + 20'000, kLeastPatience = 500;
+  static constexpr unsigned kMaxPatience = kSpins + 20'000, kMinPatience = 500;
   // Timers of the kernel's are no finer.
   static constexpr std::chrono::microseconds kShortestNap{50};
 
@@ -43,7 +43,7 @@ class Idle {
 
   unsigned polls_ = 0;  // in vain; 0: the wait begins
   unsigned spins_ = 0;  // of them, those after which nobody is given way; give_way() says how many
-  unsigned patience_ = kMostPatience;
+  unsigned patience_ = kMaxPatience;
   std::chrono::microseconds nap_ = kShortestNap;  // the next one
 };
 

@@ -81,9 +81,10 @@ TEST_F(LinkDump, TellsWhatAConnectionWaitsFor) {
   b.sink.message = [](const Incoming&) { return Verdict::busy; };
   while (send(world, a, peer)) world.run(microseconds{20});
   world.run(milliseconds{20});
-  EXPECT_THAT(a.link->dump(world.net.now()),
-              AllOf(HasSubstr(a.address().text()), HasSubstr("credit lent"),
-                    HasSubstr("credit 0; probed for credit "), HasSubstr("counted: credit_waits ")));
+  EXPECT_THAT(
+      a.link->dump(world.net.now()),
+      AllOf(HasSubstr(a.address().text()), HasSubstr("credit lent"),
+            HasSubstr("credit 0; probed for credit "), HasSubstr("counted: credit_waits ")));
   EXPECT_THAT(b.link->dump(b.link->peer(a.address()), world.net.now()),
               AllOf(HasSubstr("in line for a busy sink"), HasSubstr("held, a sink is busy")));
   EXPECT_EQ(a.link->dump(PeerId{}, world.net.now()), "no connection\n");

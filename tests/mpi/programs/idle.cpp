@@ -13,9 +13,9 @@ namespace {
 
 using std::chrono::duration;
 
-constexpr double kWait = 1.5;          // seconds
-constexpr double kMostOfCpu = 0.05;    // of a second and a half; of a long wait, a hundredth
-constexpr double kMostLateness = 0.5;  // on a machine that is busy with other things
+constexpr double kWait = 1.5;            // seconds
+constexpr double kMaxShareOfCpu = 0.05;  // of a second and a half; of a long wait, a hundredth
+constexpr double kMaxLateness = 0.5;     // on a machine that is busy with other things
 
 double processor_seconds() {
   rusage use{};
@@ -86,8 +86,8 @@ int main(int argc, char** argv) {
   bool good = true;
   for (int r = 1; rank == 0 && r < ranks; ++r) {
     const auto [receive, late, collective] = all[static_cast<std::size_t>(r)];
-    const bool idle = receive < kMostOfCpu && collective < kMostOfCpu,
-               prompt = late < kMostLateness;
+    const bool idle = receive < kMaxShareOfCpu && collective < kMaxShareOfCpu,
+               prompt = late < kMaxLateness;
     good = good && idle && prompt;
     std::printf(
         "%s - rank %d has waited with %.2f %% of a CPU in a receive, %.2f %% in a barrier\n",

@@ -339,7 +339,7 @@ class Job {
 };
 
 // Of a job with more states some are left out.
-constexpr std::size_t kMostStates = 30'000;
+constexpr std::size_t kMaxStates = 30'000;
 
 // Depth first: each path from the start is taken again up to where it leaves those before it, and
 // from there to a state that has been seen or to the end.
@@ -349,7 +349,7 @@ class Search {
 
   void run() {
     for (open_.push_back({}); !open_.empty() && !testing::Test::HasFailure();) {
-      if (seen_.size() > kMostStates) return;
+      if (seen_.size() > kMaxStates) return;
       std::vector<std::uint8_t> path = std::move(open_.back());
       open_.pop_back();
       follow(std::move(path));

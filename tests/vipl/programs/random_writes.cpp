@@ -11,9 +11,9 @@ namespace {
 
 // A slot is data and, behind it, the flag: the number of the last round that is complete.
 constexpr std::size_t kData = 96 * 1024, kFlag = sizeof(std::uint64_t), kSlot = kData + 64;
-constexpr std::size_t kMostWrites = 5, kMostPieces = Memory::kSegments - 1;
+constexpr std::size_t kMaxWrites = 5, kMaxPieces = Memory::kSegments - 1;
 // Pieces lie apart in the source.
-constexpr std::size_t kGap = 24, kSource = kData + kFlag + (kMostPieces + 1) * kGap;
+constexpr std::size_t kGap = 24, kSource = kData + kFlag + (kMaxPieces + 1) * kGap;
 
 using Clock = std::chrono::steady_clock;
 
@@ -34,7 +34,7 @@ VIP_VI_ATTRIBUTES open_to_writes() {
 RandomWrites::RandomWrites(const Nic& nic, std::size_t number)
     : number_(number),
       memory_(nic, 1, 2 * kSlot, memory_attributes(nullptr, true)),
-      source_(nic, kMostWrites + 2, kSource) {
+      source_(nic, kMaxWrites + 2, kSource) {
   for (auto& slot : expected_) slot.assign(kData, std::byte{0});
 }
 
@@ -49,14 +49,14 @@ RandomWrites::Round RandomWrites::plan(std::size_t round) const {
   const auto below = [&](std::size_t n) { return random() % n; };
   Round out;
   out.flag_is_in_the_last = below(2) == 0;
-  out.writes.resize(1 + below(kMostWrites));
+  out.writes.resize(1 + below(kMaxWrites));
   for (Write& write : out.writes) {
     const std::size_t size = 1 + below(std::size_t{1} << (1 + below(16)));
     std::vector<std::size_t> cuts{0, size};
-    for (std::size_t n = below(kMostPieces); n != 0; --n) cuts.push_back(below(size + 1));
+    for (std::size_t n = below(kMaxPieces); n != 0; --n) cuts.push_back(below(size + 1));
     std::ranges::sort(cuts);
     // The flag takes one.
-    while (cuts.size() > kMostPieces) cuts.erase(cuts.begin() + 1);
+    while (cuts.size() > kMaxPieces) cuts.erase(cuts.begin() + 1);
     for (std::size_t i = 1; i < cuts.size(); ++i) write.pieces.push_back(cuts[i] - cuts[i - 1]);
     const bool is_last = &write == &out.writes.back();
     write.offset = is_last && out.flag_is_in_the_last ? kData - size : below(kData - size + 1);
