@@ -68,13 +68,20 @@ void finish_collective(const Request& collective);
 void refuse_next_collective(Comm& comm, int error);
 // Another process has told so.
 void hear_refusal(MatchQueues& queues, const Refusal& refusal);
-// Calls visit(process, context, serial) for each message that an operation under way waits for.
-void for_each_awaited(const MatchQueues& queues,
-                      const std::function<void(int, std::uint32_t, std::uint32_t)>& visit);
-// Whether this process has nothing more to send in that operation.
-bool has_ended(const MatchQueues& queues, std::uint32_t serial);
-// Another process has told so, after all that it had to send.
-void hear_ended(MatchQueues& queues, std::uint32_t serial, int process);
+// What a process that has waited for long asks another one: whether it has nothing more to send in
+// that operation, which the asking one takes for what the tag says.
+struct Question {
+  std::uint32_t context, number;
+  int tag;
+};
+// Calls visit(process, question) for each message that operations under way wait for; the longer
+// one has waited, the less often.
+void for_each_question(const MatchQueues& queues,
+                       const std::function<void(int, const Question&)>& visit);
+// Another process asks. Whether the answer is yes.
+bool on_question(MatchQueues& queues, const Question& question, int process);
+// Another process has answered yes, after all that it had to send.
+void hear_ended(MatchQueues& queues, std::uint32_t number, int process);
 // A message has arrived for which nothing is posted: ranks may disagree about what they are doing.
 void judge_early_message(MatchQueues& queues, const Unexpected& message);
 

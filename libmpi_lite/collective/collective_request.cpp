@@ -1,6 +1,8 @@
 #include "libmpi_lite/collective/collective_request.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
@@ -35,35 +37,60 @@ std::string name_of_process(int process) {
 }
 
 [[gnu::cold, gnu::noinline]] MatchQueues& find_queues(Comm& comm) {
-  return *(comm.collective_queues = &Transfer::self().queues(comm.collective_context()));
+  MatchQueues& queues = Transfer::self().queues(comm.collective_context());
+  queues.inter = comm.inter();
+  return *(comm.collective_queues = &queues);
 }
 inline MatchQueues& queues_of(Comm& comm) {
   return comm.collective_queues ? *comm.collective_queues : find_queues(comm);
 }
 
 // To every process of the communicator but this one.
-void tell_all(const Comm& comm, std::uint32_t serial, int error) {
+void tell_all(const Comm& comm, std::uint32_t number, int error) {
   Transfer& transfer = Transfer::self();
   for (const Ref<Group>& group : {comm.group(), comm.remote_group()}) {
     if (!group) continue;
     for (const int process : group->world_ranks())
       if (process != transfer.rank())
-        transfer.send_refusal(process, comm.collective_context(), serial, error);
+        transfer.send_refusal(process, comm.collective_context(), number, error);
   }
+}
+
+// Whether the operation with that number comes before the one that is `next`.
+bool is_past(std::uint32_t number, std::uint32_t next) {
+  return static_cast<std::int32_t>(number - next) < 0;
+}
+
+// The number of the operation that a message with that tag belongs to, if it is one of the last
+// that were started here. A tag does not tell it from those some 2^19 operations later, and their
+// messages may be here: a rank can be as far ahead as others down its tree let it, and in an
+// intercommunicator, where it may have nothing to do with an operation, any number of them.
+std::optional<std::uint32_t> late_number(const MatchQueues& queues, int tag) {
+  constexpr std::uint32_t kLate = 1024;
+  if (!CollectiveTag::numbered(tag) || queues.inter) return std::nullopt;
+  const std::uint32_t next = queues.next_collective;
+  const std::uint32_t number = CollectiveTag::number(tag, next);
+  if (next - number > std::min(kLate, next)) return std::nullopt;
+  return number;
 }
 
 // What went wrong with an operation, at this rank or at another. It is known for some time after
 // the operation, as messages for it may still arrive.
-const Refusal* find_refusal(const MatchQueues& queues, std::uint32_t serial) {
-  const auto found = std::ranges::find(queues.refusals, serial, &Refusal::serial);
+const Refusal* find_refusal(const MatchQueues& queues, std::uint32_t number) {
+  const auto found = std::ranges::find(queues.refusals, number, &Refusal::number);
   return found == queues.refusals.end() ? nullptr : &*found;
 }
 
 void forget_old_refusals(MatchQueues& queues) {
   constexpr std::uint32_t kKnownFor = 64;  // operations
   std::erase_if(queues.refusals, [&](const Refusal& r) {
-    return CollectiveTag::is_past(r.serial, queues.next_collective - kKnownFor);
+    return is_past(r.number, queues.next_collective - kKnownFor);
   });
+}
+
+void add_refusal(MatchQueues& queues, const Refusal& refusal) {
+  forget_old_refusals(queues);
+  if (!find_refusal(queues, refusal.number)) queues.refusals.push_back(refusal);
 }
 
 // Of the messages that wait for their receives, so many from each are looked at for one that shows
@@ -72,10 +99,22 @@ constexpr unsigned kMaxBytesLookedAt = 8;
 
 }  // namespace
 
-Collective* Collective::find(const MatchQueues& queues, std::uint32_t serial) {
+Collective* Collective::find(const MatchQueues& queues, std::uint32_t number) {
   Collective* op = queues.under_way;
-  while (op && CollectiveTag::serial(op->tag_) != serial) op = op->next_;
+  while (op && op->number() != number) op = op->next_;
   return op;
+}
+
+std::uint32_t Collective::number() const {
+  return CollectiveTag::number(tag_, queues_->next_collective);
+}
+
+// Called every 50 ms while this process waits: after twice as long each time, and then once in 51
+// s. A rank that computes for an hour must not find thousands of questions.
+bool Collective::time_to_ask() {
+  constexpr unsigned kSeldom = 1024;
+  ++waits_;
+  return waits_ > 1 && (waits_ < kSeldom ? std::has_single_bit(waits_) : waits_ % kSeldom == 0);
 }
 
 Collective::Collective(Comm& comm, CollectiveKind kind)
@@ -127,7 +166,7 @@ Ref<Request> Collective::send_nothing(const Envelope& to) const {
 
 void Collective::give_up(int code, std::string why) {
   if (gave_up_) return;
-  if (queues_) tell_all(*comm_, CollectiveTag::serial(tag_), code);
+  if (queues_) tell_all(*comm_, number(), code);
   stop(code, std::move(why));
 }
 
@@ -135,8 +174,7 @@ void Collective::stop(int code, std::string why) {
   if (gave_up_) return;
   gave_up_ = true;
   note(code, std::move(why));
-  if (queues_)
-    queues_->refusals.push_back({CollectiveTag::serial(tag_), Transfer::self().rank(), code});
+  if (queues_) add_refusal(*queues_, {number(), Transfer::self().rank(), code});
   for (Pending* p = pendings_; p; p = p->next_of_collective()) p->cancel();
 }
 
@@ -151,8 +189,7 @@ void Collective::disagree(int process, int tag) {
 
 void Collective::look_for_refusal() {
   forget_old_refusals(*queues_);
-  if (const Refusal* const refusal = find_refusal(*queues_, CollectiveTag::serial(tag_)))
-    hear(*refusal);
+  if (const Refusal* const refusal = find_refusal(*queues_, number())) hear(*refusal);
 }
 
 void Collective::hear(Refusal refusal) {
@@ -171,13 +208,12 @@ void Collective::judge_kept_messages() {
   MatchQueues& queues = *queues_;
   queues.for_oldest_kept(kMaxBytesLookedAt, [&](Unexpected& message) {
     const int tag = message.head.tag;
-    if (!CollectiveTag::numbered(tag)) return;
-    if (CollectiveTag::serial(tag) == CollectiveTag::serial(tag_)) {
+    const std::optional<std::uint32_t> number = late_number(queues, tag);
+    if (!number) return;
+    if (*number == this->number()) {
       if (tag != tag_) disagree(message.peer, tag);
-    } else if (message.head.kind != mpi::Kind::announce &&
-               CollectiveTag::is_past(CollectiveTag::serial(tag), CollectiveTag::serial(tag_)) &&
-               !find(queues, CollectiveTag::serial(tag))) {
-      queues.take(message);
+    } else if (message.head.kind != mpi::Kind::announce && !find(queues, *number)) {
+      Transfer::self().drop(queues, message);
     }
   });
 }
@@ -215,32 +251,33 @@ void Collective::finish_if_done() {
 
 void refuse_next_collective(Comm& comm, int error) {
   MatchQueues& queues = queues_of(comm);
-  const std::uint32_t serial = queues.next_collective++ % CollectiveTag::kSerials;
-  queues.refusals.push_back({serial, Transfer::self().rank(), error});
-  tell_all(comm, serial, error);
+  const std::uint32_t number = queues.next_collective++;
+  add_refusal(queues, {number, Transfer::self().rank(), error});
+  tell_all(comm, number, error);
 }
 
 void hear_refusal(MatchQueues& queues, const Refusal& refusal) {
-  if (Collective* const op = Collective::find(queues, refusal.serial)) return op->hear(refusal);
-  if (!CollectiveTag::is_past(refusal.serial, queues.next_collective))
-    queues.refusals.push_back(refusal);
+  if (Collective* const op = Collective::find(queues, refusal.number)) return op->hear(refusal);
+  if (!is_past(refusal.number, queues.next_collective)) add_refusal(queues, refusal);
 }
 
-void for_each_awaited(const MatchQueues& queues,
-                      const std::function<void(int, std::uint32_t, std::uint32_t)>& visit) {
-  for (const Collective* op = queues.under_way; op; op = op->next_)
-    op->for_each_awaited([&](int process) {
-      visit(process, op->comm().collective_context(), CollectiveTag::serial(op->tag_));
-    });
+void for_each_question(const MatchQueues& queues,
+                       const std::function<void(int, const Question&)>& visit) {
+  for (Collective* op = queues.under_way; op; op = op->next_) {
+    if (!op->time_to_ask()) continue;
+    const Question question{op->comm().collective_context(), op->number(), op->tag()};
+    op->for_each_awaited([&](int process) { visit(process, question); });
+  }
 }
 
-bool has_ended(const MatchQueues& queues, std::uint32_t serial) {
-  return CollectiveTag::is_past(serial, queues.next_collective) &&
-         !Collective::find(queues, serial);
+bool on_question(MatchQueues& queues, const Question& question, int process) {
+  Collective* const op = Collective::find(queues, question.number);
+  if (op && op->tag() != question.tag) op->disagree(process, question.tag);
+  return !op && is_past(question.number, queues.next_collective);
 }
 
-void hear_ended(MatchQueues& queues, std::uint32_t serial, int process) {
-  Collective* const op = Collective::find(queues, serial);
+void hear_ended(MatchQueues& queues, std::uint32_t number, int process) {
+  Collective* const op = Collective::find(queues, number);
   if (!op || op->gave_up()) return;
   bool in_vain = false;
   op->for_each_awaited([&](int awaited) { in_vain |= awaited == process; });
@@ -253,14 +290,14 @@ void hear_ended(MatchQueues& queues, std::uint32_t serial, int process) {
 
 void judge_early_message(MatchQueues& queues, const Unexpected& message) {
   const int tag = message.head.tag;
-  if (!CollectiveTag::numbered(tag)) return;
-  const std::uint32_t serial = CollectiveTag::serial(tag);
-  if (Collective* const op = Collective::find(queues, serial)) {
+  const std::optional<std::uint32_t> number = late_number(queues, tag);
+  if (!number) return;
+  if (Collective* const op = Collective::find(queues, *number)) {
     if (op->tag() != tag) op->disagree(message.peer, tag);
-  } else if (CollectiveTag::is_past(serial, queues.next_collective)) {
+  } else {
     // Nobody here will receive it; its sender may wait for that.
-    const Refusal* const refusal = find_refusal(queues, serial);
-    Transfer::self().send_refusal(message.peer, message.head.context, serial,
+    const Refusal* const refusal = find_refusal(queues, *number);
+    Transfer::self().send_refusal(message.peer, message.head.context, *number,
                                   refusal ? refusal->error : MPI_ERR_TRUNCATE);
   }
 }

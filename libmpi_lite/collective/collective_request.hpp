@@ -46,9 +46,9 @@ struct CollectiveTag {
   static constexpr CollectiveKind kind(int tag) {
     return static_cast<CollectiveKind>(tag >> kSerialBits & ((1 << kKindBits) - 1));
   }
-  // Of the operation with that serial number: it comes before the one that is `next`.
-  static constexpr bool is_past(std::uint32_t serial, std::uint32_t next) {
-    return (serial - next) % kSerials >= kSerials / 2;
+  // The last operation before the one with number `next` whose messages have such a tag.
+  static constexpr std::uint32_t number(int tag, std::uint32_t next) {
+    return next - 1 - (next - 1 - serial(tag)) % kSerials;
   }
 };
 // Of MPI_Finalize's barrier. Tags from 2^30 on are agreement_tag()s.
@@ -120,10 +120,10 @@ class Collective final : public Request, public Pooled {
 
  private:
   friend class Pending;
-  friend void for_each_awaited(const MatchQueues& queues,
-                               const std::function<void(int, std::uint32_t, std::uint32_t)>& visit);
-  friend bool has_ended(const MatchQueues& queues, std::uint32_t serial);
-  friend void hear_ended(MatchQueues& queues, std::uint32_t serial, int process);
+  friend void for_each_question(const MatchQueues& queues,
+                                const std::function<void(int, const Question&)>& visit);
+  friend bool on_question(MatchQueues& queues, const Question& question, int process);
+  friend void hear_ended(MatchQueues& queues, std::uint32_t number, int process);
   friend void hear_refusal(MatchQueues& queues, const Refusal& refusal);
   friend void judge_early_message(MatchQueues& queues, const Unexpected& message);
 
@@ -150,14 +150,18 @@ class Collective final : public Request, public Pooled {
       for (const Ref<Request>& request : p->requests())
         if (const int process = awaited_process(*request, tag_); process >= 0) visit(process);
   }
-  static Collective* find(const MatchQueues& queues, std::uint32_t serial);  // under way
+  static Collective* find(const MatchQueues& queues, std::uint32_t number);  // under way
+  // Among the operations of its communicator, if it is listed there.
+  std::uint32_t number() const;
+  bool time_to_ask();
 
   const Ref<Comm> comm_;
   MatchQueues* queues_ = nullptr;  // where it is listed, if it has a number
   Collective *next_ = nullptr, *previous_ = nullptr;
   int tag_;
   bool gave_up_ = false, looked_ = false;
-  int lost_ = -1;  // the process without which this one cannot send what it should
+  std::uint16_t waits_ = 0;  // see time_to_ask()
+  int lost_ = -1;            // the process without which this one cannot send what it should
   Pending* pendings_ = nullptr;
   Ref<Op> op_;
   PoolVector<Ref<Datatype>> types_;

@@ -38,13 +38,17 @@ void Transfer::on_cancel_send(Peer& p, const IdHead& head) {
   bool done = false;
   matches_.for_each([&](MatchQueues& queues) {
     if (Unexpected* message = done ? nullptr : queues.find_announced(p.rank, head.id)) {
-      const Ref<Unexpected> taken = queues.take(*message);
-      if (taken->head.kind != Kind::announce)
-        consume(p, static_cast<std::size_t>(taken->length) + kEagerCharge);
+      drop(queues, *message);
       done = true;
     }
   });
   say(p, bytes_of(CancelledHead{Kind::cancelled, done, {}, head.id}));
+}
+
+void Transfer::drop(MatchQueues& queues, Unexpected& message) {
+  const Ref<Unexpected> taken = queues.take(message);
+  if (taken->head.kind != Kind::announce && taken->head.kind != Kind::loss)
+    consume(peer(taken->peer), static_cast<std::size_t>(taken->length) + kEagerCharge);
 }
 
 void Transfer::on_cancel_want(Peer& p, const IdHead& head) {

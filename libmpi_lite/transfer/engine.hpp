@@ -53,7 +53,7 @@ class Transfer final : private ChannelSink {
   // Instead of a message: its receive fails because of that process's loss.
   void send_loss(const Envelope& to, int process);
   // Tells a process that a collective operation of that context has failed here.
-  void send_refusal(int process, std::uint32_t context, std::uint32_t serial, int error);
+  void send_refusal(int process, std::uint32_t context, std::uint32_t number, int error);
   // Somebody has waited for long: asks those from whom collectives wait for messages whether they
   // still take part.
   void ask_in_collectives();
@@ -63,6 +63,8 @@ class Transfer final : private ChannelSink {
   void receive_kept(ReceiveRequest& receive, Unexpected& message);
   MatchQueues& queues(std::uint32_t context) { return matches_[context]; }
   void forget(std::uint32_t context) { matches_.forget(context); }
+  // Nobody will receive that message.
+  void drop(MatchQueues& queues, Unexpected& message);
   // No message is there for a receive or a probe. Throws Error if one may never come, as a process
   // that could have sent it is lost.
   void check_sender(const Envelope& from);

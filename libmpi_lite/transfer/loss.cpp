@@ -97,37 +97,42 @@ void Transfer::on_loss(Peer& p, const LossHead& head) {
 
 // ---- collectives that fail at another process --------------------------------------------------
 
-void Transfer::send_refusal(int process, std::uint32_t context, std::uint32_t serial, int error) {
+void Transfer::send_refusal(int process, std::uint32_t context, std::uint32_t number, int error) {
   Peer& p = peer(process);
   if (p.lost) return;
-  say(p, bytes_of(RefusalHead{Kind::refusal, {}, context, serial, error}));
+  say(p, bytes_of(RefusalHead{Kind::refusal, {}, context, number, error}));
 }
 
 void Transfer::on_refusal(Peer& p, const RefusalHead& head) {
   if (head.error <= MPI_SUCCESS || head.error > MPI_ERR_LASTCODE ||
       !collective_context(head.context))
     return void(malformed(p));
-  hear_refusal(matches_[head.context], {head.serial, p.rank, head.error});
+  hear_refusal(matches_[head.context], {head.number, p.rank, head.error});
 }
 
+// A question that finds no room is not kept: there will be another one.
 void Transfer::ask_in_collectives() {
   matches_.for_each([&](MatchQueues& queues) {
-    for_each_awaited(queues, [&](int process, std::uint32_t context, std::uint32_t serial) {
+    for_each_question(queues, [&](int process, const Question& q) {
       Peer& p = peer(process);
-      if (!p.lost) say(p, bytes_of(QuestionHead{Kind::question, {}, context, serial}));
+      const QuestionHead head{Kind::question, {}, q.context, q.number, q.tag};
+      if (!p.lost && p.outgoing.empty()) p.through->send_control(p.rank, bytes_of(head), {});
     });
   });
 }
 
+// Whoever asks may be behind: the communicator may be gone here, and is not to leave anything.
 void Transfer::on_question(Peer& p, const QuestionHead& head) {
   if (!collective_context(head.context)) return void(malformed(p));
-  if (has_ended(matches_[head.context], head.serial))
-    say(p, bytes_of(QuestionHead{Kind::ended, {}, head.context, head.serial}));
+  MatchQueues* const queues = matches_.known(head.context);
+  if (!queues || !mpi::on_question(*queues, {head.context, head.number, head.tag}, p.rank)) return;
+  say(p, bytes_of(QuestionHead{Kind::ended, {}, head.context, head.number, head.tag}));
 }
 
 void Transfer::on_ended(Peer& p, const QuestionHead& head) {
   if (!collective_context(head.context)) return void(malformed(p));
-  hear_ended(matches_[head.context], head.serial, p.rank);
+  if (MatchQueues* const queues = matches_.known(head.context))
+    hear_ended(*queues, head.number, p.rank);
 }
 
 void Transfer::fail_for_loss(ReceiveRequest& receive, int process) {

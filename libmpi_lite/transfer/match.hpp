@@ -65,7 +65,7 @@ class Collective;
 
 // A process has told that an operation of the communicator has failed there.
 struct Refusal {
-  std::uint32_t serial;  // of the operation
+  std::uint32_t number;  // of the operation, among those of its communicator
   int process, error;
 };
 
@@ -140,6 +140,7 @@ class MatchQueues {
   // those under way, and those that have failed, here or as others tell, whether
   // they are past or to come.
   std::uint32_t next_collective = 0;
+  bool inter = false;  // an intercommunicator's
   Collective* under_way = nullptr;
   std::vector<Refusal> refusals;
 
@@ -166,6 +167,11 @@ class MatchQueues {
 // goes.
 class MatchTable {
  public:
+  // nullptr: nothing has happened in that context, or its communicator is gone.
+  MatchQueues* known(std::uint32_t context) const {
+    const auto found = contexts_.find(context);
+    return found == contexts_.end() ? nullptr : found->second.get();
+  }
   MatchQueues& operator[](std::uint32_t context) {
     if (context == last_ && last_queues_) [[likely]]
       return *last_queues_;

@@ -90,7 +90,7 @@ struct RefusalHead {
   Kind kind;
   std::uint8_t reserved[3];
   std::uint32_t context;
-  std::uint32_t serial;  // of the operation, among those of its communicator
+  std::uint32_t number;  // of the operation, among those of its communicator
   std::int32_t error;    // its class
 };
 
@@ -98,7 +98,8 @@ struct QuestionHead {
   Kind kind;
   std::uint8_t reserved[3];
   std::uint32_t context;
-  std::uint32_t serial;
+  std::uint32_t number;
+  std::int32_t tag;  // of the operation's messages, for whoever asks
 };
 
 struct IdHead {
@@ -152,7 +153,8 @@ struct ConsumedHead {
 };
 
 static_assert(sizeof(ShortHead) == 8 && sizeof(Head) == 16 && sizeof(SyncHead) == 24 &&
-              sizeof(LossHead) == 24 && sizeof(RefusalHead) == 16 && sizeof(AnnounceHead) == 72);
+              sizeof(LossHead) == 24 && sizeof(RefusalHead) == 16 && sizeof(QuestionHead) == 16 &&
+              sizeof(AnnounceHead) == 72);
 static_assert(sizeof(GrantHead) == 72 && sizeof(WantHead) == 64 && sizeof(WrittenHead) == 32);
 inline constexpr std::size_t kLargestHead = 72;
 static_assert(kLargestHead <= Channel::kMostHead);
