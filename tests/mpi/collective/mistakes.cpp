@@ -247,6 +247,23 @@ void different_operations(bool nb) {
   }
 }
 
+// Where early messages are not judged, who waits asks.
+void groups_disagree(bool nb) {
+  const bool first = rank() < size() / 2;
+  MPI_Comm local, inter;
+  MPI_Comm_split(MPI_COMM_WORLD, first, rank(), &local);
+  MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, first ? size() / 2 : 0, 1, &inter);
+  MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+  int data[2] = {1, 2};
+  CHECK_CLASS(
+      first ? COLLECTIVE(nb, barrier, Barrier, inter)
+            : COLLECTIVE(nb, allreduce, Allreduce, &data[0], &data[1], 1, MPI_INT, MPI_SUM, inter),
+      MPI_ERR_OTHER);
+  CHECK_EQ(MPI_Barrier(inter), MPI_SUCCESS);
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&local);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -265,6 +282,7 @@ int main(int argc, char** argv) {
     if (size() > 1) {
       job::section("different operations");
       different_operations(nb);
+      groups_disagree(nb);
     }
   }
   if (size() > 1) {
