@@ -1,5 +1,8 @@
 // Buffers that share memory and ranks that disagree about an operation: an error of the right
 // class, nobody waits for ever, and what comes after works.
+#include <malloc.h>
+
+#include <algorithm>
 #include <numeric>
 
 #include "buffers.hpp"
@@ -234,6 +237,30 @@ void whole_count_at_the_root() {
   still_works();
 }
 
+// By messages, as a collective that works would have failed ones forgotten. A rank behind others
+// has to remember what they say of operations to come.
+void keep_in_step() {
+  char none = 0;
+  for (int other = 0; other < size(); ++other)
+    MPI_Sendrecv(&none, 0, MPI_CHAR, other, 1, &none, 0, MPI_CHAR, other, 1, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+}
+
+// A program that goes on with its mistake: what is known of failed operations is forgotten again.
+void mistakes_without_end() {
+  constexpr int kOperations = 20'000;
+  Shared s(1);
+  const auto in_use = [] { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; };
+  const std::size_t before = in_use();
+  for (int i = 0; i < kOperations; ++i) {
+    MPI_Allgather(s.own(), 1, MPI_INT, s.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    if (i % 100 == 0) keep_in_step();
+  }
+  const std::size_t after = in_use();
+  CHECK(after - std::min(after, before) < 4 * kOperations);
+  still_works();
+}
+
 // ---- different operations ----------------------------------------------------------------------
 
 void different_operations(bool nb) {
@@ -285,6 +312,8 @@ int main(int argc, char** argv) {
       groups_disagree(nb);
     }
   }
+  job::section("mistakes without end leave no memory");
+  mistakes_without_end();
   if (size() > 1) {
     job::section("lengths that differ");
     lengths_differ();
