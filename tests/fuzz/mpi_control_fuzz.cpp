@@ -5,16 +5,26 @@
 #include <cstring>
 #include <map>
 
+#include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 #include "tests/fuzz/require.hpp"
 
 using namespace viaduct::mpi;
 
-// Collectives are not part of this.
+// Collectives are not part of this, nor is what a process tells of itself when it waits for long.
 namespace viaduct::mpi {
 bool continue_collectives() {
   return false;
 }
+void hear_refusal(MatchQueues&, const Refusal&) {}
+void for_each_question(const MatchQueues&, const std::function<void(int, const Question&)>&) {}
+bool on_question(MatchQueues&, const Question&, int) {
+  return false;
+}
+void hear_ended(MatchQueues&, std::uint32_t, int) {}
+void judge_early_message(MatchQueues&, const Unexpected&) {}
+void LongWait::look(const WaitedFor&) {}
+void DumpSignal::answer(const WaitedFor*) {}
 }  // namespace viaduct::mpi
 
 namespace {

@@ -87,6 +87,7 @@ TEST(RawdevPlugin, HandsOutTheFunctionsThatWrite) {
   EXPECT_EQ(completion.status, 0);
   EXPECT_EQ(memory, sent);
   EXPECT_EQ(rte_vdev_uninit("rawdev_mbcf3"), 0);
+  EXPECT_EQ(mbcf->poll(a), 0);  // takes its goodbye, or that frame's pool could not be freed
   EXPECT_EQ(rte_vdev_uninit("rawdev_mbcf2"), 0);
 }
 
