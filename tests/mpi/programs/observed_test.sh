@@ -4,6 +4,8 @@
 # observed, viaduct-run.
 program=$(realpath "$1") viaduct_run=$(realpath "$2")
 source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
+# A sanitizer would turn a rank's SIGSEGV into a report and an ordinary exit.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0
 mine=$scratch/observed
 cp "$program" "$mine"
 LD_LIBRARY_PATH=$(dirname "$(ldd "$program" | sed -n 's/.*libmpi_abi.* => \(.*\) (.*/\1/p')")
