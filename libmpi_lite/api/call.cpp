@@ -66,6 +66,12 @@ void check_running(const char* function) {
   }
 }
 
+// For nobody, who has no data either, programs have no type.
+Items check_unusable_type(const void* buffer, MPI_Datatype type, int rank) {
+  if (rank != MPI_PROC_NULL || type != MPI_DATATYPE_NULL) check_committed(type);
+  return {buffer, 0, &datatype(MPI_BYTE)};
+}
+
 void fail(int code, const char* format, ...) {
   char what[512];
   va_list values;

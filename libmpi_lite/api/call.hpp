@@ -60,9 +60,10 @@ int call(const char* function, Body body) {
   });
 }
 
-// A call on a communicator: `body(Comm&)`.
+// A call on a communicator: `body(Comm&)`. Inlined for sure, as MPI_Send and MPI_Recv are made of
+// it.
 template <class Body>
-int call(const char* function, MPI_Comm comm, Body body) {
+[[gnu::always_inline]] inline int call(const char* function, MPI_Comm comm, Body body) {
   Comm* c = nullptr;
   try {
     if (Process::phase() != Process::Phase::running) [[unlikely]]
@@ -124,15 +125,15 @@ inline const Op& check_op(MPI_Op op, const Datatype& type) {
   return o;
 }
 
+// The rest of check_items for a type that cannot be used: items for nobody, or an error.
+[[gnu::cold]] Items check_unusable_type(const void* buffer, MPI_Datatype type, int rank);
+
 inline Items check_items(const void* buffer, int count, MPI_Datatype type,
                          const char* buffer_argument = "buf", int rank = 0) {
   check_count(count);
   Datatype* const found = datatype_handles.find(reinterpret_cast<std::uintptr_t>(type));
-  if (!found || !found->committed()) [[unlikely]] {
-    // For nobody, who has no data either, programs have no type.
-    if (rank == MPI_PROC_NULL && type == MPI_DATATYPE_NULL) return {buffer, 0, &datatype(MPI_BYTE)};
-    check_committed(type);
-  }
+  if (!found || !found->committed()) [[unlikely]]
+    return check_unusable_type(buffer, type, rank);
   Datatype& t = *found;
   // An absolute type starts at MPI_BOTTOM, which is the null pointer; others do not.
   if (!buffer && count > 0 && t.size() > 0 && t.true_lb() == 0) [[unlikely]]
