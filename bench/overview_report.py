@@ -162,7 +162,7 @@ def page(figures, saved):
     yield (f"Medians of {figures.rounds} rounds of all programs in turn. x TCP: how many times as good as "
            "kernel TCP above it.")
     if (most := noise(figures)) > NOISY:
-        yield (f"ROUNDS DIFFER BY UP TO {number(most)} TIMES: other programs use these processors, and the figures "
+        yield (f"ROUNDS DIFFER BY UP TO {number(most)} TIMES: processors are shared or differ in distance; figures "
                "mean little.")
     for who, why in figures.failures.items():
         yield f"{who}: {why}"

@@ -1,5 +1,5 @@
-// A stranger on the wire forges connection requests while an MPI job runs. Four ranks on four
-// emulated hosts (viaduct-run): rank 1 is the stranger, on its own port: it reads the job's key
+// An attacker on the wire forges connection requests while an MPI job runs. Four ranks on four
+// emulated hosts (viaduct-run): rank 1 is the attacker, on its own port: it reads the job's key
 // from a request of its own link and then sends rank 3, which waits in a receive, 10,000 requests a
 // second from made-up addresses. What rank 0 sends rank 3 for the first time arrives nearly as soon
 // as what it has sent rank 2 for the first time without that.
@@ -26,7 +26,7 @@ namespace {
 using namespace viaduct::link;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kTalker = 0, kStranger = 1, kWaiter = 2, kVictim = 3;
+constexpr int kTalker = 0, kAttacker = 1, kWaiter = 2, kVictim = 3;
 constexpr auto kGap = std::chrono::microseconds{100};
 constexpr auto kFlood = std::chrono::seconds{3};
 
@@ -89,7 +89,7 @@ void forge(std::vector<std::byte>& frame, std::mt19937& random) {
   std::memcpy(frame.data(), &header, sizeof header);
 }
 
-void be_the_stranger() {
+void be_the_attacker() {
   const Wire wire;
   int ready = 0;  // somebody connects to this host's port
   MPI_Recv(&ready, 1, MPI_INT, kTalker, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -115,9 +115,9 @@ double first_send(int to) {
 
 void talk() {
   int ready = 0;
-  first_send(kStranger);
+  first_send(kAttacker);
   const double usual = first_send(kWaiter);
-  MPI_Recv(&ready, 1, MPI_INT, kStranger, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Recv(&ready, 1, MPI_INT, kAttacker, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   const double attacked = first_send(kVictim);
   std::printf("first send: %.2f ms, among forged requests %.2f ms\n", usual, attacked);
   if (attacked > 20 * usual + 200) fail("forged requests have delayed an honest connection");
@@ -131,8 +131,8 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size != 4) fail("four ranks, each on a host of its own");
-  if (rank == kStranger) {
-    be_the_stranger();
+  if (rank == kAttacker) {
+    be_the_attacker();
   } else if (rank == kTalker) {
     talk();
   } else {
