@@ -12,9 +12,11 @@ namespace viaduct::mpi {
 namespace {
 
 // Naps get longer, each by an eighth, so that a message which comes without waking its receiver is
-// late by an eighth of the wait at most; and not much more than that, as a wake-up in vain takes
-// some 10 us of a CPU: of a hundredth of it a process may wake up so often.
-constexpr std::chrono::microseconds kLongestNap{2000};
+// late by an eighth of the wait at most: up to 2 ms, and beyond by a fiftieth, up to 5 ms. A
+// wake-up in vain takes some 20 us of a CPU, and a hundredth of it is what a process may use that
+// waits.
+constexpr std::chrono::microseconds kLongNap{2000}, kLongestNap{5000};
+constexpr int kWaitOverNap = 50;
 // Who is woken sleeps longer, but for whatever it might not be woken by.
 constexpr std::chrono::microseconds kLongestSleep{10'000};
 
@@ -62,7 +64,9 @@ void Idle::give_way(const WaitedFor& what) {
 
 void Idle::doze() {
   if (!Transfer::self().sleep(nap_)) {
-    const std::chrono::nanoseconds nap = std::min(nap_, kLongestNap);
+    const auto most = std::clamp<std::chrono::nanoseconds>(LongWait::lasted() / kWaitOverNap,
+                                                           kLongNap, kLongestNap);
+    const std::chrono::nanoseconds nap = std::min<std::chrono::nanoseconds>(nap_, most);
     const timespec limit{0, nap.count()};
     ::nanosleep(&limit, nullptr);
   }

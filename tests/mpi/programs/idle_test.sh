@@ -19,6 +19,9 @@ check "over shared memory" quietly mpiexec.hydra -n 2 "$idle"
 check "over memif" quietly env VIADUCT_SHM=off \
   VIADUCT_PORTS="net_memif0,role=server,socket=$memif;net_memif0,role=client,socket=$memif" \
   mpiexec.hydra -n 2 "$idle"
+check "over a port that wakes nobody" quietly env VIADUCT_SHM=off VIADUCT_EAL=--single-file-segments \
+  VIADUCT_PORTS="net_memif0,role=server,zero-copy=yes,socket=$memif;net_memif0,role=client,zero-copy=yes,socket=$memif" \
+  mpiexec.hydra -n 2 "$idle"
 between_hosts "over mbcf" -n 2
 between_hosts "over startx" -n 2 --channel startx
 between_hosts "over AF_XDP" -n 2 --port-kind af_xdp
