@@ -35,6 +35,8 @@ constexpr std::array kTable{
     Knob{"VIADUCT_MTU", "0", "bytes", "MTU to ask for; 0: what the device has", kMtu},
     Knob{"VIADUCT_RX_DESCRIPTORS", "1024", "frames", "what a port can receive while not polled",
          whole_number(64, 16384)},
+    Knob{"VIADUCT_RX_INTERRUPT", "on", "",
+         "a PCI port wakes who sleeps, where its driver can; off: such a process naps", kOnOff},
     Knob{"VIADUCT_MEMORY", "auto", "",
          "huge: hugepages; nohuge: ordinary pages; auto: hugepages if enough are free",
          one_of("auto|huge|nohuge")},

@@ -28,6 +28,7 @@
 #include "drivers/link/packet_ring.hpp"
 #include "drivers/link/port_faults.hpp"
 #include "drivers/link/port_plan.hpp"
+#include "drivers/link/receive_interrupt.hpp"
 #include "drivers/link/xdp_sockets.hpp"
 
 namespace viaduct::link {
@@ -187,6 +188,7 @@ struct Port::Parts {
   std::unique_ptr<MemifControl> memif;
   std::vector<int> arrivals;  // descriptors that are readable when frames have arrived
   MemifInterrupt interrupt;   // while it has its peer
+  ReceiveInterrupt receive_interrupt;
   std::unique_ptr<PcapWriter> recording;
   DeviceQueue queue;
   std::unique_ptr<PortFaults> faults;
@@ -324,11 +326,37 @@ void Port::create_pool() {
   pool_size_ = p.plan.frames;
 }
 
+// With a receive interrupt, if it is a PCI function whose driver offers one. Others refuse to be
+// configured for it, or say so once they run; then it is started as if it had not been asked.
 void Port::start() {
+  Parts& p = *parts_;
+  if (p.plan.kind == PortKind::pci && knob_switch("VIADUCT_RX_INTERRUPT")) {
+    try {
+      bring_up(true);
+      p.receive_interrupt = ReceiveInterrupt(port_);
+    } catch (const SetupError&) {
+    }
+    if (p.started && !p.receive_interrupt) {
+      rte_eth_dev_stop(port_);
+      p.started = false;
+    }
+  }
+  if (!p.started) bring_up(false);
+
+  rte_ether_addr mac{};
+  if (const int result = rte_eth_macaddr_get(port_, &mac))
+    p.refuse("it has no address", result, "use another driver");
+  std::copy(std::begin(mac.addr_bytes), std::end(mac.addr_bytes), address_.bytes.begin());
+  if (address_ == Address{}) address_ = made_up_address(port_);
+}
+
+// Configured, with its queues, and running.
+void Port::bring_up(bool interrupt) {
   Parts& p = *parts_;
   rte_eth_dev_info info{};
   rte_eth_dev_info_get(port_, &info);
   rte_eth_conf conf{};
+  conf.intr_conf.rxq = interrupt ? 1 : 0;
   if (!ignores_mtu(p.plan.kind, p.driver)) {
     if (info.max_mtu != 0 && mtu_ > info.max_mtu)
       throw SetupError("cannot open port " + p.plan.asked + ": MTU " + std::to_string(mtu_) +
@@ -364,12 +392,6 @@ void Port::start() {
     p.refuse("it does not start", result, "run `viaduct-info` to see what this machine lacks");
   p.started = true;
   receive_capacity_ = p.plan.receive_capacity != 0 ? p.plan.receive_capacity : receive;
-
-  rte_ether_addr mac{};
-  if (const int result = rte_eth_macaddr_get(port_, &mac))
-    p.refuse("it has no address", result, "use another driver");
-  std::copy(std::begin(mac.addr_bytes), std::end(mac.addr_bytes), address_.bytes.begin());
-  if (address_ == Address{}) address_ = made_up_address(port_);
 }
 
 void Port::prepare_slow_path(const FaultSpec& faults) {
@@ -402,6 +424,7 @@ void Port::close() noexcept {
   if (p.found) {
     rte_eth_dev_info info{};
     const bool known = rte_eth_dev_info_get(port_, &info) == 0;
+    p.receive_interrupt = {};
     if (p.started) {
       drain(port_);
       rte_eth_dev_stop(port_);
@@ -446,6 +469,12 @@ std::uint16_t Port::receive_slowly(Frame** burst, std::uint16_t count) {
 
 bool Port::sleep(Duration most, int also) {
   const Parts& p = *parts_;
+  if (p.receive_interrupt) {
+    const bool frame_waits = !p.receive_interrupt.ask();
+    const bool slept = frame_waits || wait_readable({&p.receive_interrupt.event(), 1}, also, most);
+    p.receive_interrupt.mask();
+    return slept;
+  }
   if (p.memif == nullptr) return wait_readable(p.arrivals, also, most);
   if (!p.interrupt) return false;
   empty_polls_ = 1;  // whether the peer is still there is looked at once in so many polls

@@ -75,7 +75,8 @@ class Port {
       housekeeping();
     return false;
   }
-  // On the sockets of AF_PACKET and AF_XDP, and on the interrupt of a memif that has its peer.
+  // On the sockets of AF_PACKET and AF_XDP, on the interrupt of a memif that has its peer, and on
+  // that of a PCI function whose driver has one.
   bool sleep(Duration most, int also);
   // Frames have come, so that one may be sent soon: fetches what transmit() will write.
   void expect_transmit() const {
@@ -106,6 +107,7 @@ class Port {
   void attach(bool probed);
   void create_pool();
   void start();
+  void bring_up(bool interrupt);
   void prepare_slow_path(const FaultSpec& faults);
   void close() noexcept;
   void housekeeping();

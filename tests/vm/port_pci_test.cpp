@@ -1,4 +1,5 @@
-// Ports on PCI functions: the two virtual functions of `viaduct-vm --sriov`, where this has to run.
+// Ports on PCI functions: the two virtual functions and the whole NIC of `viaduct-vm --sriov`,
+// where this has to run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,6 +80,68 @@ TEST_F(PciPort, CarryFramesBothWaysAndOpenAgain) {
       }
     }
   }));
+}
+
+void take_all(Port& port) {
+  rte_mbuf* burst[32];
+  while (const auto got = port.receive(burst, 32))
+    for (int i = 0; i < got; ++i) Port::release(burst[i]);
+}
+
+// Sleeps until a frame of ours comes, and takes it; how long that was. The kernel says something on
+// the wire now and then, too.
+Duration until_frame(Port& port) {
+  const Time began = now();
+  while (now() - began < 20s) {
+    EXPECT_TRUE(port.sleep(20s, -1));
+    rte_mbuf* burst[32];
+    bool there = false;
+    while (const auto got = port.receive(burst, 32))
+      for (int i = 0; i < got; ++i) {
+        there |= ours(burst[i]);
+        Port::release(burst[i]);
+      }
+    if (there) break;
+  }
+  return now() - began;
+}
+
+// The driver of the whole NIC has a receive interrupt, that of virtual functions has none.
+TEST_F(PciPort, AFrameWakesWhoSleeps) {
+  EXPECT_TRUE(passes([] {
+    const auto function = Port::open({.devargs = told("VIADUCT_VM_VF0")});
+    EXPECT_FALSE(function->sleep(1ms, -1));
+    for (int round = 0; round < 2; ++round) {
+      const auto nic = Port::open({.devargs = told("VIADUCT_VM_NIC").substr(5)});
+      EXPECT_EQ(nic->driver(), "net_e1000_igb");
+      EXPECT_EQ(nic->address().text(), told("VIADUCT_VM_NIC_MAC"));
+      expect_link(*nic);
+      EXPECT_EQ(traffic(*function, *nic, 1514), 20);
+      take_all(*nic);
+      std::thread sender([&] {
+        std::this_thread::sleep_for(500ms);
+        send(*function, numbered_frame(*function, 1));
+      });
+      const Duration woken = until_frame(*nic);
+      sender.join();
+      EXPECT_GT(woken, 400ms);
+      EXPECT_LT(woken, 10s);
+      // One that came while nobody slept is seen at once.
+      send(*function, numbered_frame(*function, 2));
+      std::this_thread::sleep_for(100ms);
+      EXPECT_LT(until_frame(*nic), 5s);
+      const Time began = now();
+      while (now() - began < 300ms) EXPECT_TRUE(nic->sleep(300ms, -1));
+      EXPECT_EQ(traffic(*nic, *function, 60), 20);
+    }
+  }));
+}
+
+TEST_F(PciPort, NapsWhereTheInterruptIsNotWanted) {
+  ::setenv("VIADUCT_RX_INTERRUPT", "off", 1);
+  EXPECT_TRUE(passes(
+      [] { EXPECT_FALSE(Port::open({.devargs = told("VIADUCT_VM_NIC")})->sleep(1ms, -1)); }));
+  ::unsetenv("VIADUCT_RX_INTERRUPT");
 }
 
 TEST_F(PciPort, NeedsThePciBus) {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The drivers on real PCI functions: two virtual functions of an emulated NIC, DPDK's own driver for
-# them, an IOMMU between. Prints TAP. Arguments: viaduct-vm, viaduct-pingpong, vm_port_pci_test,
+# The drivers on real PCI functions: two virtual functions of an emulated NIC and another NIC as a
+# whole, DPDK's own drivers for them, an IOMMU between. Prints TAP. Arguments: viaduct-vm, viaduct-pingpong, vm_port_pci_test,
 # mpiexec's program. Runs itself again in the guest.
 source "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 vm=$(realpath "$1") pingpong=$(realpath "$2") port_test=$(realpath "$3") stress=$(realpath "$4")
@@ -48,15 +48,15 @@ good = [row for row in rows if row["round_trip_ns"]["median"] > 0 and row["messa
 sys.exit(sorted(row["bytes"] for row in good) != [8, 4096])
 PYTHON
 }
-mpi_between_functions() {
-  VIADUCT_SHM=off VIADUCT_CHANNEL=$1 VIADUCT_PORTS="$VIADUCT_VM_VF0;$VIADUCT_VM_VF1" \
-    mpiexec.hydra -n 2 "$stress" --seeds 1:5
+mpi_between() {  # channel, ports
+  VIADUCT_SHM=off VIADUCT_CHANNEL=$1 VIADUCT_PORTS="$2;$3" mpiexec.hydra -n 2 "$stress" --seeds 1:5
 }
 no_faults() { ! dmesg | grep -i 'DMAR:.*fault'; }
 
 echo "TAP version 13"
 check "the first function waits for a user-space driver" is_bound "$VIADUCT_VM_VF0"
 check "so does the second" is_bound "$VIADUCT_VM_VF1"
+check "and the whole NIC" is_bound "$VIADUCT_VM_NIC"
 check "ports open, carry frames, close and open again" "$port_test"
 check "pingpong listens" listen
 check "pingpong runs every layer" connect
@@ -65,7 +65,8 @@ for layer in ${layers//,/ }; do
   [[ $layer == raw ]] || check "$layer" measured "$layer"
 done
 for channel in mbcf startx; do
-  check "MPI over $channel, a function for each rank" mpi_between_functions $channel
+  check "MPI over $channel, a function for each rank" mpi_between $channel "$VIADUCT_VM_VF0" "$VIADUCT_VM_VF1"
 done
+check "MPI to a rank with a whole NIC, whose interrupt wakes it" mpi_between mbcf "$VIADUCT_VM_VF0" "$VIADUCT_VM_NIC"
 check "the IOMMU has refused no access" no_faults
 finish

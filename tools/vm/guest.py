@@ -11,6 +11,7 @@ import children
 import debian
 
 CONSOLE_LINES = 15
+WHOLE_NIC_MAC = "52:54:00:00:02:00"  # in_guest/sriov tells it
 
 
 def escape(path):
@@ -24,16 +25,20 @@ def share(path, tag, readonly):
 
 
 def sriov_options():
-    """QEMU 10's command, with an emulated 82576 behind an emulated IOMMU. Its BIOS (SeaBIOS 1.16.3)
+    """QEMU 10's command, with two emulated 82576 behind an emulated IOMMU. Its BIOS (SeaBIOS 1.16.3)
     puts the registers of virtual functions above 4 GiB, where this QEMU maps only the low half of
     the address: every register reads 0, and DPDK says that the link is down. That of Debian 12
-    (1.16.2) keeps below. The functions switch between themselves; the hub is a wire to nobody.
+    (1.16.2) keeps below. The first NIC switches between its functions; the hub is a wire to the
+    second, which is used as a whole.
     """
     return ("-bios", str(debian.BIOS),
             "-device", "intel-iommu,intremap=on",
             "-device", "pcie-root-port,id=port0,chassis=1,slot=1",
             "-netdev", "hubport,hubid=0,id=wire",
-            "-device", "igb,bus=port0,netdev=wire,romfile=,mac=52:54:00:00:01:00")
+            "-device", "igb,bus=port0,netdev=wire,romfile=,mac=52:54:00:00:01:00",
+            "-device", "pcie-root-port,id=port1,chassis=2,slot=2",
+            "-netdev", "hubport,hubid=0,id=wire1",
+            "-device", f"igb,bus=port1,netdev=wire1,romfile=,mac={WHOLE_NIC_MAC}")
 
 
 def unpacked_qemu(root):
