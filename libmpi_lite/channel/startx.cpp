@@ -188,10 +188,17 @@ bool StartxChannel<D>::send_rests() {
 
 template <link::PacketDevice D>
 bool StartxChannel<D>::introduce(int rank) {
+  const link::PeerId id = peer(rank).id;
+  // What the link takes before there is a connection leaves when there is one, and this process
+  // may compute until then: who has sent a message may take it for sent.
+  if (!this->link_.connected(id)) {
+    this->link_.connect(id, now());
+    return false;
+  }
   Packet packet;
   packet.tag = tag(Part::introduction, static_cast<std::uint32_t>(this->launch_.rank()));
   packet.payload[0] = packet.payload[1] = 0;
-  return driver_.try_send(peer(rank).id, kLow, packet, now()) == SendStatus::sent;
+  return driver_.try_send(id, kLow, packet, now()) == SendStatus::sent;
 }
 
 template <link::PacketDevice D>

@@ -70,6 +70,22 @@ TEST_P(NetChannels, BothMaySpeakFirst) {
   }));
 }
 
+// A program may compute for long when MPI_Send has returned.
+TEST_P(NetChannels, AFirstMessageThatIsTakenArrivesWithoutItsSender) {
+  Bed bed = make();
+  std::string heard;
+  bed.sink(1).control = [&](int, Bytes m) { heard = text_of(m); };
+  const std::string text = "hello";
+  const auto take = [&] { return bed[0].send_control(1, std::as_bytes(std::span(text)), {}); };
+  bed.sleep(1);
+  EXPECT_FALSE(bed.run(take, 100ms)) << "nobody answers";
+  bed.sleep(1, false);
+  ASSERT_TRUE(bed.run(take));
+  bed.sleep(0);
+  EXPECT_TRUE(bed.run([&] { return !heard.empty(); }));
+  EXPECT_EQ(heard, text);
+}
+
 TEST_P(NetChannels, WithoutAnAddressAPeerIsLostAndNothingElse) {
   Bed bed = make({.processes = 3});
   bed.job.values.erase(FakeLaunch::named(2, std::string("viaduct-") + GetParam().name));
