@@ -248,7 +248,8 @@ class IbDomain final : public Domain {
     attr.qp_context = plan.owner;
     attr.send_cq = static_cast<IbCompletionQueue*>(plan.send_completions)->get();
     attr.recv_cq = static_cast<IbCompletionQueue*>(plan.receive_completions)->get();
-    attr.cap.max_send_wr = attr.cap.max_recv_wr = plan.depth;
+    attr.cap.max_send_wr = plan.sends;
+    attr.cap.max_recv_wr = plan.receives;
     attr.cap.max_send_sge = attr.cap.max_recv_sge = plan.segments;
     attr.qp_type = plan.reliable ? IBV_QPT_RC : IBV_QPT_UC;
     ibv_qp* const qp = ibv_create_qp(pd_.get(), &attr);
@@ -278,7 +279,11 @@ bool has_unreliable_queue_pairs(ibv_context* context) {
 
 Limits limits_of(const ibv_device_attr& device, const ibv_port_attr& port) {
   const auto natural = [](int value) { return static_cast<std::uint32_t>(std::max(value, 0)); };
-  const auto reads = [](int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); };
+  // As many as RDMA NICs have. Soft-RoCE would have 128, and takes 8 KB for them in each queue pair.
+  constexpr int kMostReads = 16;
+  const auto reads = [=](int value) {
+    return static_cast<std::uint8_t>(std::clamp(value, 0, kMostReads));
+  };
   Limits limits;
   limits.queue_depth = natural(device.max_qp_wr);
   limits.segments = natural(device.max_sge);

@@ -185,8 +185,8 @@ class QueuePair {
 struct QueuePairPlan {
   CompletionQueue* send_completions = nullptr;
   CompletionQueue* receive_completions = nullptr;
-  std::uint32_t depth = 0;     // work posted and not completed, in each queue
-  std::uint32_t segments = 0;  // of one work
+  std::uint32_t sends = 0, receives = 0;  // posted and not completed
+  std::uint32_t segments = 0;             // of one of them
   // Or else what does not arrive, or meets no receive, is dropped: work is done when it is sent.
   bool reliable = true;
   void* owner = nullptr;  // returned in events

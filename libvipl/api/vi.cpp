@@ -42,6 +42,15 @@ VIP_RETURN VipQueryVi(VIP_VI_HANDLE ViHandle, VIP_VI_STATE* State, VIP_VI_ATTRIB
   return VIP_SUCCESS;
 }
 
+VIP_RETURN VipSetViCapacity(VIP_VI_HANDLE ViHandle, VIP_ULONG SendDescriptors,
+                            VIP_ULONG RecvDescriptors, VIP_ULONG SegmentsPerDesc) {
+  Vi* const vi = Vi::find(ViHandle);
+  if (vi == nullptr) return VIP_INVALID_PARAMETER;
+  return guarded([&] {
+    return vi->set_capacity(ViHandle, {SendDescriptors, RecvDescriptors, SegmentsPerDesc});
+  });
+}
+
 VIP_PVOID VipGetUserData(VIP_VI_HANDLE ViHandle) {
   const Vi* const vi = Vi::find(ViHandle);
   return vi != nullptr ? vi->user_data.load() : nullptr;

@@ -16,7 +16,8 @@ constexpr std::array kKnobs{
          "TCP port at which VIPL programs take connection requests; equal on all hosts",
          whole_number(1, 65535)},
     Knob{"VIADUCT_VIPL_DESCRIPTORS", "256", "descriptors",
-         "MaxDescriptorsPerQueue, or what the device allows; a VI has memory for all of them",
+         "MaxDescriptorsPerQueue, or what the device allows; a VI has memory for all of them, "
+         "unless VipSetViCapacity has said less",
          whole_number(1, 32768)},
     Knob{"VIADUCT_VIPL_SEGMENTS", "32", "segments",
          "MaxSegmentsPerDesc, or what the device allows; likewise", whole_number(1, kMostSegments)},

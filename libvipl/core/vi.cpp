@@ -112,12 +112,13 @@ VIP_RETURN Vi::open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& at
   }
   const AllLocks locks(*this);
   nic_ = nic.get();
-  take_attributes(attributes, std::move(tag));
-  const std::uint32_t depth = static_cast<std::uint32_t>(nic->attributes().MaxDescriptorsPerQueue);
+  const VIP_NIC_ATTRIBUTES& most = nic->attributes();
   bool opened = false;
   try {
-    send_.open(depth);
-    receive_.open(depth);
+    take_capacity({.sends = most.MaxDescriptorsPerQueue,
+                   .receives = most.MaxDescriptorsPerQueue,
+                   .segments = most.MaxSegmentsPerDesc});
+    take_attributes(attributes, std::move(tag));
     opened = nic->add(*this);
   } catch (const std::bad_alloc&) {
   }
@@ -136,22 +137,34 @@ VIP_RETURN Vi::open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& at
 }
 
 void Vi::take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag) {
-  const VIP_NIC_ATTRIBUTES& nic = nic_->attributes();
   attributes_ = attributes;
   tag_ = std::move(tag);
+  use_rules();
+}
+
+// May throw std::bad_alloc; then nothing has changed.
+void Vi::take_capacity(const Capacity& capacity) {
+  const auto segments = static_cast<std::uint32_t>(capacity.segments);
+  WorkQueue::Room sends(static_cast<std::uint32_t>(capacity.sends), segments);
+  WorkQueue::Room receives(static_cast<std::uint32_t>(capacity.receives), segments);
+  capacity_ = capacity;
+  send_.open(std::move(sends));
+  receive_.open(std::move(receives));
+}
+
+void Vi::use_rules() {
   PostRules rules;
   rules.regions = &nic_->memory().regions();
   rules.domain = tag_->domain.get();
   rules.remote_keys = &remote_keys_;
-  rules.max_segments = static_cast<std::uint32_t>(nic.MaxSegmentsPerDesc);
-  rules.max_transfer_size = attributes.MaxTransferSize;
-  rules.rdma_read = (nic.RDMAReadSupport & attributes.ReliabilityLevel) != 0;
+  rules.max_segments = static_cast<std::uint32_t>(capacity_.segments);
+  rules.max_transfer_size = attributes_.MaxTransferSize;
+  rules.rdma_read = (nic_->attributes().RDMAReadSupport & attributes_.ReliabilityLevel) != 0;
   send_.use(rules);
   receive_.use(rules);
 }
 
 bool Vi::make_queue_pair() {
-  const VIP_NIC_ATTRIBUTES& nic = nic_->attributes();
   const bool has_completions = send_.open_completions(nic_->device(), nic_->spin_time()) &&
                                receive_.open_completions(nic_->device(), nic_->spin_time());
   if (!has_completions) {
@@ -161,8 +174,9 @@ bool Vi::make_queue_pair() {
   vi::QueuePairPlan plan;
   plan.send_completions = &send_.completions().queue();
   plan.receive_completions = &receive_.completions().queue();
-  plan.depth = static_cast<std::uint32_t>(nic.MaxDescriptorsPerQueue);
-  plan.segments = static_cast<std::uint32_t>(nic.MaxSegmentsPerDesc);
+  plan.sends = static_cast<std::uint32_t>(capacity_.sends);
+  plan.receives = static_cast<std::uint32_t>(capacity_.receives);
+  plan.segments = static_cast<std::uint32_t>(capacity_.segments);
   plan.reliable = is_reliable();
   plan.owner = this;
   queue_pair_ = tag_->domain->create_queue_pair(plan);
@@ -271,6 +285,23 @@ VIP_RETURN Vi::set_attributes(VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& att
   if (tag == nullptr) return VIP_INVALID_PTAG;
   drop_queue_pair();  // the next one is made in the domain of the tag
   take_attributes(attributes, std::move(tag));
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN Vi::set_capacity(VIP_VI_HANDLE handle, const Capacity& capacity) {
+  const AllLocks locks(*this);
+  if (!is_of_this_process(handle_of(handle))) return VIP_INVALID_PARAMETER;
+  if (capacity.sends == 0 || capacity.receives == 0 || capacity.segments == 0)
+    return VIP_INVALID_PARAMETER;
+  if (state_ != VIP_STATE_IDLE || !send_.is_empty() || !receive_.is_empty())
+    return VIP_INVALID_STATE;
+  const VIP_NIC_ATTRIBUTES& most = nic_->attributes();
+  if (std::max(capacity.sends, capacity.receives) > most.MaxDescriptorsPerQueue ||
+      capacity.segments > most.MaxSegmentsPerDesc)
+    return VIP_ERROR_RESOURCE;
+  drop_queue_pair();  // the next one has this size
+  take_capacity(capacity);
+  use_rules();
   return VIP_SUCCESS;
 }
 

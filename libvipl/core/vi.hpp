@@ -48,6 +48,11 @@ class Vi final : public Slot, public Party {
   };
   VIP_RETURN query(VIP_VI_HANDLE handle, Answer& answer);
   VIP_RETURN set_attributes(VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& attributes);
+  // How many descriptors may be outstanding, and how many segments one may have.
+  struct Capacity {
+    VIP_ULONG sends = 0, receives = 0, segments = 0;
+  };
+  VIP_RETURN set_capacity(VIP_VI_HANDLE handle, const Capacity& capacity);
   // The steps of the connection manager's functions, which are taken with its lock held.
   // Idle -> Connect Pending. VIP_INVALID_STATE: it is not idle. VIP_ERROR_RESOURCE: the device has
   // no queue pair left, of which an idle VI has none: they have memory for all descriptors.
@@ -141,6 +146,8 @@ class Vi final : public Slot, public Party {
   void to_idle(bool keep_receives);
   void drain();
   void take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag);
+  void take_capacity(const Capacity& capacity);
+  void use_rules();
   VIP_RETURN end(VIP_VI_HANDLE handle);
   bool connected_to_error();
   void mend(const Nic& nic);
@@ -152,6 +159,7 @@ class Vi final : public Slot, public Party {
   std::atomic<VIP_VI_STATE> state_{VIP_STATE_IDLE};
   Nic* nic_ = nullptr;
   VIP_VI_ATTRIBUTES attributes_{};
+  Capacity capacity_;
   TagUse tag_;
   std::unique_ptr<vi::QueuePair> queue_pair_;
   std::uint32_t psn_ = 0;

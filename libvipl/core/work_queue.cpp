@@ -1,7 +1,7 @@
 #include "libvipl/core/work_queue.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <utility>
 
 #include "libvipl/core/failure.hpp"
 #include "libvipl/core/taking.hpp"
@@ -12,12 +12,12 @@ void WorkQueue::choose(Cq* cq) {
   completions_.store(cq != nullptr ? &cq->completions() : &own_, std::memory_order_release);
 }
 
-void WorkQueue::open(std::uint32_t depth) {
-  const std::size_t places = std::bit_ceil(std::size_t{depth});
-  ring_ = std::make_unique<Place[]>(places);
-  mask_ = places - 1;
-  depth_ = full_ = depth;
-  segments_ = std::make_unique<vi::Segment[]>(reader_.rules().max_segments);
+void WorkQueue::open(Room room) {
+  ring_ = std::move(room.places_);
+  mask_ = std::bit_ceil(room.depth_) - 1;
+  depth_ = room.depth_;
+  full_ = taken_ + depth_;
+  segments_ = std::move(room.segments_);
   reader_.put_segments_at(segments_.get());
   send_work_.segments = receive_work_.segments = segments_.get();
   send_work_.id = receive_work_.id = reinterpret_cast<std::uint64_t>(this);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -27,7 +28,31 @@ namespace viaduct::vipl {
 class Vi;
 
 class WorkQueue {
+ private:
+  struct alignas(32) Place {  // so that none lies in two cache lines
+    VIP_DESCRIPTOR* descriptor;
+    VIP_MEM_HANDLE memory;
+    VIP_MEM_HANDLE data;   // where the data is, see WorkReader
+    std::uint32_t status;  // the operation; error bits: it is not with the device, or done
+  };
+
  public:
+  // For so many descriptors of so many segments. Made before anything is changed, because there may
+  // be no memory (std::bad_alloc).
+  class Room {
+   public:
+    Room(std::uint32_t depth, std::uint32_t segments)
+        : depth_(depth),
+          places_(std::make_unique<Place[]>(std::bit_ceil(depth))),
+          segments_(std::make_unique<vi::Segment[]>(segments)) {}
+
+   private:
+    friend class WorkQueue;
+    std::uint32_t depth_;
+    std::unique_ptr<Place[]> places_;
+    std::unique_ptr<vi::Segment[]> segments_;
+  };
+
   WorkQueue(Vi& vi, bool receive) : receive_(receive), vi_(vi) {}
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
@@ -47,11 +72,11 @@ class WorkQueue {
 
   // Where it completes; nullptr: in a completion queue of its own. Before all locks are taken.
   void choose(Cq* cq);
-  // Before open(), and whenever they change.
   void use(const PostRules& rules) { reader_.use(rules); }
-  // So far without a queue of the device to complete in. May throw std::bad_alloc.
-  void open(std::uint32_t depth);
-  // ... from now on with one, if it is its own; false: the device has no room. And again without.
+  // Takes descriptors from now on, as many as there is room for; it is closed or empty.
+  void open(Room room);
+  // If it completes in a queue of its own: from now on in one of the device; false: the device has
+  // no room. And again without, as after open().
   bool open_completions(vi::Device& device, std::chrono::nanoseconds spin);
   void close_completions();
   // What was chosen, and knows of it now.
@@ -90,13 +115,6 @@ class WorkQueue {
   [[gnu::cold]] void make_due_calls();
 
  private:
-  struct alignas(32) Place {  // so that none lies in two cache lines
-    VIP_DESCRIPTOR* descriptor;
-    VIP_MEM_HANDLE memory;
-    VIP_MEM_HANDLE data;   // where the data is, see WorkReader
-    std::uint32_t status;  // the operation; error bits: it is not with the device, or done
-  };
-
   Place& place(std::uint64_t i) const { return ring_[i & mask_]; }
 
   // Posting. `Work` is vi::SendWork or vi::ReceiveWork.

@@ -372,6 +372,14 @@ VIP_RETURN VipNSShutdown(IN VIP_NIC_HANDLE NicHandle);
 VIP_PVOID VipGetUserData(IN VIP_VI_HANDLE ViHandle);
 void VipSetUserData(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID UserData);
 
+/* ---- Extensions of this library; docs/vipl.md. #ifdef tells whether it has one ---- */
+
+/* A VI that is to be small: how many descriptors may be outstanding in each queue, and how many
+ * segments one may have (SegCount), from the next connection on. */
+#define VIP_HAS_VI_CAPACITY 1
+VIP_RETURN VipSetViCapacity(IN VIP_VI_HANDLE ViHandle, IN VIP_ULONG SendDescriptors,
+                            IN VIP_ULONG RecvDescriptors, IN VIP_ULONG SegmentsPerDesc);
+
 #ifdef __cplusplus
 }
 #endif

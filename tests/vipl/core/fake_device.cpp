@@ -180,6 +180,7 @@ std::unique_ptr<Region> FakeDomain::register_memory(void* address, std::size_t b
 std::unique_ptr<QueuePair> FakeDomain::create_queue_pair(const QueuePairPlan& plan) {
   const Lock lock = lock_fabric();
   if (Fabric::get().refuses()) return nullptr;
+  Fabric::get().last_plan = plan;
   return std::make_unique<FakeQueuePair>(device_, *this, plan);
 }
 
@@ -260,7 +261,7 @@ void FakeQueuePair::complete_send(Outcome outcome) {
 int FakeQueuePair::post_send(const SendWork& work) {
   const Lock lock = lock_fabric();
   if (Fabric::get().broken_posts || state_ == State::reset || state_ == State::init ||
-      sends_.size() == plan_.depth || work.count > plan_.segments ||
+      sends_.size() == plan_.sends || work.count > plan_.segments ||
       (work.verb.operation == Operation::rdma_read && work.count > device_.limits().read_segments))
     return ENOMEM;
   sends_.push_back({work, {work.list().begin(), work.list().end()}});
@@ -279,7 +280,7 @@ int FakeQueuePair::post_receive(const ReceiveWork& work) {
   }
   if (before) before();
   const Lock lock = lock_fabric();
-  if (Fabric::get().broken_posts || state_ == State::reset || receives_.size() == plan_.depth ||
+  if (Fabric::get().broken_posts || state_ == State::reset || receives_.size() == plan_.receives ||
       work.count > plan_.segments)
     return ENOMEM;
   receives_.push_back({work.id, {work.list().begin(), work.list().end()}});
@@ -411,6 +412,7 @@ std::unique_ptr<CompletionQueue> FakeDevice::create_completion_queue(std::size_t
                                                                      void* owner) {
   const Lock lock = lock_fabric();
   if (Fabric::get().refuses()) return nullptr;
+  Fabric::get().last_completions = capacity;
   return std::make_unique<FakeCompletionQueue>(*this, capacity, owner);
 }
 

@@ -45,6 +45,9 @@ class Fabric {
   // Receives that are posted to a queue pair in the error state stay until it fails again, as with
   // Soft-RoCE.
   std::atomic<bool> forgets_late_receives{false};
+  // What the last queue pair and the last completion queue were made for.
+  QueuePairPlan last_plan;
+  std::size_t last_completions = 0;
   // What a new device says.
   Limits limits;
 

@@ -1,6 +1,7 @@
 // Making, asking, changing and destroying VIs.
 #include <fstream>
 #include <iostream>
+#include <utility>
 
 #include "bed.hpp"
 
@@ -38,20 +39,89 @@ long free_memory() {
   return 0;
 }
 
+// What VIs cost, in kilobytes and microseconds each.
+struct Cost {
+  long memory;
+  double time;
+};
+template <class Make>
+Cost cost_of(std::size_t vis, Make make) {
+  const long before = free_memory();
+  const auto start = std::chrono::steady_clock::now();
+  make();
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+  return {(before - free_memory()) / static_cast<long>(vis), took.count() / double(vis)};
+}
+
 // Programs make VIs for all whom they may talk to. What the device has for a VI is made when it
 // is connected.
 TEST_F(ViTest, CostsLittleUntilItIsConnected) {
   constexpr std::size_t kVis = 400;
   constexpr long kMost = 64;  // KB
-  const long before = free_memory();
-  const auto start = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<Vi>> vis;
-  for (std::size_t i = 0; i < kVis; ++i) vis.push_back(std::make_unique<Vi>(nic_));
-  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
-  const long each = (before - free_memory()) / static_cast<long>(kVis);
-  RecordProperty("kilobytes", static_cast<int>(each));
-  std::cout << "a VI: " << each << " KB, " << took.count() / kVis << " us\n";
-  EXPECT_LE(each, kMost);
+  const Cost cost = cost_of(kVis, [&] {
+    for (std::size_t i = 0; i < kVis; ++i) vis.push_back(std::make_unique<Vi>(nic_));
+  });
+  std::cout << "a VI: " << cost.memory << " KB, " << cost.time << " us\n";
+  EXPECT_LE(cost.memory, kMost);
+}
+
+// ... as large as the program has asked for.
+TEST_F(ViTest, ConnectedCostsWhatWasAskedFor) {
+  const Nic other(kNicNames[1]);
+  std::vector<std::unique_ptr<Vi>> all;  // they stay: their memory is nobody else's
+  const auto connected = [&](std::size_t pairs, const char* name, auto prepare) {
+    const std::size_t first = all.size();
+    for (std::size_t i = 0; i < pairs; ++i)
+      for (const Nic* const nic : {&std::as_const(nic_), &other})
+        prepare(*all.emplace_back(new Vi(*nic)));
+    const Cost cost = cost_of(2 * pairs, [&] {
+      for (std::size_t i = first; i < all.size(); i += 2) connect(*all[i], *all[i + 1]);
+    });
+    std::cout << "a connected VI, " << name << ": " << cost.memory << " KB, " << cost.time
+              << " us\n";
+    return cost.memory;
+  };
+  const auto of = [](VIP_ULONG descriptors, VIP_ULONG segments) {
+    return [=](const Vi& vi) {
+      EXPECT_VIP(VIP_SUCCESS, VipSetViCapacity(vi, descriptors, descriptors, segments));
+    };
+  };
+  // Many, because the rest of the system does not stand still meanwhile.
+  EXPECT_LE(connected(100, "15 descriptors of 4 segments", of(15, 4)), 64);
+  EXPECT_LE(connected(100, "16 descriptors of 3 segments", of(16, 3)), 64);
+  connected(20, "31 descriptors of 8 segments", of(31, 8));
+  connected(20, "255 descriptors of 32 segments", of(255, 32));
+  connected(20, "default", [](const Vi&) {});
+}
+
+// The device keeps to it as well: the last place of a queue is there, the next one is not.
+TEST_F(ViTest, Capacity) {
+  const Nic other(kNicNames[1]);
+  const Vi client(nic_), server(other);
+  EXPECT_VIP(VIP_INVALID_PARAMETER, VipSetViCapacity(no_handle(), 1, 1, 1));
+  EXPECT_VIP(VIP_INVALID_PARAMETER, VipSetViCapacity(client, 0, 1, 1));
+  EXPECT_VIP(VIP_ERROR_RESOURCE,
+             VipSetViCapacity(client, nic_.attributes().MaxDescriptorsPerQueue + 1, 1, 1));
+  ASSERT_VIP(VIP_SUCCESS, VipSetViCapacity(client, 3, 1, 2));
+  ASSERT_VIP(VIP_SUCCESS, VipSetViCapacity(server, 1, 5, 1));
+  const Memory out(nic_, 4, 64), in(other, 6, 64, memory_attributes(nullptr, true));
+  for (std::size_t i = 0; i < 5; ++i)
+    ASSERT_VIP(VIP_SUCCESS, VipPostRecv(server, in.receive(i, 64), in.handle()));
+  EXPECT_VIP(VIP_ERROR_RESOURCE, VipPostRecv(server, in.receive(5, 64), in.handle()));
+  EXPECT_VIP(VIP_INVALID_STATE, VipSetViCapacity(server, 8, 8, 1));
+  connect(client, server);
+  EXPECT_VIP(VIP_INVALID_STATE, VipSetViCapacity(client, 8, 8, 1));
+  for (std::size_t i = 0; i < 3; ++i)
+    ASSERT_VIP(VIP_SUCCESS, VipPostSend(client, out.send(i, 8), out.handle()));
+  EXPECT_VIP(VIP_ERROR_RESOURCE, VipPostSend(client, out.send(3, 8), out.handle()));
+  for (std::size_t i = 0; i < 3; ++i) ASSERT_EQ(out.raw(i), next_sent(client));
+  for (std::size_t i = 0; i < 2; ++i)
+    ASSERT_VIP(VIP_SUCCESS, VipPostSend(client, out.send(i, 8), out.handle()));
+  for (std::size_t i = 0; i < 5; ++i) {
+    ASSERT_EQ(in.raw(i), next_received(server));
+    EXPECT_EQ(0u, errors(in.raw(i)));
+  }
 }
 
 TEST_F(ViTest, ReliabilityLevels) {
