@@ -105,6 +105,9 @@ class Channel {
   virtual void disarm_bell() {}
   // To sleep and be woken takes little longer than to yield.
   virtual bool sleeps_lightly() const { return false; }
+  // A process that is reached through it was on this one's CPU when it was last in the library, and
+  // does not sleep: as long as this one polls, that one may not run.
+  virtual bool shares_cpu() { return false; }
   // This process leaves MPI as it should, so that its end is no loss to anybody...
   virtual void finished() {}
   // ... or it ends without MPI_Finalize, which others hear as the reason of its loss.

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -106,6 +107,7 @@ class ShmChannel final : public Channel {
   bool arm_bell(int& bell) override;
   void disarm_bell() override;
   bool sleeps_lightly() const override { return true; }
+  bool shares_cpu() override;
   bool busy() const override { return !copies_.empty() || !streams_.empty(); }
   std::string describe(int to) const override;
   std::optional<std::chrono::nanoseconds> last_seen(int rank) const override;
@@ -163,6 +165,7 @@ class ShmChannel final : public Channel {
   bool stream();
   void end(const Copy& copy, bool ok);
   void look_for_the_dead();
+  int publish_cpu();
   void lose(int rank, const std::string& why);
   bool fall_asleep(Segment::Asleep how);
   [[gnu::noinline]] static void wake(const Peer& peer);
@@ -201,6 +204,7 @@ ShmChannel::ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap seg
       peers_(static_cast<std::size_t>(size)),
       lost_(static_cast<std::size_t>(size)) {
   incoming_.reserve(segment_->rings);
+  publish_cpu();
   // What has file capabilities (as setcap gives them for ports) starts closed to all others:
   // neither its descriptors nor its memory can be had. Open as any program, to the same user with
   // the same capabilities; which allows core dumps and debuggers, too.
@@ -298,6 +302,7 @@ bool ShmChannel::poll() {
   if (busy()) any |= move_long();
   if (++polls_ >= kPollsBetweenLooks) [[unlikely]] {
     polls_ = 0;
+    publish_cpu();
     look_for_the_dead();
   }
   return any;
@@ -330,11 +335,13 @@ void ShmChannel::wake(const Peer& peer) {
 // done. For that, the sender of a job that shares CPUs has a fence between the two. Elsewhere
 // processes sleep only after a long wait, and the sleeper waits for a system call's time instead,
 // longer than a store is on its way to the other CPU: messages need no fence. Should that ever be
-// too short, the sleeper wakes by itself, soon.
+// too short, the sleeper wakes by itself, soon. Where the two are on one CPU, nothing is on its
+// way, and a call that let the other one run would put off the sleep from which that one's message
+// wakes this process on another CPU.
 bool ShmChannel::fall_asleep(Segment::Asleep how) {
   segment_->asleep.store(how, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!crowded_) ::sched_yield();
+  if (!crowded_ && !shares_cpu()) ::sched_yield();
   return !poll();
 }
 
@@ -370,6 +377,24 @@ void ShmChannel::disarm_bell() {
   char rings[16];
   [[maybe_unused]] const ssize_t rung = ::read(bell_, rings, sizeof rings);
   look_for_the_dead();
+}
+
+// ---- sharing a CPU -----------------------------------------------------------------------------
+
+int ShmChannel::publish_cpu() {
+  const int cpu = ::sched_getcpu();
+  // Others read it: the line is taken from them only where there is something new.
+  if (segment_->cpu.load(std::memory_order_relaxed) != cpu)
+    segment_->cpu.store(cpu, std::memory_order_relaxed);
+  return cpu;
+}
+
+bool ShmChannel::shares_cpu() {
+  const int cpu = publish_cpu();
+  return cpu >= 0 && std::any_of(peers_.begin(), peers_.end(), [cpu](const auto& peer) {
+           return peer && peer->segment->cpu.load(std::memory_order_relaxed) == cpu &&
+                  peer->segment->asleep.load(std::memory_order_relaxed) == Segment::awake;
+         });
 }
 
 // ---- long transfers ----------------------------------------------------------------------------

@@ -47,6 +47,7 @@ struct Segment {
   std::atomic<Presence> presence;
   // When its process was last in the library: ns of CLOCK_MONOTONIC, some ms old at most.
   std::atomic<std::int64_t> seen;
+  std::atomic<int> cpu;  // on which it was then, some polls ago at most; -1: not known
   // Whether its process sleeps, and how it is woken.
   enum Asleep : std::uint32_t {
     awake,

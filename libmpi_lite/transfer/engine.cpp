@@ -244,6 +244,11 @@ bool Transfer::sleeps_lightly() const {
                      [](const auto& channel) { return channel->sleeps_lightly(); });
 }
 
+bool Transfer::shares_cpu() const {
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [](const auto& channel) { return channel->shares_cpu(); });
+}
+
 bool Transfer::has_backlog() const {
   return std::any_of(backlogged_.begin(), backlogged_.end(),
                      [](const Peer* p) { return !p->lost; });

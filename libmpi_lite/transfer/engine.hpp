@@ -97,6 +97,7 @@ class Transfer final : private ChannelSink {
   bool sleep(std::chrono::microseconds most);
   // To sleep and be woken takes little longer than to yield.
   bool sleeps_lightly() const;
+  bool shares_cpu() const;
 
  private:
   struct Outgoing {  // a control message that found no room

@@ -41,17 +41,27 @@ void ask_now_and_then() {
 
 }  // namespace
 
+// The kernel starts two ranks on one CPU now and then, and moves one of them only at one of its
+// ticks, milliseconds later, if they both go on running; a process that is woken it puts on a CPU
+// that has nothing to do. To wait, there, is to sleep.
+bool Idle::shares_cpu(const Transfer& transfer) const {
+  return polls_ >= kSpinsBeforeLook && transfer.sleeps_lightly() && transfer.shares_cpu();
+}
+
 void Idle::give_way(const WaitedFor& what) {
   Transfer& transfer = Transfer::self();
   if (polls_ == 1) LongWait::begin();
+  const bool crowded = transfer.config().crowded;
+  const bool shares = !crowded && shares_cpu(transfer);
   // A PAUSE instruction takes as long as a whole poll or longer, and half of that would be added to
   // each latency.
-  if (!transfer.config().crowded) spins_ = std::min(kSpins, patience_);
+  if (!crowded && !shares)
+    spins_ = polls_ < kSpinsBeforeLook ? kSpinsBeforeLook : std::min(kSpins, patience_);
   if (polls_ < spins_) return;
   ask_now_and_then();
   DumpSignal::answer_if_asked(&what);
   LongWait::look(what);
-  if (polls_ > kYieldsOfSharedCpu && transfer.config().crowded && transfer.sleeps_lightly() &&
+  if ((shares || (crowded && polls_ > kYieldsOfSharedCpu && transfer.sleeps_lightly())) &&
       transfer.sleep(kLongestSleep)) {
     polls_ = kYieldsOfSharedCpu;  // until something happens
   } else if (polls_ < patience_) {

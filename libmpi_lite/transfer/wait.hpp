@@ -8,6 +8,7 @@
 
 namespace viaduct::mpi {
 
+class Transfer;
 bool progress();
 
 // How long a process has been waiting in vain.
@@ -33,11 +34,14 @@ class Idle {
 
  private:
   static constexpr unsigned kSpins = 4000;  // polls in vain before others get the CPU; some 100 us
+  // ... and before it is looked whether one that is needed has no other CPU than this one.
+  static constexpr unsigned kSpinsBeforeLook = 100;
   // ... and before sleeping: at least some 10 ms; some 100 us.
   static constexpr unsigned kMaxPatience = kSpins + 20'000, kMinPatience = 500;
   // Timers of the kernel's are no finer.
   static constexpr std::chrono::microseconds kShortestNap{50};
 
+  bool shares_cpu(const Transfer& transfer) const;
   void give_way(const WaitedFor& what);
   void doze();
 

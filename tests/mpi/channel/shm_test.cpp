@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -214,6 +215,50 @@ TEST(Shm, ATransferThatFailsAtOneEndFailsAtBoth) {
   link::Child sender([&] { move(kSender); });
   EXPECT_TRUE(receiver.succeeded());
   EXPECT_TRUE(sender.succeeded());
+}
+
+// CPUs that this process may run on.
+std::vector<int> cpus() {
+  cpu_set_t set;
+  std::vector<int> found;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return found;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) found.push_back(cpu);
+  return found;
+}
+
+// By whoever waits for the other, who sleeps where that is so.
+TEST(Shm, ProcessesKnowThatTheyShareACpu) {
+  const std::vector<int> all = cpus();
+  ASSERT_FALSE(all.empty());
+  Pair pair;
+  const auto body = [&](int rank) {
+    const auto run_on = [](int cpu) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    };
+    run_on(all[0]);
+    Pair::Process launch(pair, rank);
+    Nodes nodes(launch);
+    Sink sink;
+    const auto channel = open_shm_channel(sink, nodes, 2);
+    launch.fence();
+    EXPECT_FALSE(channel->shares_cpu()) << "nobody that it has to do with";
+    channel->watch(1 - rank);
+    EXPECT_TRUE(channel->shares_cpu()) << "from the start";
+    launch.fence();
+    if (rank == 1) run_on(all.back());
+    for (int poll = 0; poll < 1000; ++poll) channel->poll();  // which says so
+    launch.fence();
+    EXPECT_EQ(channel->shares_cpu(), all.size() == 1);
+    launch.fence();
+  };
+  link::Child first([&] { body(0); });
+  link::Child second([&] { body(1); });
+  EXPECT_TRUE(first.succeeded());
+  EXPECT_TRUE(second.succeeded());
 }
 
 TEST(Shm, NobodySleepsForEver) {

@@ -55,6 +55,8 @@ class Notebook final : public Channel {
     return true;
   }
   void disarm_bell() override { --bells_armed; }
+  bool sleeps_lightly() const override { return lightly; }
+  bool shares_cpu() override { return shares; }
   std::string describe(int) const override { return "notebook"; }
 
   std::size_t early = kEarly;
@@ -68,6 +70,7 @@ class Notebook final : public Channel {
   bool rings = true;
   int bell = -1, bells_armed = 0;
   std::vector<int> slept_beside;
+  bool lightly = true, shares = false;
 };
 
 }  // namespace viaduct::mpi

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libmpi_lite/transfer/engine.hpp"
+#include "libmpi_lite/transfer/wait.hpp"
 #include "tests/mpi/transfer/notebook.hpp"
 
 namespace viaduct::mpi {
@@ -59,6 +60,35 @@ TEST_F(Sleep, NotWhereAChannelHasNoBell) {
   EXPECT_FALSE(transfer_->sleep(kMost));
   EXPECT_TRUE(notebooks_[2]->slept_beside.empty());
   expect_all_disarmed();
+}
+
+// Not for long: about as long as a message takes.
+constexpr int kShortWait = 200, kLongWait = 3000;  // polls
+
+TEST_F(Sleep, SoonWhereTheOtherOneWaitsForThisCpu) {
+  open({-1, 8});
+  notebooks_[1]->shares = true;
+  Idle idle;
+  for (int poll = 0; poll < 50; ++poll) idle.pause(kAnyOfSeveral);
+  EXPECT_TRUE(notebooks_[1]->slept_beside.empty()) << "the message may be on its way";
+  for (int poll = 50; poll < kShortWait; ++poll) idle.pause(kAnyOfSeveral);
+  EXPECT_FALSE(notebooks_[1]->slept_beside.empty());
+}
+
+TEST_F(Sleep, NotSoonWhereItHasACpuOfItsOwn) {
+  open({-1, 8});
+  Idle idle;
+  for (int poll = 0; poll < kLongWait; ++poll) idle.pause(kAnyOfSeveral);
+  EXPECT_TRUE(notebooks_[1]->slept_beside.empty());
+}
+
+TEST_F(Sleep, NotSoonWhereItTakesLong) {
+  open({8, 9});
+  notebooks_[0]->shares = true;
+  notebooks_[1]->lightly = false;
+  Idle idle;
+  for (int poll = 0; poll < kLongWait; ++poll) idle.pause(kAnyOfSeveral);
+  EXPECT_TRUE(notebooks_[1]->slept_beside.empty());
 }
 
 }  // namespace
