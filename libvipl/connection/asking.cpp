@@ -55,7 +55,11 @@ void Session::ask(const Discriminator& local, const Endpoint& remote, Deadline d
 void Session::try_now() {
   Descriptor fd = connecting_socket(desk_.self, remote_.nic);
   if (!fd) return on_connect_error(errno);
-  stream_ = Stream::make(desk_.loop, std::move(fd), Stream::Kind::connecting, *this);
+  // Within a host it is: then the event thread need not wake up to see that.
+  const bool connected = is_open_connection(fd.get());
+  stream_ = Stream::make(desk_.loop, std::move(fd),
+                         connected ? Stream::Kind::connected : Stream::Kind::connecting, *this);
+  if (connected) on_connected(*stream_, 0);
 }
 
 void Session::try_later(Clock::duration delay) {

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "libvipl/connection/bells.hpp"
 #include "libvipl/connection/door.hpp"
 #include "libvipl/connection/farewells.hpp"
 #include "libvipl/connection/fork.hpp"
@@ -39,6 +40,7 @@ class Desk : public std::enable_shared_from_this<Desk> {
 
   const NicAddress self;
   std::mutex mutex;
+  Bells bells;
   Loop loop;  // first of what is made, last of what goes: all others use it
   Farewells farewells{loop};
   Usher usher{loop, farewells};

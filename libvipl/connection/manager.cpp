@@ -122,7 +122,9 @@ int Manager::fd() const {
 }
 
 void Manager::progress() {
+  Bells::Later woken_later;
   const Lock lock(desk_->mutex);
+  const Bells::Holding holding(desk_->bells, woken_later);
   desk_->take_failures();
   desk_->loop.run();
 }

@@ -189,11 +189,11 @@ void Session::drop_stream() {
 
 void Session::set_outcome(VIP_RETURN outcome) {
   if (!outcome_) outcome_ = outcome;
-  changed_.notify_all();
+  desk_.bells.ring(changed_);
 }
 
 VIP_RETURN Session::wait(std::unique_lock<std::mutex>& lock) {
-  changed_.wait(lock, [&] { return outcome_.has_value(); });
+  changed_->wait(lock, [&] { return outcome_.has_value(); });
   return *outcome_;
 }
 

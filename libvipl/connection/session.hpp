@@ -9,11 +9,11 @@
 // forgets its own. So exactly one of the two makes the connection, whatever is lost or dies.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
 
+#include "libvipl/connection/bells.hpp"
 #include "libvipl/connection/door.hpp"
 #include "libvipl/connection/incoming.hpp"
 
@@ -105,7 +105,7 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   Loop::Timer deadline_, retry_, silence_;
   std::optional<VIP_RETURN> outcome_;
   bool told_ = false;
-  std::condition_variable changed_;
+  const Bell changed_ = make_bell();
 };
 
 // How two cards differ in what must be equal; nullopt: they match.

@@ -25,9 +25,9 @@ VIP_RETURN WaitingRoom::wait(std::unique_lock<std::mutex>& lock, const Discrimin
   point->waiters.push_back(&self);
   const auto done = [&] { return self.incoming != nullptr || desk_.closed; };
   if (deadline)
-    self.changed.wait_until(lock, *deadline, done);
+    self.changed->wait_until(lock, *deadline, done);
   else
-    self.changed.wait(lock, done);
+    self.changed->wait(lock, done);
   request = std::move(self.incoming);
   if (request != nullptr && !desk_.closed) return VIP_SUCCESS;  // the point may be gone by now
   if (request == nullptr) std::erase(point->waiters, &self);
@@ -41,7 +41,7 @@ VIP_RETURN WaitingRoom::wait(std::unique_lock<std::mutex>& lock, const Discrimin
 
 void WaitingRoom::wake() {
   for (auto& [local, point] : points_)
-    for (Waiter* waiter : point.waiters) waiter->changed.notify_all();
+    for (Waiter* waiter : point.waiters) desk_.bells.ring(waiter->changed);
 }
 
 // nullptr: no room.
@@ -67,7 +67,7 @@ void WaitingRoom::on_visitor(const Discriminator& local, Visitor visitor) {
     Waiter& waiter = *point.waiters.front();
     waiter.incoming = std::make_shared<Incoming>(desk_, std::move(visitor));
     point.waiters.pop_front();
-    waiter.changed.notify_all();
+    desk_.bells.ring(waiter.changed);
     if (point.waiters.empty()) let_linger(local, point);
     return;
   }

@@ -5,12 +5,12 @@
 // moment makes waits with a timeout of 0 useful.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include "libvipl/connection/bells.hpp"
 #include "libvipl/connection/door.hpp"
 #include "libvipl/connection/incoming.hpp"
 
@@ -30,7 +30,7 @@ class WaitingRoom {
  private:
   struct Waiter {
     std::shared_ptr<Incoming> incoming;
-    std::condition_variable changed;
+    Bell changed = make_bell();
   };
   // Where one discriminator is awaited.
   struct Point {

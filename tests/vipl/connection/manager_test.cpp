@@ -1,6 +1,10 @@
 // Both models within one process: every outcome, every order.
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <future>
+
+#include "libvipl/connection/bells.hpp"
 #include "tests/vipl/connection/bed.hpp"
 
 namespace viaduct::vipl::test {
@@ -12,6 +16,36 @@ Clock::duration duration_of(const std::function<void()>& function) {
   const auto start = Clock::now();
   function();
   return Clock::now() - start;
+}
+
+// However many they are, all wake, and when those that are left for later do the lock is free.
+TEST(BellsOfTheManager, WakeEveryThread) {
+  constexpr std::size_t kThreads = 20;
+  std::mutex mutex;
+  Bells bells;
+  bool rung = false;
+  std::size_t blocked = 0;
+  std::deque<Bell> all;
+  std::vector<std::future<void>> threads;
+  for (std::size_t i = 0; i < kThreads; ++i)
+    threads.push_back(std::async(std::launch::async, [&, bell = all.emplace_back(make_bell())] {
+      std::unique_lock lock(mutex);
+      ++blocked;
+      bell->wait(lock, [&] { return rung; });
+    }));
+  for (bool ready = false; !ready; std::this_thread::yield()) {
+    const std::lock_guard lock(mutex);
+    ready = blocked == kThreads;
+  }
+  {
+    Bells::Later later;
+    const std::lock_guard lock(mutex);
+    const Bells::Holding holding(bells, later);
+    rung = true;
+    for (const Bell& bell : all) bells.ring(bell);
+    EXPECT_GT(later.count, 0u);
+  }
+  for (std::future<void>& thread : threads) thread.get();
 }
 
 using ConnectionManager = TwoNics;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -54,6 +55,10 @@ extern "C" int getsockopt(int fd, int level, int option, void* value, socklen_t*
     const int error = network_error;
     std::memcpy(value, &error, sizeof error);
     return 0;
+  }
+  if (option == TCP_INFO && level == IPPROTO_TCP && network_error != 0) {  // not connected so far
+    errno = EINVAL;
+    return -1;
   }
   return static_cast<int>(::syscall(SYS_getsockopt, fd, level, option, value, size));
 }
