@@ -10,6 +10,7 @@
 
 #include "libvipl/connection/bells.hpp"
 #include "libvipl/connection/door.hpp"
+#include "libvipl/connection/drops.hpp"
 #include "libvipl/connection/farewells.hpp"
 #include "libvipl/connection/fork.hpp"
 #include "libvipl/connection/incoming.hpp"
@@ -42,7 +43,8 @@ class Desk : public std::enable_shared_from_this<Desk> {
   std::mutex mutex;
   Bells bells;
   Loop loop;  // first of what is made, last of what goes: all others use it
-  Farewells farewells{loop};
+  Drops drops;
+  Farewells farewells{loop, drops};
   Usher usher{loop, farewells};
   Reception reception{loop, self, usher, farewells};
   WaitingRoom waiting_room{*this};

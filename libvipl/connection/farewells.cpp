@@ -1,5 +1,7 @@
 #include "libvipl/connection/farewells.hpp"
 
+#include <algorithm>
+
 namespace viaduct::vipl {
 namespace {
 
@@ -12,10 +14,33 @@ constexpr std::size_t kMost = 1024;
 void Farewells::add(std::shared_ptr<Stream> stream) {
   stream->set_owner(*this);
   stream->finish();
-  if (departing_.size() >= kMost) departing_.pop_front();
+  if (departing_.size() >= kMost) remove(departing_.begin());
   Stream* const which = stream.get();
   departing_.push_back(
-      {std::move(stream), Loop::Timer(loop_, kLongest, [this, which] { remove(*which); })});
+      {std::move(stream), Loop::Timer(loop_, kLongest, [this, which] { remove(*which); }), {}});
+}
+
+void Farewells::add(std::shared_ptr<Stream> stream, const Tally& mine) {
+  add(std::move(stream));
+  departing_.back().mine = mine;
+}
+
+// When both sides disconnect, each takes the other's word for the answer.
+void Farewells::on_message(Stream& stream, const Message& message) {
+  const Place it = place_of(stream);
+  if (message.type != MessageType::ended || it == departing_.end() || !it->mine) return;
+  drops_.count(*it->mine, message.tally);
+  it->mine.reset();
+  stream.abort();
+  remove(it);
+}
+
+bool Farewells::is_waiting() const {
+  return std::ranges::any_of(departing_, [](const Departing& d) { return d.mine.has_value(); });
+}
+
+void Farewells::wait(std::unique_lock<std::mutex>& lock, Clock::duration longest) {
+  removed_.wait_for(lock, longest, [this] { return !is_waiting(); });
 }
 
 void Farewells::refuse(std::shared_ptr<Stream> stream, Refusal refusal) {
@@ -27,8 +52,23 @@ void Farewells::refuse(Descriptor connection, Refusal refusal) {
   refuse(Stream::make(loop_, std::move(connection), Stream::Kind::connected, *this), refusal);
 }
 
-void Farewells::remove(Stream& stream) {
-  departing_.remove_if([&](const Departing& d) { return d.stream.get() == &stream; });
+void Farewells::clear() {
+  while (!departing_.empty()) remove(departing_.begin());
+}
+
+Farewells::Place Farewells::place_of(const Stream& stream) {
+  return std::ranges::find_if(departing_,
+                              [&](const Departing& d) { return d.stream.get() == &stream; });
+}
+
+void Farewells::remove(const Stream& stream) {
+  if (const Place it = place_of(stream); it != departing_.end()) remove(it);
+}
+
+void Farewells::remove(Place departing) {
+  if (departing->mine) drops_.count_unknown();
+  departing_.erase(departing);
+  removed_.notify_all();
 }
 
 }  // namespace viaduct::vipl

@@ -134,13 +134,19 @@ bool Manager::listening() const {
   return desk_->reception.listening();
 }
 
-void Manager::shutdown() {
+std::string Manager::drops() const {
+  const Lock lock(desk_->mutex);
+  return desk_->drops.text();
+}
+
+void Manager::shutdown(Clock::duration patience) {
   Lock lock(desk_->mutex);
   desk_->closed = true;
   for (const auto& [party, session] : desk_->sessions) session->leave(VIP_ERROR_RESOURCE);
   desk_->waiting_room.wake();
   desk_->left.wait(lock, [&] { return desk_->inside == 0; });
   desk_->sessions.clear();
+  desk_->farewells.wait(lock, patience);
   desk_->waiting_room.clear();
   for (const auto& incoming : desk_->given) incoming->take_stream();
   desk_->given.clear();

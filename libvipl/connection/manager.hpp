@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "libvipl/connection/address.hpp"
 #include "libvipl/connection/deadline.hpp"
@@ -50,7 +51,10 @@ class Manager {
   void progress();
   // Every blocked call returns VIP_ERROR_RESOURCE, now and later; returns when all have left.
   // Connections end as in disconnect().
-  void shutdown();
+  // `patience`: for what other sides count.
+  void shutdown(Clock::duration patience = {});
+  // After that: what is known of messages on unreliable VIs.
+  std::string drops() const;
   // Whether this process takes requests at the control port. Not while it belongs to another user
   // (whose processes then take our requests to us) or to another program; tried again every second.
   bool listening() const;

@@ -47,7 +47,7 @@ void Session::answer(const std::shared_ptr<Incoming>& incoming) {
   });
 }
 
-void Session::on_message(Stream& stream, const Message& message) {
+void Session::on_message(Stream&, const Message& message) {
   const auto self = shared_from_this();  // it may be forgotten meanwhile
   const bool asking = state_ == State::asking;
   switch (message.type) {
@@ -68,10 +68,8 @@ void Session::on_message(Stream& stream, const Message& message) {
       if (state_ == State::accepting) return connected();
       break;
     case MessageType::ended:
-      if (state_ != State::connected) break;
-      party_.delivered(message.tally);
-      stream.abort();
-      return on_end(stream, static_cast<Loss>(message.code));
+      if (state_ == State::connected) return on_ended(message);
+      break;
   }
   on_unexpected();
 }
@@ -80,6 +78,20 @@ void Session::on_alias(const Message& message) {
   if (!note(aliases_, message)) return on_unexpected();
   if (state_ != State::asking) party_.alias(message.name, message.key);
   stream_->send({.type = MessageType::known});
+}
+
+// What was dropped of an unreliable connection only both counts together can tell, so the other
+// side gets ours.
+void Session::on_ended(const Message& message) {
+  party_.delivered(message.tally);
+  if (is_unreliable()) {
+    const Tally mine = party_.tally();
+    desk_.drops.count(mine, message.tally);
+    stream_->send({.type = MessageType::ended, .tally = mine});
+    desk_.farewells.add(std::exchange(stream_, nullptr));
+  }
+  drop_stream();
+  on_lost(static_cast<Loss>(message.code));
 }
 
 // As if nothing more had come.
@@ -95,7 +107,9 @@ void Session::on_end(Stream&, Loss loss) {
   switch (state_) {
     case State::asking: return on_no_answer();
     case State::accepting: return on_answer_lost();
-    case State::connected: return on_lost(loss);
+    case State::connected:
+      if (is_unreliable()) desk_.drops.count_unknown();
+      return on_lost(loss);
     case State::over: return;
   }
 }
@@ -151,10 +165,13 @@ void Session::leave(VIP_RETURN outcome) {
 // ones may be lost with the queue pair.
 void Session::leave_because(Loss loss, VIP_RETURN outcome) {
   if (state_ == State::connected && stream_ != nullptr) {
-    stream_->send({.type = MessageType::ended,
-                   .code = static_cast<std::uint8_t>(loss),
-                   .tally = party_.tally()});
-    desk_.farewells.add(std::exchange(stream_, nullptr));
+    const Tally mine = party_.tally();
+    stream_->send(
+        {.type = MessageType::ended, .code = static_cast<std::uint8_t>(loss), .tally = mine});
+    if (is_unreliable())
+      desk_.farewells.add(std::exchange(stream_, nullptr), mine);
+    else
+      desk_.farewells.add(std::exchange(stream_, nullptr));
   }
   let_go();
   state_ = State::over;

@@ -74,6 +74,7 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void on_message(Stream& stream, const Message& message) override;
   void on_end(Stream& stream, Loss loss) override;
   void on_alias(const Message& message);
+  void on_ended(const Message& message);
   void on_unexpected();
   void on_answer_lost();
   void on_lost(Loss loss);
@@ -85,6 +86,7 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void set_outcome(VIP_RETURN outcome);
   void let_go();
   void drop_stream();
+  bool is_unreliable() const { return card_.reliability == VIP_SERVICE_UNRELIABLE; }
 
   Desk& desk_;
   Party& party_;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
 #include <limits>
 #include <new>
@@ -26,6 +25,10 @@ Table& table() {
 
 // A send that has failed goes unnoticed for at most twice that when the program does not look.
 constexpr auto kLookAfterSends = std::chrono::milliseconds(100);
+
+// A program that has disconnected closes the NIC at once; then the other sides have not yet said
+// what they had.
+constexpr auto kCountsPatience = std::chrono::milliseconds(500);
 
 // Registered memory is locked memory.
 VIP_ULONG lockable_bytes() {
@@ -120,7 +123,7 @@ bool Nic::close(VIP_NIC_HANDLE handle) {
 // First nobody is told anything any more, then everything is reclaimed; by then whatever a handler
 // waits for in the library has returned.
 void Nic::end() {
-  manager_.shutdown();
+  manager_.shutdown(prints_drops_ && is_ours() ? kCountsPatience : std::chrono::nanoseconds(0));
   if (events_) events_->stop();
   std::unordered_set<Vi*> vis;
   std::unordered_set<Cq*> cqs;
@@ -133,25 +136,8 @@ void Nic::end() {
   for (Vi* const vi : vis) vi->reclaim(*this);
   for (Cq* const cq : cqs) cq->reclaim(*this);
   handlers_.stop();
-  if (prints_drops_ && is_ours()) print_drops();
-}
-
-void Nic::count_unreliable(const Tally& mine, const Tally& others) {
-  const auto dropped = [](std::uint64_t sent, std::uint64_t received) {
-    return sent - std::min(sent, received);
-  };
-  sent_ += mine.sent;
-  sent_dropped_ += dropped(mine.sent, others.received);
-  expected_ += others.sent;
-  expected_dropped_ += dropped(others.sent, mine.received);
-}
-
-void Nic::print_drops() const {
-  std::fprintf(stderr,
-               "vipl: %s: unreliable VIs that the other side disconnected: %" PRIu64 " of %" PRIu64
-               " messages sent were dropped there, %" PRIu64 " of %" PRIu64 " here\n",
-               attributes_.Name, sent_dropped_.load(), sent_.load(), expected_dropped_.load(),
-               expected_.load());
+  if (prints_drops_ && is_ours())
+    std::fprintf(stderr, "vipl: %s: %s\n", attributes_.Name, manager_.drops().c_str());
 }
 
 bool Nic::add(Vi& vi) {

@@ -54,9 +54,6 @@ class Nic : public std::enable_shared_from_this<Nic> {
   // Whether a device has work that needs this region. Without locks.
   bool uses(VIP_MEM_HANDLE memory);
 
-  // Of an unreliable connection that the other side has ended.
-  void count_unreliable(const Tally& mine, const Tally& others);
-
   // A VI is connected: from now on its sends are looked after.
   void look_after_sends();
   // ... at once: one has failed, and perhaps nobody has looked at it.
@@ -78,7 +75,6 @@ class Nic : public std::enable_shared_from_this<Nic> {
   std::vector<Vi*> vis_with_sends(bool& any_connected);
   std::vector<Vi*> vis();
   void end_connections(const Completions* broken);
-  void print_drops() const;
   void report_device_error(VIP_RESOURCE_CODE resource);
 
   const unsigned forks_ = forks();
@@ -96,8 +92,6 @@ class Nic : public std::enable_shared_from_this<Nic> {
   // For the event thread: there may be connected VIs; their sends are looked at next then, or now.
   std::atomic<bool> some_connected_{false}, look_now_{false};
   Clock::time_point next_look_;
-  // Messages on unreliable VIs, and how many of them were dropped.
-  std::atomic<std::uint64_t> sent_{0}, sent_dropped_{0}, expected_{0}, expected_dropped_{0};
   const bool prints_drops_;
   const std::chrono::nanoseconds spin_time_;
   const std::uint8_t traffic_class_;

@@ -460,9 +460,7 @@ Tally Vi::tally() {
 void Vi::delivered(const Tally& other) {
   const AllLocks locks(*this);
   if (state_ != VIP_STATE_CONNECTED && state_ != VIP_STATE_ERROR) return;
-  if (is_reliable()) return send_.delivered(other.received);
-  drain();
-  nic_->count_unreliable({.received = receive_.succeeded(), .sent = send_.messages()}, other);
+  if (is_reliable()) send_.delivered(other.received);
 }
 
 void Vi::lost(Loss loss) {

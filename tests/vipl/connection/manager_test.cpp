@@ -50,6 +50,66 @@ TEST(BellsOfTheManager, WakeEveryThread) {
 
 using ConnectionManager = TwoNics;
 
+// Unreliable VIs: of five messages two have arrived, of three one.
+class UnreliableConnections : public TwoNics {
+ protected:
+  UnreliableConnections() {
+    client.mine.reliability = server.mine.reliability = VIP_SERVICE_UNRELIABLE;
+    client.mine_so_far = {.received = 1, .sent = 5};
+    server.mine_so_far = {.received = 2, .sent = 3};
+  }
+  static void expect_drops(Nic& nic, const std::string& text) {
+    for (const auto end = Clock::now() + kLong; nic.manager.drops() != text && Clock::now() < end;)
+      std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(nic.manager.drops(), text);
+  }
+  // After so many connections.
+  static std::string drops(unsigned sent, unsigned to_here, unsigned missing_sent,
+                           unsigned missing_here) {
+    return "unreliable VIs: " + std::to_string(missing_sent) + " of " + std::to_string(sent) +
+           " messages sent were dropped, " + std::to_string(missing_here) + " of " +
+           std::to_string(to_here) +
+           " sent to here; 0 connections ended without the other side's count";
+  }
+};
+
+TEST_F(UnreliableConnections, BothSidesKnowWhatWasDropped) {
+  for (unsigned i = 1; i <= 4; ++i) {
+    connect(a, client, b, server);
+    if (i % 2 == 0) {
+      a.disconnect(client);
+      EXPECT_TRUE(server.wait_for(State::error));
+      b.disconnect(server);
+    } else {
+      b.disconnect(server);
+      EXPECT_TRUE(client.wait_for(State::error));
+      a.disconnect(client);
+    }
+    expect_drops(a, drops(5 * i, 3 * i, 3 * i, 2 * i));
+    expect_drops(b, drops(3 * i, 5 * i, 2 * i, 3 * i));
+  }
+}
+
+TEST_F(UnreliableConnections, ThatBothSidesEndAtOnce) {
+  for (unsigned i = 1; i <= 50; ++i) {
+    connect(a, client, b, server);
+    auto other = std::async(std::launch::async, [&] { b.disconnect(server); });
+    a.disconnect(client);
+    other.get();
+    expect_drops(a, drops(5 * i, 3 * i, 3 * i, 2 * i));
+    expect_drops(b, drops(3 * i, 5 * i, 2 * i, 3 * i));
+  }
+}
+
+// ... and who ends everything at once waits for the answer, if he is told to.
+TEST_F(UnreliableConnections, ThatEndWithTheNic) {
+  connect(a, client, b, server);
+  a.manager.shutdown(kLong);
+  EXPECT_EQ(a.manager.drops(), drops(5, 3, 3, 2));
+  EXPECT_TRUE(server.wait_for(State::error));
+  b.disconnect(server);
+}
+
 TEST_F(ConnectionManager, ConnectsAndTellsBothSidesAboutEachOther) {
   server.mine.rdma_write = false;
   connect(a, client, b, server);

@@ -341,6 +341,47 @@ TEST_F(Breaks, UnreliableMessagesAreDropped) {
   EXPECT_TRUE(reports.all().empty());
 }
 
+// ... and both sides know how many, whichever disconnects first and ends at once.
+TEST_F(Breaks, UnreliableDropsAreCounted) {
+  for (const bool client_first : {true, false}) {
+    ::setenv("VIADUCT_VIPL_STATS", "on", 1);
+    auto there = std::make_unique<Nic>(kNicNames[1]), here = std::make_unique<Nic>(kNicNames[0]);
+    ::unsetenv("VIADUCT_VIPL_STATS");
+    auto server = std::make_unique<Vi>(*there, vi_attributes(VIP_SERVICE_UNRELIABLE));
+    auto client = std::make_unique<Vi>(*here, vi_attributes(VIP_SERVICE_UNRELIABLE));
+    connect(*client, *server);
+    {
+      const Memory out(*here, 1, 64), in(*there, 1, 64);
+      for (int i = 0; i < 4; ++i) {
+        if (i == 3) {
+          std::this_thread::sleep_for(std::chrono::milliseconds{kMoment});
+          ASSERT_VIP(VIP_SUCCESS, VipPostRecv(*server, in.receive(0, 64), in.handle()));
+        }
+        ASSERT_VIP(VIP_SUCCESS, VipPostSend(*client, out.send(0, 8), out.handle()));
+        ASSERT_EQ(out.raw(0), next_sent(*client));
+      }
+      ASSERT_EQ(in.raw(0), next_received(*server));
+    }
+    testing::internal::CaptureStderr();
+    auto& first = client_first ? client : server;
+    auto& second = client_first ? server : client;
+    first.reset();
+    (client_first ? here : there).reset();
+    EXPECT_TRUE(eventually([&] { return second->state() == VIP_STATE_ERROR; }));
+    second.reset();
+    (client_first ? there : here).reset();
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(std::string::npos,
+              said.find("rxe1: unreliable VIs: 3 of 4 messages sent were dropped, 0 of 0 sent to "
+                        "here; 0 connections"))
+        << said;
+    EXPECT_NE(std::string::npos,
+              said.find("rxe2: unreliable VIs: 0 of 0 messages sent were dropped, 3 of 4 sent to "
+                        "here; 0 connections"))
+        << said;
+  }
+}
+
 TEST_F(Breaks, MessageLongerThanTheReceive) {
   const Vi client(a_), server(b_);
   connect(client, server);
