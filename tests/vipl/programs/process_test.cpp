@@ -225,8 +225,8 @@ TEST_F(Processes, AThousandVisByPeerRequests) {
   EXPECT_EQ(0, other.wait());
 }
 
-// Both ends in this process: two thousand VIs, connected one after the other, and a message on
-// each.
+// Both ends in this process: two thousand VIs, of the size that a program with so many asks for,
+// connected one after the other, and a message on each.
 TEST_F(Processes, AThousandVisByClientAndServer) {
   constexpr std::size_t kVis = 1000;
   const Nic there(kNicNames[1]);
@@ -237,6 +237,8 @@ TEST_F(Processes, AThousandVisByClientAndServer) {
   for (std::size_t i = 0; i < kVis; ++i) {
     clients.push_back(std::make_unique<Vi>(nic_));
     servers.push_back(std::make_unique<Vi>(there, vi_attributes(), nullptr, cq));
+    for (const Vi* const vi : {clients.back().get(), servers.back().get()})
+      ASSERT_VIP(VIP_SUCCESS, VipSetViCapacity(*vi, 15, 15, 4));
   }
   std::thread accepting([&] {
     for (const auto& server : servers) EXPECT_VIP(VIP_SUCCESS, accept(*server, discriminator));
