@@ -10,7 +10,6 @@
 #include "libvipl/core/cq.hpp"
 #include "libvipl/core/event_thread.hpp"
 #include "tests/vipl/core/node.hpp"
-#include "tests/vipl/core/reports.hpp"
 
 namespace viaduct::vipl::test {
 namespace {
@@ -21,12 +20,10 @@ using Kind = vi::AsyncEvent::Kind;
 class Events : public Core {
  protected:
   Events() {
-    VipErrorCallback(nic, &reports, &Reports::handle);
     a = make_vi();
     b = make_vi();
     connect(a, b);
   }
-  ~Events() override { VipCloseNic(nic); }  // then the handler is not called any more
   static void event(Kind kind, void* owner = nullptr) {
     FakeProvider::get().last_opened->async_event({kind, owner});
   }
@@ -38,7 +35,7 @@ class Events : public Core {
     EXPECT_EQ(state(vi), VIP_STATE_ERROR);
   }
 
-  Reports reports;
+  Reports& reports = report_errors(nic);
   VIP_VI_HANDLE a = nullptr, b = nullptr;
 };
 

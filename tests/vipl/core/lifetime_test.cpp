@@ -13,7 +13,6 @@
 
 #include "libvipl/core/cq.hpp"
 #include "tests/vipl/core/node.hpp"
-#include "tests/vipl/core/reports.hpp"
 
 namespace viaduct::vipl::test {
 namespace {
@@ -221,8 +220,7 @@ TEST_F(Lifetime, AFailureOfTheOldConnection) {
 
 // A peer that starts over after its connection had failed already.
 TEST_F(Lifetime, AnotherAttemptAfterABrokenOne) {
-  Reports reports;
-  VipErrorCallback(nic, &reports, &Reports::handle);
+  Reports& reports = report_errors(nic);
   const VIP_VI_HANDLE a = make_vi(), b = make_vi();
   Vi& vi = *Vi::find(a);
   ASSERT_EQ(vi.begin_pending(a), VIP_SUCCESS);
@@ -257,15 +255,7 @@ TEST_F(Lifetime, AnotherAttemptWithoutAQueuePair) {
 
 class Told : public Lifetime {
  protected:
-  Told() {
-    connect_anew();
-    VipErrorCallback(other, &theirs, &Reports::handle);
-    VipErrorCallback(nic, &ours, &Reports::handle);
-  }
-  ~Told() override {
-    VipCloseNic(nic);
-    VipCloseNic(other);
-  }
+  Told() { connect_anew(); }
   void connect_anew(VIP_CQ_HANDLE cq = nullptr) {
     a = make_vi(cq, cq);
     b = make_client();
@@ -280,7 +270,7 @@ class Told : public Lifetime {
     theirs.all.clear();
   }
 
-  Reports theirs, ours;
+  Reports &theirs = report_errors(other = open()), &ours = report_errors(nic);
   VIP_VI_HANDLE a = nullptr, b = nullptr;
 };
 
@@ -471,8 +461,7 @@ TEST_F(Lifetime, AKilledProcessThatHasForked) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer has no threads in children of processes with threads";
 #endif
-  Reports reports;
-  VipErrorCallback(nic, &reports, &Reports::handle);
+  Reports& reports = report_errors(nic);
   const VIP_VI_HANDLE a = make_vi();
   int grandchild[2];
   ASSERT_EQ(::pipe(grandchild), 0);

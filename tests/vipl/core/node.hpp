@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "libvipl/core/nic.hpp"
 #include "libvipl/core/vi.hpp"
 #include "tests/vipl/core/fake_device.hpp"
+#include "tests/vipl/core/reports.hpp"
 
 namespace viaduct::vipl::test {
 
@@ -120,6 +122,12 @@ class Core : public testing::Test {
     nics_.push_back(handle);
     return handle;
   }
+  // Of the errors of a NIC; they may come until it is closed.
+  Reports& report_errors(VIP_NIC_HANDLE of) {
+    Reports& reports = reports_.emplace_back();
+    EXPECT_EQ(VipErrorCallback(of, &reports, &Reports::handle), VIP_SUCCESS);
+    return reports;
+  }
   VIP_VI_HANDLE make_vi(VIP_CQ_HANDLE send_cq = nullptr, VIP_CQ_HANDLE receive_cq = nullptr,
                         VIP_VI_ATTRIBUTES attributes = vi_attributes()) {
     VIP_VI_HANDLE handle = nullptr;
@@ -199,6 +207,7 @@ class Core : public testing::Test {
 
  private:
   std::vector<VIP_NIC_HANDLE> nics_;
+  std::list<Reports> reports_;
 };
 
 }  // namespace viaduct::vipl::test

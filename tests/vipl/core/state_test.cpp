@@ -4,15 +4,13 @@
 #include <thread>
 
 #include "tests/vipl/core/node.hpp"
-#include "tests/vipl/core/reports.hpp"
 
 namespace viaduct::vipl::test {
 namespace {
 
 class States : public Core {
  protected:
-  States() { VipErrorCallback(nic, &reports, &Reports::handle); }
-  Reports reports;
+  Reports& reports = report_errors(nic);
 };
 
 TEST_F(States, SendsNeedAConnection) {
