@@ -48,7 +48,7 @@ class Scenario {
     };
     busy_off_ = true;
     if (!world_.run_until(settled, seconds{20}, microseconds{50}) && failure_.empty())
-      fail("not everything was sent and acknowledged");
+      fail("not everything was sent and acknowledged\n" + dump());
     world_.run(milliseconds{1});
     check_complete();
     return finish();
@@ -206,6 +206,16 @@ class Scenario {
     for (const auto& node : world_.nodes)
       if (!node->link->idle()) return false;
     return true;
+  }
+
+  std::string dump() const {
+    std::ostringstream out;
+    for (std::size_t i = 0; i < players_.size(); ++i) {
+      out << "node " << i << ", still to send";
+      for (const Sending& s : players_[i].streams) out << ' ' << s.left << (s.broken ? "*" : "");
+      out << '\n' << world_.nodes[i]->link->dump(world_.net.now());
+    }
+    return out.str();
   }
 
   void check_complete() {
