@@ -32,6 +32,15 @@ class RunFailed(Exception):
 OURS = {"viaduct": "bench/mpi/mpi_bench", "pingpong": "tools/viaduct-pingpong"}
 
 
+def can_build(library):
+    """Whether programs of "mpich" or "openmpi" can be compiled: Debian has the compiler's command and
+    the headers in packages of their own."""
+    compiler = "mpicxx." + library
+    return bool(shutil.which(compiler)) and subprocess.run(
+        [compiler, "-fsyntax-only", "-x", "c++", "-"], input="#include <mpi.h>\n", text=True,
+        capture_output=True).returncode == 0
+
+
 def build(library, place):
     """mpi_bench for "viaduct" (the build directory `place`), "mpich" or "openmpi"; or viaduct-pingpong."""
     if library in OURS:
@@ -41,8 +50,8 @@ def build(library, place):
         program = os.path.join(place, OURS[library])
     else:
         compiler = "mpicxx." + library
-        if not shutil.which(compiler):
-            fail(f"{compiler} was not found; run: apt-get install "
+        if not can_build(library):
+            fail(f"{compiler} or its mpi.h was not found; run: apt-get install "
                  f"{'libmpich-dev mpich' if library == 'mpich' else 'libopenmpi-dev openmpi-bin'}")
         sources = os.path.join(ROOT, "bench", "mpi")
         files = [os.path.join(sources, file) for file in sorted(os.listdir(sources))]

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 BENCH = sys.argv.pop(1)
 sys.path.insert(0, BENCH)
+import mpi_peers  # noqa: E402
 import overview_report as report  # noqa: E402
 
 # By layer: the round trip of 8 bytes in us, MB/s of 64 KiB messages, MB/s of 8-byte messages. Each is
@@ -130,6 +132,23 @@ class Program(unittest.TestCase):
                                   capture_output=True, text=True)
             self.assertEqual(done.returncode, 1)
             self.assertIn("StarT-X, MBCF, MPI: Viaduct could not be measured between two containers", done.stderr)
+
+
+class OtherMpis(unittest.TestCase):
+    """Debian's mpich has the compiler's command without the headers."""
+    def can_build(self, status):
+        with tempfile.TemporaryDirectory() as place:
+            compiler = os.path.join(place, "mpicxx.some")
+            with open(compiler, "w") as out:
+                out.write(f"#!/bin/sh\nexit {status}\n")
+            os.chmod(compiler, 0o755)
+            with mock.patch.dict(os.environ, {"PATH": place + os.pathsep + os.environ["PATH"]}):
+                return mpi_peers.can_build("some")
+
+    def test_a_compiler_that_finds_no_header_is_not_installed(self):
+        self.assertTrue(self.can_build(status=0))
+        self.assertFalse(self.can_build(status=1))
+        self.assertFalse(mpi_peers.can_build("missing"))
 
 
 class Quickstart(unittest.TestCase):
