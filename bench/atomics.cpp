@@ -15,8 +15,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "drivers/link/sim_net.hpp"
 #include "drivers/mbcf/node.hpp"
+#include "drivers/sim/sim_network.hpp"
 
 using namespace viaduct;
 using namespace viaduct::mbcf;
@@ -97,26 +97,26 @@ struct Result {
 
 // Every requester a node; the rate is in simulated time, on links of 10 Gbit/s and 5 us.
 Result on_sim_net(std::size_t requesters, std::uint64_t adds) {
-  link::SimConfig config;
+  sim::SimConfig config;
   config.faults = {.loss = 0.01, .seed = 7};
-  link::SimNet net(config);
+  sim::SimNetwork net(config);
   struct Node {
-    Node(link::SimNet& n, std::uint64_t seed)
+    Node(sim::SimNetwork& n, std::uint64_t seed)
         : port(n.add_port()), link(port, link_config(seed)), engine(link, {}) {}
     static link::LinkConfig link_config(std::uint64_t seed) {
       link::LinkConfig c;
       c.seed = seed;
       return c;
     }
-    link::SimPort& port;
-    link::Link<link::SimPort> link;
-    Engine<link::SimPort> engine;
+    sim::SimPort& port;
+    link::Link<sim::SimPort> link;
+    Engine<sim::SimPort> engine;
   };
   Node owner(net, 1);
   alignas(8) std::byte word[8] = {};
   const Key key = owner.engine.export_segment(word, Rights::atomic);
   std::vector<std::unique_ptr<Node>> nodes;
-  std::vector<Adder<link::SimPort>> adders;
+  std::vector<Adder<sim::SimPort>> adders;
   for (std::size_t i = 0; i < requesters; ++i) {
     nodes.push_back(std::make_unique<Node>(net, 2 + i));
     const Remote at{nodes.back()->link.peer(owner.port.address()), key, 0};
@@ -130,7 +130,7 @@ Result on_sim_net(std::size_t requesters, std::uint64_t adds) {
     for (std::size_t i = 0; i < requesters; ++i) {
       adders[i].issue(net.now());
       nodes[i]->engine.poll(net.now());
-      Adder<link::SimPort>::take_completions(nodes[i]->engine);
+      Adder<sim::SimPort>::take_completions(nodes[i]->engine);
       left += !adders[i].done();
     }
     net.step(net.now() + std::chrono::microseconds{1});
@@ -192,7 +192,7 @@ class TwoProcesses {
     }
     node_ = mbcf::Node::open("net_memif0,role=client,socket=" + socket + ",socket-abstract=no");
     word_ = {node_->link().peer(owner.address), owner.key, 0};
-    node_->link().connect(word_.peer, link::now());
+    node_->link().connect(word_.peer, port::now());
     for (const double end = seconds_now() + 10; !node_->link().connected(word_.peer);) {
       node_->poll();
       if (seconds_now() < end) continue;
@@ -203,15 +203,15 @@ class TwoProcesses {
   ~TwoProcesses() { stop(); }
 
   Result run(std::size_t requesters, std::uint64_t adds, std::size_t under_way) {
-    std::vector<Adder<link::Port>> adders;
+    std::vector<Adder<port::Port>> adders;
     for (std::size_t i = 0; i < requesters; ++i)
       adders.emplace_back(node_->engine(), word_, adds / requesters, under_way);
     const double start = seconds_now();
     for (bool done = false; !done;) {
-      const link::Time now = link::now();
+      const link::Time now = port::now();
       for (auto& adder : adders) adder.issue(now);
       node_->engine().poll(now);
-      Adder<link::Port>::take_completions(node_->engine());
+      Adder<port::Port>::take_completions(node_->engine());
       done = std::all_of(adders.begin(), adders.end(), [](const auto& a) { return a.done(); });
     }
     const double seconds = seconds_now() - start;
@@ -251,11 +251,11 @@ int measure(std::uint64_t adds, std::size_t rounds) {
   std::vector<Row> rows;
   rows.push_back({"two processes, one at a time", 1, 1, {}, true});
   for (const std::size_t n : kCounts) rows.push_back({"two processes", n, kUnderWay, {}, true});
-  for (const std::size_t n : kCounts) rows.push_back({"SimNet", n, kUnderWay, {}, true});
+  for (const std::size_t n : kCounts) rows.push_back({"SimNetwork", n, kUnderWay, {}, true});
   TwoProcesses processes;
   for (std::size_t round = 0; round < rounds; ++round)
     for (Row& row : rows) {
-      const bool sim = std::strcmp(row.bed, "SimNet") == 0;
+      const bool sim = std::strcmp(row.bed, "SimNetwork") == 0;
       if (sim && round != 0) continue;  // the same every time
       const Result r = sim ? on_sim_net(row.requesters, adds / 4)
                            : processes.run(row.requesters, adds, row.under_way);
@@ -269,14 +269,14 @@ int measure(std::uint64_t adds, std::size_t rounds) {
   for (Row& row : rows) {
     std::sort(row.rates.begin(), row.rates.end());
     const double median = row.rates[row.rates.size() / 2];
-    if (row.under_way == 1 || (row.requesters == 1 && std::strcmp(row.bed, "SimNet") == 0))
+    if (row.under_way == 1 || (row.requesters == 1 && std::strcmp(row.bed, "SimNetwork") == 0))
       base = median;
     std::printf("%-30s %10zu %14.0f [%10.0f..%10.0f] %8.2f %6s\n", row.bed, row.requesters, median,
                 row.rates.front(), row.rates.back(), median / base, row.exact ? "exact" : "WRONG");
     exact = exact && row.exact;
   }
   std::printf(
-      "ratio: to one at a time between the processes; to one requester on SimNet (whose "
+      "ratio: to one at a time between the processes; to one requester on SimNetwork (whose "
       "seconds are simulated)\n");
   return exact ? 0 : 1;
 }
@@ -298,7 +298,7 @@ int main(int argc, char** argv) {
   }
   try {
     return measure(adds, rounds);
-  } catch (const link::SetupError& error) {
+  } catch (const base::SetupError& error) {
     std::fprintf(stderr, "viaduct-atomics: %s\n", error.what());
     return 1;
   }

@@ -10,11 +10,12 @@
 #include <cstring>
 #include <vector>
 
-#include "drivers/link/eal.hpp"
-#include "drivers/link/knobs.hpp"
+#include "drivers/link/config.hpp"
 #include "drivers/link/link.hpp"
-#include "drivers/link/port.hpp"
+#include "drivers/port/eal.hpp"
+#include "drivers/port/port.hpp"
 
+using namespace viaduct;
 using namespace viaduct::link;
 
 namespace {
@@ -75,32 +76,33 @@ struct Receiver final : MessageSink {
   }
 };
 
-int soak(std::uint64_t messages, const FaultSpec& faults) {
-  ensure_eal({});
+int soak(std::uint64_t messages, const base::FaultSpec& faults) {
+  port::ensure_eal({});
   rte_ring* rings[2];
   for (int i = 0; i < 2; ++i) {
     const std::string name = "soak" + std::to_string(i);
     rings[i] = rte_ring_create(name.c_str(), 1024, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
-    if (!rings[i]) throw SetupError("no memory for a ring: raise VIADUCT_FRAMES' memory limit.");
+    if (!rings[i])
+      throw base::SetupError("no memory for a ring: raise VIADUCT_FRAMES' memory limit.");
   }
-  std::unique_ptr<Port> ports[2];
+  std::unique_ptr<port::Port> ports[2];
   for (int i = 0; i < 2; ++i) {
     const std::string name = "soak_port" + std::to_string(i);
     const int id = rte_eth_from_rings(name.c_str(), &rings[i], 1, &rings[1 - i], 1, 0);
-    if (id < 0) throw SetupError("DPDK made no ring port; is librte_net_ring installed?");
-    PortConfig config;
+    if (id < 0) throw base::SetupError("DPDK made no ring port; is librte_net_ring installed?");
+    port::PortConfig config;
     config.devargs = "port:" + std::to_string(id);
     config.faults = faults;
     config.faults.seed += static_cast<std::uint64_t>(i);
-    ports[i] = Port::open(config);
+    ports[i] = port::Port::open(config);
   }
-  Link<Port> sender(*ports[0], link_config_from_environment());
-  Link<Port> receiver(*ports[1], link_config_from_environment());
+  Link<port::Port> sender(*ports[0], link_config_from_environment());
+  Link<port::Port> receiver(*ports[1], link_config_from_environment());
   Receiver sink;
   receiver.attach(Protocol::test, &sink);
   const PeerId peer = sender.peer(ports[1]->address());
 
-  const Time start = now();
+  const Time start = port::now();
   std::uint64_t sent = 0, numbers[kLanes * 2] = {};
   Time progress = start;
   std::uint64_t progressed = 0;
@@ -114,27 +116,27 @@ int soak(std::uint64_t messages, const FaultSpec& faults) {
         body[i] = static_cast<std::byte>(s.check + sizeof(s) + i);
       if (sender.try_send(peer, static_cast<Lane>(which / 2), static_cast<Order>(which % 2),
                           {Protocol::test, 0}, std::as_bytes(std::span{&s, 1}), {body, extra},
-                          Urgency::batch, now()) != SendStatus::sent)
+                          Urgency::batch, port::now()) != SendStatus::sent)
         break;
       ++numbers[which];
       ++sent;
     }
-    sender.poll(now());
-    receiver.poll(now());
+    sender.poll(port::now());
+    receiver.poll(port::now());
     if (sink.delivered != progressed) {
       progressed = sink.delivered;
-      progress = now();
-    } else if (now() - progress > std::chrono::seconds{20}) {
+      progress = port::now();
+    } else if (port::now() - progress > std::chrono::seconds{20}) {
       std::fprintf(stderr, "viaduct-soak: nothing has arrived for 20 s.\n");
       break;
     }
   }
-  for (const Time end = now() + std::chrono::milliseconds{50}; now() < end;) {
-    sender.poll(now());
-    receiver.poll(now());  // whatever comes now has come before
+  for (const Time end = port::now() + std::chrono::milliseconds{50}; port::now() < end;) {
+    sender.poll(port::now());
+    receiver.poll(port::now());  // whatever comes now has come before
   }
-  const double seconds = static_cast<double>((now() - start).count()) / 1e9;
-  const FaultCounts f = *ports[0]->fault_counts();
+  const double seconds = static_cast<double>((port::now() - start).count()) / 1e9;
+  const base::FaultCounts f = *ports[0]->fault_counts();
   const Counters& c = sender.counters();
   std::printf("%" PRIu64 " sent, %" PRIu64 " delivered, %" PRIu64 " doubled, %" PRIu64
               " out of order, %" PRIu64 " altered in %.1f s\n",
@@ -175,8 +177,8 @@ int main(int argc, char** argv) {
     }
   }
   try {
-    return soak(messages, FaultSpec::parse(faults));
-  } catch (const SetupError& e) {
+    return soak(messages, base::FaultSpec::parse(faults));
+  } catch (const base::SetupError& e) {
     std::fprintf(stderr, "viaduct-soak: %s\n", e.what());
     return 1;
   }

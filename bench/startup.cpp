@@ -20,13 +20,15 @@
 #include <string>
 #include <vector>
 
-#include "drivers/link/eal.hpp"
-#include "drivers/link/knobs.hpp"
+#include "drivers/link/config.hpp"
 #include "drivers/link/link.hpp"
-#include "drivers/link/port.hpp"
+#include "drivers/port/config_vars.hpp"
+#include "drivers/port/eal.hpp"
+#include "drivers/port/port.hpp"
 
 namespace {
 
+using namespace viaduct;
 using namespace viaduct::link;
 using Clock = std::chrono::steady_clock;
 
@@ -55,7 +57,7 @@ void report() {
 
 // EAL and ethdev as their documentation shows them, nothing else.
 void start_bare(const std::string& socket, Clock::time_point until) {
-  std::vector<std::string> words = eal_arguments({});
+  std::vector<std::string> words = port::eal_arguments({});
   words.insert(words.begin(), "startup");
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
@@ -67,9 +69,9 @@ void start_bare(const std::string& socket, Clock::time_point until) {
   if (rte_dev_probe(devargs("client", socket).c_str()) != 0 ||
       rte_eth_dev_get_port_by_name("net_memif0", &port) != 0)
     give_up("rte_dev_probe failed");
-  rte_mempool* const pool =
-      rte_pktmbuf_pool_create("pool", static_cast<unsigned>(knob_number("VIADUCT_FRAMES")), 256, 0,
-                              RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+  rte_mempool* const pool = rte_pktmbuf_pool_create(
+      "pool", static_cast<unsigned>(port::config_vars().number("VIADUCT_FRAMES")), 256, 0,
+      RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
   const rte_eth_conf conf{};
   if (pool == nullptr || rte_eth_dev_configure(port, 1, 1, &conf) != 0 ||
       rte_eth_rx_queue_setup(port, 0, 1024, 0, nullptr, pool) != 0 ||
@@ -86,8 +88,8 @@ void start_bare(const std::string& socket, Clock::time_point until) {
   rmdir(rte_eal_get_runtime_dir());  // EAL makes it even when it has nothing to put there
 }
 
-std::unique_ptr<Port> start_port(const std::string& socket, Clock::time_point until) {
-  auto port = Port::open({.devargs = devargs("client", socket)});
+std::unique_ptr<port::Port> start_port(const std::string& socket, Clock::time_point until) {
+  auto port = port::Port::open({.devargs = devargs("client", socket)});
   while (!port->link_up()) {
     if (Clock::now() > until) give_up("the port does not connect");
     rte_mbuf* burst[8];
@@ -99,15 +101,15 @@ std::unique_ptr<Port> start_port(const std::string& socket, Clock::time_point un
 
 void send_first_message(const std::string& socket, Clock::time_point until) {
   const auto port = start_port(socket, until);
-  Link<Port> link(*port, link_config_from_environment());
+  Link<port::Port> link(*port, link_config_from_environment());
   const PeerId server = link.peer(*Address::parse(kServerAddress));
   const std::array<std::byte, 8> body{};
   if (link.try_send(server, Lane::high, Order::ordered, {Protocol::test, 0}, {}, body, Urgency::now,
-                    now()) != SendStatus::sent)
+                    port::now()) != SendStatus::sent)
     give_up("the first message is refused");
   while (!link.idle(server)) {  // acknowledged: it has been delivered
     if (Clock::now() > until) give_up("the first message does not arrive");
-    link.poll(now());
+    link.poll(port::now());
     sched_yield();
   }
   report();
@@ -134,15 +136,15 @@ class TakeAll final : public MessageSink {
 };
 
 [[noreturn]] void serve(const std::string& socket) {
-  const auto port = Port::open({.devargs = devargs("server", socket)});
-  Link<Port> link(*port, link_config_from_environment());
+  const auto port = port::Port::open({.devargs = devargs("server", socket)});
+  Link<port::Port> link(*port, link_config_from_environment());
   TakeAll sink;
   link.attach(Protocol::test, &sink);
   std::puts("ready");
   std::fflush(stdout);
   const pid_t parent = getppid();
   while (getppid() == parent) {
-    for (int i = 0; i < 1000; ++i) link.poll(now());
+    for (int i = 0; i < 1000; ++i) link.poll(port::now());
     sched_yield();
   }
   std::exit(0);
@@ -222,7 +224,7 @@ int main(int argc, char** argv) {
     const int rounds = argc == 2 ? std::atoi(argv[1]) : 9;
     if (argc > 2 || rounds < 1) give_up("usage: startup [ROUNDS]");
     compare(rounds);
-  } catch (const SetupError& error) {
+  } catch (const base::SetupError& error) {
     give_up(error.what());
   }
   return 0;

@@ -2,8 +2,8 @@
 // received what was sent to its address. Nothing is kept for a request until then.
 #pragma once
 
+#include "drivers/base/random.hpp"
 #include "drivers/link/peer.hpp"
-#include "drivers/link/random_bits.hpp"
 
 namespace viaduct::link {
 
@@ -32,8 +32,8 @@ class Cookies {
   // CBC-MAC of three words.
   std::uint64_t make(const Address& address, std::uint64_t incarnation,
                      std::uint64_t period) const {
-    const std::uint64_t first = siphash(key_, address_key(address));
-    return siphash(key_, siphash(key_, first ^ incarnation) ^ period) | 1;
+    const std::uint64_t first = base::siphash(key_, address_key(address));
+    return base::siphash(key_, base::siphash(key_, first ^ incarnation) ^ period) | 1;
   }
 
   std::array<std::uint64_t, 2> key_;

@@ -2,7 +2,7 @@
 // that tools and xstats print, and the documentation are made of this one list.
 #pragma once
 
-#include "drivers/link/counter_set.hpp"
+#include "drivers/base/counter_set.hpp"
 
 namespace viaduct::link {
 
@@ -50,13 +50,13 @@ enum class Counter : std::uint8_t {
 };
 inline constexpr std::size_t kCounters = static_cast<std::size_t>(Counter::count_);
 
-inline constexpr std::array<CounterInfo, kCounters> kCounterInfo{{
+inline constexpr std::array<base::CounterInfo, kCounters> kCounterInfo{{
 #define X(name, meaning) {#name, meaning},
     VIADUCT_LINK_COUNTERS(X)
 #undef X
 }};
 
-class Counters : public CounterSet<Counter> {
+class Counters : public base::CounterSet<Counter> {
  public:
   // Sum of all drop_* counters.
   std::uint64_t drops() const {

@@ -1,7 +1,7 @@
 // Connections that came and went, kept until the user asks: what drivers offer as next_event().
 #pragma once
 
-#include "drivers/link/bounded_queue.hpp"
+#include "drivers/base/ring_buffer.hpp"
 #include "drivers/link/message.hpp"
 
 namespace viaduct::link {
@@ -36,7 +36,7 @@ class EventQueue {
   }
 
  private:
-  BoundedQueue<Event> events_;
+  base::RingBuffer<Event> events_;
 };
 
 }  // namespace viaduct::link

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "drivers/setup/cxx20.hpp"
+#include "drivers/base/cxx20.hpp"
 
 namespace viaduct::link {
 

@@ -11,14 +11,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "drivers/base/random.hpp"
+#include "drivers/link/config.hpp"
 #include "drivers/link/cookie.hpp"
 #include "drivers/link/counters.hpp"
-#include "drivers/link/frame.hpp"
-#include "drivers/link/link_config.hpp"
 #include "drivers/link/message.hpp"
 #include "drivers/link/packet_device.hpp"
 #include "drivers/link/peer.hpp"
-#include "drivers/link/random_bits.hpp"
+#include "drivers/link/wire_format.hpp"
 
 namespace viaduct::link {
 
@@ -89,8 +89,8 @@ class Link {
 
  private:
   using Peer = link::Peer<Device>;
-  using Send = SendFlow<Device>;
-  using Receive = ReceiveFlow<Device>;
+  using Send = TxLane<Device>;
+  using Receive = RxLane<Device>;
   static constexpr std::uint16_t kBurst = 32;
   static constexpr std::uint16_t kReceiveBurst = 8;
   static constexpr std::uint16_t kFewFrames = 2;   // in a poll: somebody may be about to answer
@@ -228,7 +228,7 @@ class Link {
   PeerList<Peer, &Peer::ack_hook> acking_;       // have something to acknowledge
   PeerList<Peer, &Peer::stalled_hook> stalled_;  // have messages a sink was too busy for
   PeerList<Peer, &Peer::wanting_hook> wanting_;  // asked for credit when there was none
-  TimerQueue<Peer> timers_;
+  base::DeadlineHeap<Peer> timers_;
 
   // Frames that were delivered and whose upkeep (freeing them, what they acknowledge, when to
   // acknowledge them) waits for the next poll, so that an answer can leave first.
@@ -275,7 +275,7 @@ class Link {
   std::size_t half_open_count_ = 0;
   std::uint64_t random_state_;
   std::uint64_t random();  // may be told from others that it has given: not for secrets
-  RandomBits secrets_;
+  base::RandomBits secrets_;
   Cookies cookies_{secrets_.next(), secrets_.next()};
 };
 

@@ -1,11 +1,11 @@
 // All that a link knows of one life of one peer.
 #pragma once
 
+#include "drivers/base/deadline_heap.hpp"
 #include "drivers/link/message.hpp"
-#include "drivers/link/receive_flow.hpp"
 #include "drivers/link/rtt.hpp"
-#include "drivers/link/send_flow.hpp"
-#include "drivers/link/timer_queue.hpp"
+#include "drivers/link/rx_lane.hpp"
+#include "drivers/link/tx_lane.hpp"
 
 namespace viaduct::link {
 
@@ -95,8 +95,8 @@ struct Peer {
   Time handshake_at{};            // when to send the next ones
   Time greeted_at{};              // when the last ones were sent
 
-  std::array<SendFlow<Device>, kLanes> send;
-  std::array<ReceiveFlow<Device>, kLanes> receive;
+  std::array<TxLane<Device>, kLanes> send;
+  std::array<RxLane<Device>, kLanes> receive;
   RttEstimator rtt;
 
   Time last_heard{}, asked_at{};  // asked_at: last keepalive
@@ -106,7 +106,7 @@ struct Peer {
   Hook half_open_hook;  // made by an incoming hello, not yet up, and unknown to our side
   Time ack_at{};
   Time timer_at{};
-  std::uint32_t timer_position = kNotQueued;
+  std::uint32_t timer_position = base::kNotQueued;
 
   std::size_t payload_capacity() const { return mtu - kLinkHeader; }
   bool up() const { return state == PeerState::up; }

@@ -1,7 +1,5 @@
 #include "drivers/link/types.hpp"
 
-#include <cstdio>
-
 namespace viaduct::link {
 namespace {
 
@@ -24,19 +22,6 @@ std::string Address::text() const {
     out += kHex[byte >> 4];
     out += kHex[byte & 15];
   }
-  return out;
-}
-
-std::string text(Duration span) {
-  const auto ns = static_cast<double>(span.count());
-  char out[32];
-  if (ns < 1e3)
-    std::snprintf(out, sizeof out, "%.0f ns", ns);
-  else if (ns < 1e9)
-    std::snprintf(out, sizeof out, "%.1f %s", ns < 1e6 ? ns / 1e3 : ns / 1e6,
-                  ns < 1e6 ? "us" : "ms");
-  else
-    std::snprintf(out, sizeof out, "%.1f s", ns / 1e9);
   return out;
 }
 

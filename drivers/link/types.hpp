@@ -1,8 +1,7 @@
-// The small types that every room above the link speaks: time, addresses, lanes, peers.
+// The small types that every layer above the link speaks: time, addresses, lanes, peers.
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -11,22 +10,15 @@
 #include <string>
 #include <string_view>
 
-#include "drivers/setup/setup_error.hpp"
+#include "drivers/base/setup_error.hpp"
+#include "drivers/base/time.hpp"
 
 namespace viaduct::link {
 
-using Duration = std::chrono::nanoseconds;
-
-// A monotonic clock without now(): time is an argument everywhere, so that the same code runs on
-// a TSC and on a simulated clock. The zero point means nothing; only differences do.
-struct LinkClock {
-  using duration = Duration;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<LinkClock>;
-  static constexpr bool is_steady = true;
-};
-using Time = LinkClock::time_point;
+using base::Duration;
+using base::SetupError;
+using base::text;
+using base::Time;
 
 // An Ethernet (MAC) address. One process owns one port, so an address names a process.
 struct Address {
@@ -57,11 +49,6 @@ inline constexpr std::size_t kLanes = 3;
 enum class Order : std::uint8_t { ordered, unordered };
 
 inline constexpr std::array<std::string_view, kLanes> kLaneNames{"high", "low", "bulk"};
-
-// As people read it: "850 ns", "12.3 us", "61.0 s".
-std::string text(Duration span);
-
-using viaduct::SetupError;
 
 // Serial-number arithmetic (RFC 1982) for 32-bit sequence numbers that wrap.
 constexpr bool sequence_before(std::uint32_t a, std::uint32_t b) {

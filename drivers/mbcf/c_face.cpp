@@ -225,7 +225,7 @@ int rte_pmd_mbcf_write(rte_pmd_mbcf* mbcf, const rte_pmd_mbcf_remote* to, const 
   if (mbcf == nullptr || to == nullptr || !valid(data, length) || !second_part(given, then))
     return -EINVAL;
   return issue(mbcf, options, request, [&](auto& engine, const Options& o) {
-    return engine.write(remote(to), bytes(data, length), then, o, link::now());
+    return engine.write(remote(to), bytes(data, length), then, o, port::now());
   });
 }
 
@@ -234,7 +234,7 @@ int rte_pmd_mbcf_read(rte_pmd_mbcf* mbcf, const rte_pmd_mbcf_remote* from, void*
                       std::uint32_t* request) {
   if (mbcf == nullptr || from == nullptr || !valid(into, length)) return -EINVAL;
   return issue(mbcf, options, request, [&](auto& engine, const Options& o) {
-    return engine.read(remote(from), {static_cast<std::byte*>(into), length}, o, link::now());
+    return engine.read(remote(from), {static_cast<std::byte*>(into), length}, o, port::now());
   });
 }
 
@@ -243,7 +243,7 @@ int rte_pmd_mbcf_swap(rte_pmd_mbcf* mbcf, const rte_pmd_mbcf_remote* at, std::ui
                       std::uint32_t* request) {
   if (mbcf == nullptr || at == nullptr || !valid_width(width)) return -EINVAL;
   return issue(mbcf, options, request, [&](auto& engine, const Options& o) {
-    return engine.swap(remote(at), Width(width), value, o, link::now());
+    return engine.swap(remote(at), Width(width), value, o, port::now());
   });
 }
 
@@ -252,7 +252,7 @@ int rte_pmd_mbcf_fetch_add(rte_pmd_mbcf* mbcf, const rte_pmd_mbcf_remote* at, st
                            std::uint32_t* request) {
   if (mbcf == nullptr || at == nullptr || !valid_width(width)) return -EINVAL;
   return issue(mbcf, options, request, [&](auto& engine, const Options& o) {
-    return engine.fetch_add(remote(at), Width(width), value, o, link::now());
+    return engine.fetch_add(remote(at), Width(width), value, o, port::now());
   });
 }
 
@@ -261,7 +261,7 @@ int rte_pmd_mbcf_compare_swap(rte_pmd_mbcf* mbcf, const rte_pmd_mbcf_remote* at,
                               const rte_pmd_mbcf_options* options, std::uint32_t* request) {
   if (mbcf == nullptr || at == nullptr || !valid_width(width)) return -EINVAL;
   return issue(mbcf, options, request, [&](auto& engine, const Options& o) {
-    return engine.compare_swap(remote(at), Width(width), expected, value, o, link::now());
+    return engine.compare_swap(remote(at), Width(width), expected, value, o, port::now());
   });
 }
 
@@ -269,7 +269,7 @@ int rte_pmd_mbcf_signal(rte_pmd_mbcf* mbcf, std::uint32_t peer, std::uint64_t ke
                         const rte_pmd_mbcf_options* options, std::uint32_t* request) {
   if (mbcf == nullptr) return -EINVAL;
   return issue(mbcf, options, request, [&](auto& engine, const Options& o) {
-    return engine.signal({peer}, {key}, o, link::now());
+    return engine.signal({peer}, {key}, o, port::now());
   });
 }
 
@@ -277,7 +277,7 @@ int rte_pmd_mbcf_fence(rte_pmd_mbcf* mbcf, std::uint32_t peer, const rte_pmd_mbc
                        std::uint32_t* request) {
   if (mbcf == nullptr) return -EINVAL;
   return issue(mbcf, options, request, [&](auto& engine, const Options& o) {
-    return engine.fence({peer}, o, link::now());
+    return engine.fence({peer}, o, port::now());
   });
 }
 
@@ -285,7 +285,7 @@ int rte_pmd_mbcf_open_writer(rte_pmd_mbcf* mbcf, std::uint32_t peer, std::uint64
                              std::uint32_t* writer) {
   if (mbcf == nullptr || writer == nullptr) return -EINVAL;
   return guarded([&] {
-    *writer = mbcf->node->engine().open_writer({peer}, {fifo}, link::now()).value;
+    *writer = mbcf->node->engine().open_writer({peer}, {fifo}, port::now()).value;
     return *writer != 0 ? 0 : -EAGAIN;
   });
 }
@@ -301,7 +301,7 @@ int rte_pmd_mbcf_append(rte_pmd_mbcf* mbcf, std::uint32_t writer, const void* he
                         const rte_pmd_mbcf_options* options, std::uint32_t* request) {
   if (mbcf == nullptr || !valid(head, head_length) || !valid(body, length)) return -EINVAL;
   return issue(mbcf, options, request, [&](auto& engine, const Options& o) {
-    return engine.append({writer}, bytes(head, head_length), bytes(body, length), o, link::now());
+    return engine.append({writer}, bytes(head, head_length), bytes(body, length), o, port::now());
   });
 }
 

@@ -2,7 +2,7 @@
 // are made of this one list.
 #pragma once
 
-#include "drivers/link/counter_set.hpp"
+#include "drivers/base/counter_set.hpp"
 
 namespace viaduct::mbcf {
 
@@ -53,13 +53,13 @@ enum class Counter : std::uint8_t {
 };
 inline constexpr std::size_t kCounters = static_cast<std::size_t>(Counter::count_);
 
-using link::CounterInfo;
-inline constexpr std::array<CounterInfo, kCounters> kCounterInfo{{
+using base::CounterInfo;
+inline constexpr std::array<base::CounterInfo, kCounters> kCounterInfo{{
 #define X(name, meaning) {#name, meaning},
     VIADUCT_MBCF_COUNTERS(X)
 #undef X
 }};
 
-using Counters = link::CounterSet<Counter>;
+using Counters = base::CounterSet<Counter>;
 
 }  // namespace viaduct::mbcf

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <string>
 
-#include "drivers/link/port.hpp"
-#include "drivers/link/sim_net.hpp"
 #include "drivers/mbcf/impl/answers.hpp"
 #include "drivers/mbcf/impl/issue.hpp"
 #include "drivers/mbcf/impl/serve.hpp"
 #include "drivers/mbcf/impl/streams.hpp"
 #include "drivers/mbcf/impl/writers.hpp"
+#include "drivers/port/port.hpp"
+#include "drivers/sim/sim_network.hpp"
 
 namespace viaduct::mbcf {
 
@@ -41,7 +41,7 @@ constexpr std::size_t kFailures = 256;
 const EngineConfig& checked(const EngineConfig& config) {
   const auto demand = [](const char* name, std::size_t value, std::size_t most) {
     if (value < 1 || value > most)
-      throw link::SetupError("MBCF cannot work with " + std::string(name) + " = " +
+      throw base::SetupError("MBCF cannot work with " + std::string(name) + " = " +
                              std::to_string(value) + ": choose 1 to " + std::to_string(most));
   };
   demand("max_requests", config.max_requests, kMostRequests);
@@ -96,7 +96,7 @@ Key Engine<D>::create_signal_fd(int& fd) {
   auto signal = std::make_unique<Signal>();
   signal->fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (const int error = errno; signal->fd < 0)
-    throw link::SetupError(std::string("no file descriptor for a signal: ") + std::strerror(error) +
+    throw base::SetupError(std::string("no file descriptor for a signal: ") + std::strerror(error) +
                                "; raise the limit (ulimit -n)",
                            error);
   fd = signal->fd;
@@ -146,7 +146,7 @@ void Engine<D>::tell_signals() {
   retired_.clear();
 }
 
-template class Engine<link::Port>;
-template class Engine<link::SimPort>;
+template class Engine<port::Port>;
+template class Engine<sim::SimPort>;
 
 }  // namespace viaduct::mbcf

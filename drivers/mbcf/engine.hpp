@@ -133,12 +133,12 @@ class Engine final : private link::MessageSink {
     bool listed = false;  // in active_
 
     // What we ask of it.
-    RequestList writes;         // long ones, in turn; the first is being sent
-    RequestList reads;          // long ones that have not been asked for yet
-    RequestList fences;         // waiting
-    Slot append = kNoSlot;      // the long entry that is being sent
-    std::uint32_t reading = 0;  // long reads that have been asked for
-    std::uint64_t lasting = 0;  // requests that a fence has to wait for
+    RequestList writes;           // long ones, in turn; the first is being sent
+    RequestList reads;            // long ones that have not been asked for yet
+    RequestList fences;           // waiting
+    Slot append = base::kNoSlot;  // the long entry that is being sent
+    std::uint32_t reading = 0;    // long reads that have been asked for
+    std::uint64_t lasting = 0;    // requests that a fence has to wait for
 
     // What it asks of us.
     struct Write {  // the long write that is arriving; remaining == 0: the second part is due
@@ -159,7 +159,7 @@ class Engine final : private link::MessageSink {
     std::uint32_t serving_count = 0;
 
     bool idle() const {
-      return writes.empty() && append == kNoSlot && serving_count == 0 &&
+      return writes.empty() && append == base::kNoSlot && serving_count == 0 &&
              (reads.empty() || reading == kMostReading);
     }
   };
@@ -318,7 +318,7 @@ class Engine final : private link::MessageSink {
   KeyTable keys_;
   RequestTable requests_;
   RequestList complete_;
-  link::BoundedQueue<Completion> failures_;  // of silent requests
+  base::RingBuffer<Completion> failures_;  // of silent requests
 
   std::vector<std::unique_ptr<Peer>> peers_;  // by the slot in their PeerId
   std::vector<Peer*> active_;                 // have something long to send

@@ -8,8 +8,8 @@
 
 namespace viaduct::mbcf {
 
+using base::Slot;
 using link::PeerId;
-using link::Slot;
 
 namespace {
 
@@ -17,7 +17,7 @@ namespace {
 // mirrored.
 std::size_t ring_size(std::size_t bytes) {
   if (bytes == 0 || bytes > kMostFifoBytes)
-    throw link::SetupError("a FIFO cannot have " + std::to_string(bytes) + " bytes: choose 1 to " +
+    throw base::SetupError("a FIFO cannot have " + std::to_string(bytes) + " bytes: choose 1 to " +
                            std::to_string(kMostFifoBytes));
   return std::bit_ceil(std::max<std::size_t>(bytes, static_cast<std::size_t>(::getpagesize())));
 }

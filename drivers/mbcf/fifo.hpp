@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "drivers/link/slot_list.hpp"
+#include "drivers/base/slot_list.hpp"
 #include "drivers/mbcf/mirrored_memory.hpp"
 #include "drivers/mbcf/types.hpp"
 
@@ -91,7 +91,7 @@ class Fifo {
   template <class SendGrant, class SendRecall, class SendFarewell>
   void tell(SendGrant send_grant, SendRecall send_recall, SendFarewell send_farewell) {
     for (std::size_t left = leaving_.size(); left != 0; --left) {
-      const link::Slot slot = leaving_.take_first(writers_.data());
+      const base::Slot slot = leaving_.take_first(writers_.data());
       Writer& w = writers_[slot];
       w.farewells -= send_farewell(w.peer, w.name);
       if (w.farewells != 0) leaving_.push_back(writers_.data(), slot);
@@ -119,7 +119,7 @@ class Fifo {
     State state = State::free;
   };
   struct Writer {
-    link::SlotLinks wanting_links, renewing_links, leaving_links;
+    base::SlotLinks wanting_links, renewing_links, leaving_links;
     link::PeerId peer;
     std::uint32_t name = 0;
     std::uint32_t lent = 0;  // credit that it has or that is under way in either direction
@@ -145,15 +145,15 @@ class Fifo {
     w.lent -= blocks;
     lent_ -= blocks;
   }
-  void stop_wanting(link::Slot slot);
-  void stop_renewing(link::Slot slot);
+  void stop_wanting(base::Slot slot);
+  void stop_renewing(base::Slot slot);
   std::uint32_t top_up(const Writer& w) const;
 
   // In turn: whoever needs much is not passed by those who need little.
   template <class SendGrant>
   void serve_wanting(SendGrant send) {
     for (std::size_t left = wanting_.size(); left != 0; --left) {
-      const link::Slot slot = wanting_.first();
+      const base::Slot slot = wanting_.first();
       Writer& w = writers_[slot];
       const std::uint32_t whole = w.need;
       // Not more than there can be beside what it has: that may have come since it asked.
@@ -172,7 +172,7 @@ class Fifo {
   template <class SendGrant>
   void renew(SendGrant send) {
     for (std::size_t left = renewing_.size(); left != 0; --left) {
-      const link::Slot slot = renewing_.first();
+      const base::Slot slot = renewing_.first();
       Writer& w = writers_[slot];
       stop_renewing(slot);
       const std::uint32_t blocks = top_up(w);
@@ -189,7 +189,7 @@ class Fifo {
   void recall(SendRecall send) {
     if (recalling_) return;
     bool all = true;
-    for (link::Slot slot = 0; slot < known_; ++slot) {
+    for (base::Slot slot = 0; slot < known_; ++slot) {
       Writer& w = writers_[slot];
       if (slot == wanting_.first() || w.lent == 0 || w.recalled || w.closed) continue;
       w.recalled = send(w.peer, w.name);
@@ -197,8 +197,8 @@ class Fifo {
     }
     recalling_ = all;
   }
-  void start_wanting(link::Slot slot, std::uint32_t need);
-  void start_renewing(link::Slot slot);
+  void start_wanting(base::Slot slot, std::uint32_t need);
+  void start_renewing(base::Slot slot);
 
   void list() {
     if (!std::exchange(listed_, true)) news_->push_back(this);
@@ -216,9 +216,9 @@ class Fifo {
   std::size_t known_ = 0;                             // slots below this one may be in use
   std::uint32_t active_ = 0;                          // writers there are
   bool recalling_ = false;  // the others have been asked on behalf of the first in line
-  link::SlotList<Writer, &Writer::wanting_links> wanting_;
-  link::SlotList<Writer, &Writer::renewing_links> renewing_;
-  link::SlotList<Writer, &Writer::leaving_links> leaving_;
+  base::SlotList<Writer, &Writer::wanting_links> wanting_;
+  base::SlotList<Writer, &Writer::renewing_links> renewing_;
+  base::SlotList<Writer, &Writer::leaving_links> leaving_;
 };
 
 }  // namespace viaduct::mbcf

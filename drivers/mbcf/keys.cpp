@@ -12,7 +12,7 @@ namespace {
 
 std::size_t checked(std::size_t most) {
   if (most == 0 || most > kMostKeys)
-    throw link::SetupError("MBCF cannot work with max_keys = " + std::to_string(most) +
+    throw base::SetupError("MBCF cannot work with max_keys = " + std::to_string(most) +
                            ": choose 1 to " + std::to_string(kMostKeys));
   return most;
 }

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "drivers/link/bounded_queue.hpp"
-#include "drivers/link/random_bits.hpp"
+#include "drivers/base/random.hpp"
+#include "drivers/base/ring_buffer.hpp"
 #include "drivers/mbcf/fifo.hpp"
 #include "drivers/mbcf/types.hpp"
 
@@ -87,8 +87,8 @@ class KeyTable {
     std::size_t last;
     const Object& operator[](std::size_t i) const { return base[i < last ? i : last]; }
   } objects_;
-  link::RandomBits random_;
-  link::BoundedQueue<std::uint16_t> free_;  // the one withdrawn longest ago first
+  base::RandomBits random_;
+  base::RingBuffer<std::uint16_t> free_;  // the one withdrawn longest ago first
 };
 
 }  // namespace viaduct::mbcf

@@ -53,7 +53,7 @@ MirroredMemory::MirroredMemory(std::size_t size) : size_(size) {
   if (file >= 0) ::close(file);
   if (!mapped) {
     if (base != MAP_FAILED) ::munmap(base, 2 * size);
-    throw link::SetupError("a FIFO of " + std::to_string(size) +
+    throw base::SetupError("a FIFO of " + std::to_string(size) +
                                " bytes cannot be mapped: " + std::strerror(error) +
                                "; ask for a smaller one or raise the limits (ulimit -v, -n)",
                            error == ENOSPC ? ENOMEM : error);

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "drivers/setup/cxx20.hpp"
+#include "drivers/base/cxx20.hpp"
 
 namespace viaduct::mbcf {
 

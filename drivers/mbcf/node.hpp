@@ -1,16 +1,16 @@
 // One MBCF node: a port, its link and its engine.
 #pragma once
 
-#include "drivers/link/node.hpp"
+#include "drivers/endpoint/endpoint.hpp"
 #include "drivers/mbcf/engine.hpp"
 
 namespace viaduct::mbcf {
 
-class Node final : public link::NodeOf<Node, Engine<link::Port>, EngineConfig> {
+class Node final : public endpoint::EndpointOf<Node, Engine<port::Port>, EngineConfig> {
  public:
-  using NodeOf::NodeOf;
+  using EndpointOf::EndpointOf;
 
-  Engine<link::Port>& engine() { return driver(); }
+  Engine<port::Port>& engine() { return driver(); }
 };
 
 }  // namespace viaduct::mbcf

@@ -4,14 +4,14 @@
 #include <array>
 #include <vector>
 
-#include "drivers/link/slot_list.hpp"
+#include "drivers/base/slot_list.hpp"
 #include "drivers/mbcf/types.hpp"
 #include "drivers/mbcf/wire.hpp"
 
 namespace viaduct::mbcf {
 
-using link::kNoSlot;
-using link::Slot;
+using base::kNoSlot;
+using base::Slot;
 
 enum class RequestState : std::uint8_t {
   free,
@@ -21,7 +21,7 @@ enum class RequestState : std::uint8_t {
 };
 
 struct Request {
-  link::SlotLinks links;  // in one list at most: of its peer, or of the complete ones
+  base::SlotLinks links;  // in one list at most: of its peer, or of the complete ones
   RequestState state = RequestState::free;
   Kind kind = Kind::write;
   bool silent = false;
@@ -47,7 +47,7 @@ struct Request {
   bool answered = false;     // a fence: by the peer
 };
 
-using RequestList = link::SlotList<Request, &Request::links>;
+using RequestList = base::SlotList<Request, &Request::links>;
 
 class RequestTable {
  public:
@@ -65,16 +65,16 @@ class RequestTable {
   // The request that this peer may answer, or kNoSlot.
   Slot find(std::uint32_t id, link::PeerId peer) const {
     const Slot slot = id & 0xffff;
-    if (slot >= requests_.size()) return kNoSlot;
+    if (slot >= requests_.size()) return base::kNoSlot;
     const Request& r = requests_[slot];
     const bool open = r.state == RequestState::waiting || r.state == RequestState::sent;
-    return open && r.peer == peer && this->id(slot).value == id ? slot : kNoSlot;
+    return open && r.peer == peer && this->id(slot).value == id ? slot : base::kNoSlot;
   }
 
   // A request in no list, or kNoSlot when all are in use.
   Slot add(Kind kind, link::PeerId peer, const Options& options) {
     const Slot slot = free_.take_first(requests_.data());
-    if (slot == kNoSlot) return kNoSlot;
+    if (slot == base::kNoSlot) return base::kNoSlot;
     Request& r = requests_[slot];
     r.state = RequestState::sent;
     r.kind = kind;

@@ -89,7 +89,7 @@ class Selftest {
           const std::uint64_t k = n / 3, op = n % 3;
           const Options options{.context = k};
           const Remote word = at(i, op * sizeof(std::uint64_t));
-          Engine<link::SimPort>& engine = pair_[i];
+          Engine<sim::SimPort>& engine = pair_[i];
           return op == 0 ? engine.fetch_add(word, Width::eight, 1, options, pair_.now())
                  : op == 1
                      ? engine.swap(word, Width::eight, k + 1, options, pair_.now())
@@ -202,7 +202,7 @@ class Selftest {
 
   std::vector<std::byte> source_ = std::vector<std::byte>(kLong);
   Side sides_[2];
-  rawdev::SelftestPair<Engine<link::SimPort>, EngineConfig> pair_;
+  rawdev::SelftestPair<Engine<sim::SimPort>, EngineConfig> pair_;
 };
 
 }  // namespace

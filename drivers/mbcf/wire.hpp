@@ -166,7 +166,7 @@ struct [[gnu::packed]] Grant {
 };
 static_assert(sizeof(Grant) == 12);
 
-// From a table, for the reason that frame.hpp gives at write_header.
+// From a table, for the reason that wire_format.hpp gives at write_header.
 inline constexpr auto kMessageTypes = [] {
   struct {
     link::MessageType usual[kKinds], silent[kKinds];

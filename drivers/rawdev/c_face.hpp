@@ -10,9 +10,9 @@
 #include <new>
 #include <string>
 
+#include "drivers/endpoint/endpoint.hpp"
+#include "drivers/link/config.hpp"
 #include "drivers/link/event_queue.hpp"
-#include "drivers/link/knobs.hpp"
-#include "drivers/link/node.hpp"
 
 namespace viaduct::rawdev {
 
@@ -36,7 +36,7 @@ int guarded(Work work) {
   } catch (const std::bad_alloc&) {
     last_error<Handle> = "out of memory";
     return -ENOMEM;
-  } catch (const link::SetupError& error) {
+  } catch (const base::SetupError& error) {
     last_error<Handle> = error.what();
     return -error.number();
   } catch (const std::exception& error) {
@@ -52,8 +52,9 @@ std::unique_ptr<Handle> open_handle(const std::string& port, std::uint64_t job_k
                                     const Config& config, const char* out_of_memory) {
   using Node = typename decltype(Handle::node)::element_type;
   try {
-    link::PortConfig port_config;
+    port::PortConfig port_config;
     port_config.devargs = port;
+    endpoint::check_config();
     link::LinkConfig link_config = link::link_config_from_environment();
     if (job_key != 0) link_config.job_key = job_key;
     auto handle = std::make_unique<Handle>();

@@ -307,7 +307,7 @@ int Rawdev<Driver>::probe(rte_vdev_device* vdev) {
     dev->driver_name = Driver::kDriver;
     slot_of(dev) = device.release();
     return 0;
-  } catch (const link::SetupError& error) {
+  } catch (const base::SetupError& error) {
     log(RTE_LOG_ERR, name + ": " + error.what());
     return -EINVAL;
   } catch (const std::bad_alloc&) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "drivers/link/link.hpp"
-#include "drivers/link/sim_net.hpp"
+#include "drivers/sim/sim_network.hpp"
 
 namespace viaduct::rawdev {
 
@@ -36,14 +36,14 @@ class SelftestPair {
 
  private:
   struct Side {
-    Side(link::SimNet& net, std::uint64_t seed, const Config& config)
+    Side(sim::SimNetwork& net, std::uint64_t seed, const Config& config)
         : port(net.add_port()), link(port, link_config(seed)), driver(link, config) {}
-    link::SimPort& port;
-    link::Link<link::SimPort> link;
+    sim::SimPort& port;
+    link::Link<sim::SimPort> link;
     Driver driver;
   };
-  static link::SimConfig faulty() {
-    link::SimConfig c;
+  static sim::SimConfig faulty() {
+    sim::SimConfig c;
     c.faults = {.loss = 0.02, .duplicate = 0.01, .reorder = 0.02, .corrupt = 0.01, .seed = 1};
     return c;
   }
@@ -54,7 +54,7 @@ class SelftestPair {
     return c;
   }
 
-  link::SimNet net_;
+  sim::SimNetwork net_;
   Side sides_[2];
 };
 

@@ -30,7 +30,7 @@ class Parser {
   [[noreturn]] void refuse(const std::string& what) const {
     std::string accepted = "port=<name or id of an ethdev>";
     for (const NumberArgument& n : numbers_) accepted.append(" ").append(n.name).append("=<int>");
-    throw link::SetupError(what + "; accepted are " + accepted);
+    throw base::SetupError(what + "; accepted are " + accepted);
   }
 
   void set(std::string_view key, std::string_view value) {

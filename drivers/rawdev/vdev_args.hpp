@@ -11,7 +11,7 @@ namespace viaduct::rawdev {
 // What a driver is opened with; Conf is its struct rte_pmd_..._conf.
 template <class Conf>
 struct VdevArgs {
-  std::string port;  // as link::PortConfig::devargs has it: "port:NAME_OR_ID"
+  std::string port;  // as port::PortConfig::devargs has it: "port:NAME_OR_ID"
   Conf conf{};
 };
 

@@ -118,7 +118,7 @@ int rte_pmd_startx_send(rte_pmd_startx* startx, std::uint32_t to, rte_pmd_startx
       packet->order > RTE_PMD_STARTX_UNORDERED)
     return -EINVAL;
   return error_of(startx->node->niu().try_send(
-      {to}, priority(p), *reinterpret_cast<const Packet*>(packet), link::now()));
+      {to}, priority(p), *reinterpret_cast<const Packet*>(packet), port::now()));
 }
 
 const rte_pmd_startx_received* rte_pmd_startx_peek(rte_pmd_startx* startx,
@@ -177,7 +177,7 @@ int rte_pmd_startx_cancel(rte_pmd_startx* startx, std::uint32_t transfer) {
 int rte_pmd_startx_request(rte_pmd_startx* startx, std::uint32_t to, std::uint32_t tag,
                            const rte_pmd_startx_bytes* from, std::uint32_t* transfer) {
   if (startx == nullptr || from == nullptr) return -EINVAL;
-  return started(startx->node->rdma().request({to}, tag, range(from), link::now()), transfer);
+  return started(startx->node->rdma().request({to}, tag, range(from), port::now()), transfer);
 }
 
 int rte_pmd_startx_grant(rte_pmd_startx* startx, std::uint32_t to, const rte_pmd_startx_bytes* into,
@@ -199,7 +199,7 @@ int rte_pmd_startx_write(rte_pmd_startx* startx, std::uint32_t to,
                          std::uint32_t* transfer) {
   if (startx == nullptr || right == nullptr || from == nullptr) return -EINVAL;
   return started(startx->node->rdma().write({to}, {right->slot, right->key, right->length},
-                                            range(from), link::now()),
+                                            range(from), port::now()),
                  transfer);
 }
 

@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "drivers/link/port.hpp"
-#include "drivers/link/sim_net.hpp"
+#include "drivers/port/port.hpp"
+#include "drivers/sim/sim_network.hpp"
 #include "drivers/startx_emul/payload.hpp"
 
 namespace viaduct::startx {
@@ -35,7 +35,7 @@ static_assert(counter_of(Counter::pio_high_received, 1, 1) == Counter::queue_low
 
 std::size_t checked_depth(std::size_t depth) {
   if (!std::has_single_bit(depth) || depth > kMostQueueDepth)
-    throw link::SetupError("a StarT-X queue cannot have " + std::to_string(depth) +
+    throw base::SetupError("a StarT-X queue cannot have " + std::to_string(depth) +
                            " entries: queue_depth must be a power of two up to " +
                            std::to_string(kMostQueueDepth));
   return depth;
@@ -46,12 +46,12 @@ std::size_t checked_depth(std::size_t depth) {
 template <link::PacketDevice D>
 Niu<D>::Niu(Link& link, const NiuConfig& config)
     : link_(link),
-      pio_{link::BoundedQueue<Received>(checked_depth(config.queue_depth)),
-           link::BoundedQueue<Received>(config.queue_depth)},
-      queue_{link::BoundedQueue<Received>(config.queue_depth),
-             link::BoundedQueue<Received>(config.queue_depth)},
-      transmit_{link::BoundedQueue<Outgoing>(config.queue_depth),
-                link::BoundedQueue<Outgoing>(config.queue_depth)},
+      pio_{base::RingBuffer<Received>(checked_depth(config.queue_depth)),
+           base::RingBuffer<Received>(config.queue_depth)},
+      queue_{base::RingBuffer<Received>(config.queue_depth),
+             base::RingBuffer<Received>(config.queue_depth)},
+      transmit_{base::RingBuffer<Outgoing>(config.queue_depth),
+                base::RingBuffer<Outgoing>(config.queue_depth)},
       events_(link.config().max_peers),
       rdma_(link, config.rdma, counters_) {
   link_.attach(link::Protocol::startx, this);
@@ -97,7 +97,7 @@ SendStatus Niu<D>::try_send(link::PeerId to, Priority priority, std::span<const 
 
 template <link::PacketDevice D>
 void Niu<D>::drain_queue(Priority priority, link::Time now) {
-  link::BoundedQueue<Outgoing>& queue = transmit_[index(priority)];
+  base::RingBuffer<Outgoing>& queue = transmit_[index(priority)];
   for (std::size_t n = 0; n < kDrainBurst; ++n) {
     const Outgoing* entry = queue.front();
     if (entry == nullptr) return;
@@ -129,7 +129,7 @@ Verdict Niu<D>::on_message(const Incoming& message) {
     return Verdict::taken;
   }
   const auto priority = static_cast<std::size_t>(message.lane);
-  link::BoundedQueue<Received>& queue =
+  base::RingBuffer<Received>& queue =
       message.kind == static_cast<std::uint8_t>(Kind::pio) ? pio_[priority] : queue_[priority];
   Received* entry = queue.back();
   if (entry == nullptr) [[unlikely]] {
@@ -168,7 +168,7 @@ void Niu<D>::on_peer_down(link::PeerId peer, const link::Address& address,
   remember({Event::Kind::peer_down, peer, address, reason});
 }
 
-template class Niu<link::Port>;
-template class Niu<link::SimPort>;
+template class Niu<port::Port>;
+template class Niu<sim::SimPort>;
 
 }  // namespace viaduct::startx

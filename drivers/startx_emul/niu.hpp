@@ -116,8 +116,8 @@ class Niu final : private link::MessageSink {
 
   Link& link_;
   Counters counters_;
-  std::array<link::BoundedQueue<Received>, kPriorities> pio_, queue_;  // received, by priority
-  std::array<link::BoundedQueue<Outgoing>, kPriorities> transmit_;
+  std::array<base::RingBuffer<Received>, kPriorities> pio_, queue_;  // received, by priority
+  std::array<base::RingBuffer<Outgoing>, kPriorities> transmit_;
   link::EventQueue events_;
   Rdma<Device> rdma_;
 };

@@ -1,17 +1,17 @@
 // One StarT-X node: a port, its link and its NIU.
 #pragma once
 
-#include "drivers/link/node.hpp"
+#include "drivers/endpoint/endpoint.hpp"
 #include "drivers/startx_emul/niu.hpp"
 
 namespace viaduct::startx {
 
-class Node final : public link::NodeOf<Node, Niu<link::Port>, NiuConfig> {
+class Node final : public endpoint::EndpointOf<Node, Niu<port::Port>, NiuConfig> {
  public:
-  using NodeOf::NodeOf;
+  using EndpointOf::EndpointOf;
 
-  Niu<link::Port>& niu() { return driver(); }
-  Rdma<link::Port>& rdma() { return driver().rdma(); }
+  Niu<port::Port>& niu() { return driver(); }
+  Rdma<port::Port>& rdma() { return driver().rdma(); }
 };
 
 }  // namespace viaduct::startx

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "drivers/link/port.hpp"
-#include "drivers/link/sim_net.hpp"
+#include "drivers/port/port.hpp"
+#include "drivers/sim/sim_network.hpp"
 
 namespace viaduct::startx {
 
@@ -25,7 +25,7 @@ constexpr std::size_t kVainTries = 32;
 const RdmaConfig& checked(const RdmaConfig& config) {
   const auto demand = [](bool good, const char* name, std::size_t value, std::size_t most) {
     if (!good)
-      throw link::SetupError("StarT-X RDMA cannot work with " + std::string(name) + " = " +
+      throw base::SetupError("StarT-X RDMA cannot work with " + std::string(name) + " = " +
                              std::to_string(value) + ": choose 1 to " + std::to_string(most));
   };
   demand(config.max_posted >= 1 && config.max_posted <= kMostPosted, "max_posted",
@@ -59,7 +59,7 @@ Started Rdma<D>::start(bool receiving, PeerId peer, std::uint32_t tag, const Reg
   const auto memory = regions_.resolve(bytes);
   if (!memory) return {RdmaStatus::bad_region, {}};
   slot = table_.add(receiving);
-  if (slot == kNoSlot) return {RdmaStatus::no_room, {}};
+  if (slot == base::kNoSlot) return {RdmaStatus::no_room, {}};
   regions_.use(bytes.region);
   Transfer& t = table_[slot];
   t.peer = peer;
@@ -85,7 +85,7 @@ Started Rdma<D>::post(PeerId from, std::uint32_t tag, RegionBytes into) {
 template <link::PacketDevice D>
 bool Rdma<D>::cancel(TransferId post) {
   const Slot slot = table_.find(post, TransferState::posted);
-  if (slot == kNoSlot) return false;
+  if (slot == base::kNoSlot) return false;
   regions_.release(table_[slot].region);
   table_.move(slot, TransferState::free);
   return true;
@@ -128,7 +128,7 @@ Started Rdma<D>::grant(PeerId to, RegionBytes into, Right& right) {
 template <link::PacketDevice D>
 bool Rdma<D>::revoke(TransferId grant) {
   const Slot slot = table_.find(grant, TransferState::open);
-  if (slot == kNoSlot || table_[slot].by_request) return false;
+  if (slot == base::kNoSlot || table_[slot].by_request) return false;
   regions_.release(table_[slot].region);
   table_.move(slot, TransferState::free);
   open_matched();
@@ -192,7 +192,7 @@ template <link::PacketDevice D>
 bool Rdma<D>::must_wait_for_own_transfer(const Transfer& t) {
   if (max_open_ > 1) return false;
   for (TransferList* list : {&table_.sending(), &table_.sent()})
-    for (Slot s = list->first(); s != kNoSlot; s = TransferList::after(table_.data(), s))
+    for (Slot s = list->first(); s != base::kNoSlot; s = TransferList::after(table_.data(), s))
       if (table_[s].peer == t.peer) return true;
   return false;
 }
@@ -209,7 +209,7 @@ bool Rdma<D>::must_let_peer_go_first(const Transfer& t) {
 
 template <link::PacketDevice D>
 void Rdma<D>::open_matched() {
-  for (Slot slot = table_.matched().first(); slot != kNoSlot && table_.open() < max_open_;) {
+  for (Slot slot = table_.matched().first(); slot != base::kNoSlot && table_.open() < max_open_;) {
     const Slot next = TransferList::after(table_.data(), slot);
     Transfer& t = table_[slot];
     if (!must_wait_for_own_transfer(t)) {
@@ -250,12 +250,12 @@ Verdict Rdma<D>::on_request(const Incoming& message) {
   }
   const Request request{{}, message.from, m.tag, m.transfer, m.length};
   const Slot post = table_.find_post(message.from, m.tag);
-  if (post == kNoSlot && !table_.add_request(request)) {
+  if (post == base::kNoSlot && !table_.add_request(request)) {
     counters_.add(Counter::rdma_requests_busy);
     return Verdict::busy;
   }
   counters_.add(Counter::rdma_requests_received);
-  if (post != kNoSlot) {
+  if (post != base::kNoSlot) {
     match(post, request);
     pay(message.now);
   }
@@ -360,7 +360,7 @@ void Rdma<D>::on_grant(const Incoming& message) {
   RightMessage m;
   if (!read_exactly(message.bytes, m)) return counters_.add(Counter::drop_length);
   const Slot slot = table_.find({m.transfer}, TransferState::asked);
-  if (slot == kNoSlot || table_[slot].peer != message.from)
+  if (slot == base::kNoSlot || table_[slot].peer != message.from)
     return counters_.add(Counter::rdma_drop_control);
   table_[slot].slot = m.slot;
   table_[slot].key = m.key;
@@ -372,8 +372,8 @@ void Rdma<D>::on_refuse(const Incoming& message) {
   RefuseMessage m;
   if (!read_exactly(message.bytes, m)) return counters_.add(Counter::drop_length);
   const Slot asked = table_.find({m.transfer}, TransferState::asked);
-  const Slot slot = asked != kNoSlot ? asked : table_.find({m.transfer}, TransferState::sent);
-  if (slot == kNoSlot || table_[slot].peer != message.from)
+  const Slot slot = asked != base::kNoSlot ? asked : table_.find({m.transfer}, TransferState::sent);
+  if (slot == base::kNoSlot || table_[slot].peer != message.from)
     return counters_.add(Counter::rdma_drop_control);
   complete(slot, slot == asked ? RdmaStatus::too_long : RdmaStatus::no_right);
   open_matched();
@@ -385,7 +385,7 @@ void Rdma<D>::on_done(const Incoming& message) {
   RightMessage m;
   if (!read_exactly(message.bytes, m)) return counters_.add(Counter::drop_length);
   const Slot slot = table_.find({m.transfer}, TransferState::sent);
-  if (slot == kNoSlot || table_[slot].peer != message.from || table_[slot].slot != m.slot ||
+  if (slot == base::kNoSlot || table_[slot].peer != message.from || table_[slot].slot != m.slot ||
       table_[slot].key != m.key)
     return counters_.add(Counter::rdma_drop_control);
   complete(slot, RdmaStatus::ok);
@@ -446,7 +446,7 @@ void Rdma<D>::on_peer_down(PeerId peer) {
   open_matched();
 }
 
-template class Rdma<link::Port>;
-template class Rdma<link::SimPort>;
+template class Rdma<port::Port>;
+template class Rdma<sim::SimPort>;
 
 }  // namespace viaduct::startx

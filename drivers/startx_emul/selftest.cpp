@@ -43,8 +43,8 @@ class Selftest {
 
   bool packets(Mechanism mechanism, Priority priority, link::Order order) {
     const bool pio = mechanism == Mechanism::pio;
-    Niu<link::SimPort>& from = pair_[0];
-    Niu<link::SimPort>& into = pair_[1];
+    Niu<sim::SimPort>& from = pair_[0];
+    Niu<sim::SimPort>& into = pair_[1];
     const link::PeerId to = pair_.other(0);
     std::vector<bool> seen(kPackets);
     std::uint32_t sent = 0, received = 0;
@@ -80,7 +80,7 @@ class Selftest {
       memory[i].resize(2 * kTransfer);
       for (std::size_t n = 0; n < kTransfer; ++n)
         memory[i][n] = static_cast<std::byte>(n * 31 + n / 251 + i);
-      Rdma<link::SimPort>& rdma = pair_[i].rdma();
+      Rdma<sim::SimPort>& rdma = pair_[i].rdma();
       const RegionId region = rdma.register_memory(memory[i]);
       const link::PeerId other = pair_.other(i);
       if (rdma.post(other, 1, {region, kTransfer, kTransfer}).status != RdmaStatus::ok ||
@@ -101,7 +101,7 @@ class Selftest {
     return all && good;
   }
 
-  rawdev::SelftestPair<Niu<link::SimPort>, NiuConfig> pair_;
+  rawdev::SelftestPair<Niu<sim::SimPort>, NiuConfig> pair_;
 };
 
 }  // namespace

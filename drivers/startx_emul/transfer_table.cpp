@@ -16,9 +16,9 @@ TransferId TransferTable::id(Slot slot) const {
 
 Slot TransferTable::find(TransferId id, TransferState state) const {
   const Slot slot = id.value & 0xffff;
-  if (slot >= transfers_.size()) return kNoSlot;
+  if (slot >= transfers_.size()) return base::kNoSlot;
   const Transfer& t = transfers_[slot];
-  return t.state == state && t.generation == id.value >> 16 ? slot : kNoSlot;
+  return t.state == state && t.generation == id.value >> 16 ? slot : base::kNoSlot;
 }
 
 TransferList& TransferTable::list_of(Slot slot) {
@@ -38,7 +38,7 @@ TransferList& TransferTable::list_of(Slot slot) {
 
 Slot TransferTable::add(bool receiving) {
   const Slot slot = (receiving ? free_receives_ : free_sends_).take_first(data());
-  if (slot == kNoSlot) return kNoSlot;
+  if (slot == base::kNoSlot) return base::kNoSlot;
   const std::uint16_t before = transfers_[slot].generation;
   transfers_[slot] = Transfer{};
   Transfer& t = transfers_[slot];
@@ -78,17 +78,17 @@ void TransferTable::settle(Slot slot) {
 
 Slot TransferTable::find_post(link::PeerId from, std::uint32_t tag) const {
   const TransferList& posts = posts_[bucket(tag)];
-  for (Slot slot = posts.first(); slot != kNoSlot;
+  for (Slot slot = posts.first(); slot != base::kNoSlot;
        slot = TransferList::after(transfers_.data(), slot)) {
     const Transfer& t = transfers_[slot];
     if (t.tag == tag && (!t.peer || t.peer == from)) return slot;
   }
-  return kNoSlot;
+  return base::kNoSlot;
 }
 
 bool TransferTable::add_request(const Request& request) {
   const Slot slot = free_requests_.take_first(requests_.data());
-  if (slot == kNoSlot) return false;
+  if (slot == base::kNoSlot) return false;
   requests_[slot] = request;
   waiting_[bucket(request.tag)].push_back(requests_.data(), slot);
   return true;
@@ -97,7 +97,7 @@ bool TransferTable::add_request(const Request& request) {
 bool TransferTable::take_request(link::PeerId from_or_anybody, std::uint32_t tag,
                                  Request& request) {
   RequestList& list = waiting_[bucket(tag)];
-  for (Slot slot = list.first(); slot != kNoSlot;
+  for (Slot slot = list.first(); slot != base::kNoSlot;
        slot = RequestList::after(requests_.data(), slot)) {
     const Request& r = requests_[slot];
     if (r.tag != tag || (from_or_anybody && r.from != from_or_anybody)) continue;
@@ -111,7 +111,7 @@ bool TransferTable::take_request(link::PeerId from_or_anybody, std::uint32_t tag
 
 void TransferTable::drop_requests(link::PeerId from) {
   for (RequestList& list : waiting_) {
-    for (Slot slot = list.first(); slot != kNoSlot;) {
+    for (Slot slot = list.first(); slot != base::kNoSlot;) {
       const Slot next = RequestList::after(requests_.data(), slot);
       if (requests_[slot].from == from) {
         list.remove(requests_.data(), slot);

@@ -4,14 +4,14 @@
 
 #include <array>
 
-#include "drivers/link/slot_list.hpp"
+#include "drivers/base/slot_list.hpp"
 #include "drivers/startx_emul/rdma_types.hpp"
 
 namespace viaduct::startx {
 
-using link::kNoSlot;
-using link::Slot;
-using link::SlotLinks;
+using base::kNoSlot;
+using base::Slot;
+using base::SlotLinks;
 
 enum class TransferState : std::uint8_t {
   free,
@@ -31,8 +31,8 @@ enum class TransferState : std::uint8_t {
 enum class Owed : std::uint8_t { nothing, grant, refusal, done };
 
 struct Transfer {
-  SlotLinks state_links;  // in the list of its state
-  SlotLinks owed_links;   // in the list of those with something owed
+  base::SlotLinks state_links;  // in the list of its state
+  base::SlotLinks owed_links;   // in the list of those with something owed
 
   TransferState state = TransferState::free;
   Owed owed = Owed::nothing;
@@ -55,16 +55,16 @@ struct Transfer {
 
 // A request that came before its post.
 struct Request {
-  SlotLinks links;
+  base::SlotLinks links;
   link::PeerId from;
   std::uint32_t tag = 0;
   std::uint32_t transfer = 0;
   std::uint64_t length = 0;
 };
 
-using TransferList = link::SlotList<Transfer, &Transfer::state_links>;
-using OwedList = link::SlotList<Transfer, &Transfer::owed_links>;
-using RequestList = link::SlotList<Request, &Request::links>;
+using TransferList = base::SlotList<Transfer, &Transfer::state_links>;
+using OwedList = base::SlotList<Transfer, &Transfer::owed_links>;
+using RequestList = base::SlotList<Request, &Request::links>;
 
 class TransferTable {
  public:

@@ -279,7 +279,8 @@ bool has_unreliable_queue_pairs(ibv_context* context) {
 
 Limits limits_of(const ibv_device_attr& device, const ibv_port_attr& port) {
   const auto natural = [](int value) { return static_cast<std::uint32_t>(std::max(value, 0)); };
-  // As many as RDMA NICs have. Soft-RoCE would have 128, and takes 8 KB for them in each queue pair.
+  // As many as RDMA NICs have. Soft-RoCE would have 128, and takes 8 KB for them in each queue
+  // pair.
   constexpr int kMostReads = 16;
   const auto reads = [=](int value) {
     return static_cast<std::uint8_t>(std::clamp(value, 0, kMostReads));

@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "drivers/setup/setup_error.hpp"
+#include "drivers/base/setup_error.hpp"
 
 namespace viaduct::vi {
 
-using viaduct::SetupError;
+using viaduct::base::SetupError;
 
 // Where a queue pair is, for the other side. Travels in connection requests.
 struct QueuePairAddress {

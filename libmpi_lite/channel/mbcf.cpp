@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "drivers/link/knobs.hpp"
 #include "libmpi_lite/channel/net_impl.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
 
 namespace viaduct::mpi {
 
@@ -306,15 +306,15 @@ void MbcfChannel<D>::end_transfers(int rank) {
       sink_.on_long_received(end_receive(name), false);
 }
 
-template class MbcfChannel<link::Port>;
-template class MbcfChannel<link::SimPort>;
+template class MbcfChannel<port::Port>;
+template class MbcfChannel<sim::SimPort>;
 
 std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch,
-                                           std::shared_ptr<link::Port> port) {
+                                           std::shared_ptr<port::Port> port) {
   NetConfig config = net_config(launch, "VIADUCT_EAGER_MBCF");
-  const std::size_t fifo = link::knob_number("VIADUCT_MBCF_FIFO");
+  const std::size_t fifo = config_vars().number("VIADUCT_MBCF_FIFO");
   if (!port) port = open_net_port(launch, config);
-  return std::make_unique<MbcfChannel<link::Port>>(sink, launch, std::move(port), config, fifo);
+  return std::make_unique<MbcfChannel<port::Port>>(sink, launch, std::move(port), config, fifo);
 }
 
 }  // namespace viaduct::mpi

@@ -79,6 +79,6 @@ class MbcfChannel final
 // address. A fence has to follow before
 // anything is sent. Throws SetupError.
 std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch,
-                                           std::shared_ptr<link::Port> port);
+                                           std::shared_ptr<port::Port> port);
 
 }  // namespace viaduct::mpi

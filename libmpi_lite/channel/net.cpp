@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
-#include "drivers/link/frame.hpp"
-#include "drivers/link/knobs.hpp"
+#include "drivers/link/config.hpp"
+#include "drivers/link/wire_format.hpp"
+#include "drivers/port/config_vars.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
 
 namespace viaduct::mpi {
 
@@ -12,7 +14,7 @@ namespace {
 
 // A rank that computes for hours without calling MPI answers nothing meanwhile and is not dead.
 // That a process has died, its launcher notices, which ends the whole job; so silence is only the
-// last resort. Who sets the knob means it.
+// last resort. Who sets the variable means it.
 constexpr link::Duration kPatience = std::chrono::hours{1};
 
 }  // namespace
@@ -38,27 +40,27 @@ std::optional<Card> Card::parse(std::string_view text) {
   return card;
 }
 
-NetConfig net_config(const Launch& launch, std::string_view eager_knob) {
+NetConfig net_config(const Launch& launch, std::string_view eager_var) {
   NetConfig config;
   config.link = link::link_config_from_environment();
   // Ports of other jobs on the same network must not be taken for ours, nor strangers.
   config.link.job_key ^= launch.job_key();
-  if (!link::knob_is_set("VIADUCT_DEAD_AFTER_MS")) config.link.dead_after = kPatience;
+  if (!link::config_vars().is_set("VIADUCT_DEAD_AFTER_MS")) config.link.dead_after = kPatience;
   // Half-open connections need places as well.
   config.link.max_peers =
       std::min(static_cast<std::size_t>(launch.size()) + link::kMaxHalfOpen, std::size_t{0xffff});
-  config.eager = link::knob_number(eager_knob);
+  config.eager = config_vars().number(eager_var);
   return config;
 }
 
-std::shared_ptr<link::Port> open_net_port(const Launch& launch, NetConfig& config) {
-  config.port = link::port_for_rank(static_cast<unsigned>(launch.local_rank()));
-  link::PortConfig port;
+std::shared_ptr<port::Port> open_net_port(const Launch& launch, NetConfig& config) {
+  config.port = port::port_for_rank(static_cast<unsigned>(launch.local_rank()));
+  port::PortConfig port;
   port.devargs = config.port;
   try {
-    return link::Port::open(port);
-  } catch (const link::SetupError& error) {
-    throw link::SetupError("VIADUCT_PORTS gives local rank " + std::to_string(launch.local_rank()) +
+    return port::Port::open(port);
+  } catch (const base::SetupError& error) {
+    throw base::SetupError("VIADUCT_PORTS gives local rank " + std::to_string(launch.local_rank()) +
                            " a port that does not open: " + error.what());
   }
 }

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "drivers/link/eal.hpp"
 #include "drivers/link/event_queue.hpp"
 #include "drivers/link/link.hpp"
-#include "drivers/link/port.hpp"
-#include "drivers/link/sim_net.hpp"
+#include "drivers/port/eal.hpp"
+#include "drivers/port/port.hpp"
+#include "drivers/sim/sim_network.hpp"
 #include "libmpi_lite/channel/channel.hpp"
 #include "libmpi_lite/launch/launch.hpp"
 
@@ -39,10 +39,10 @@ struct NetConfig {
   link::LinkConfig link;
   std::size_t eager = 0;  // Channel::Limits::eager
 };
-// For a process of this job, `eager_knob` from the table of knobs. Throws SetupError.
-NetConfig net_config(const Launch& launch, std::string_view eager_knob);
+// For a process of this job, `eager_var` is a configuration variable. Throws SetupError.
+NetConfig net_config(const Launch& launch, std::string_view eager_var);
 // The port of this process; notes its name.
-std::shared_ptr<link::Port> open_net_port(const Launch& launch, NetConfig& config);
+std::shared_ptr<port::Port> open_net_port(const Launch& launch, NetConfig& config);
 
 // How many long transfers a process of a job of that size can have under way.
 std::size_t net_transfers(int job_size);
@@ -50,10 +50,10 @@ std::size_t net_transfers(int job_size);
 // The present time: of the TSC for ports, of the simulated network in tests.
 template <link::PacketDevice D>
 struct ClockOf {
-  link::Time operator()() const { return link::now(); }
+  link::Time operator()() const { return port::now(); }
 };
 template <>
-struct ClockOf<link::SimPort> {
+struct ClockOf<sim::SimPort> {
   std::function<link::Time()> read;  // who reads it may lose the CPU, as the test decides
   link::Time operator()() const { return read(); }
 };

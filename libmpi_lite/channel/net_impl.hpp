@@ -112,22 +112,22 @@ bool NetChannel<S, D, Driver, DC, Peer>::found(int rank) {
   try {
     const std::string text = launch_.get(rank, std::string("viaduct-") + name());
     const auto card = Card::parse(text);
-    if (!card) throw link::SetupError("\"" + text + "\" is not an address");
+    if (!card) throw base::SetupError("\"" + text + "\" is not an address");
     if (card->address == device_->address())
-      throw link::SetupError("it has our own address, " + card->address.text() +
+      throw base::SetupError("it has our own address, " + card->address.text() +
                              ": give each rank a port of its own in VIADUCT_PORTS");
     // One of both would send what the other has no room for.
     if (card->control != limits_.control)
-      throw link::SetupError("its control messages have up to " + std::to_string(card->control) +
+      throw base::SetupError("its control messages have up to " + std::to_string(card->control) +
                              " bytes and ours up to " + std::to_string(limits_.control) +
                              ": set VIADUCT_EAGER_MBCF and VIADUCT_EAGER_STARTX to the same "
                              "values for all ranks");
     const link::PeerId id = link_.peer(card->address);
-    if (!id) throw link::SetupError("the link has no room for another peer");
+    if (!id) throw base::SetupError("the link has no room for another peer");
     know(rank, id, card->key);
     awaited_.push_back({rank, now()});
     return true;
-  } catch (const link::SetupError& error) {
+  } catch (const base::SetupError& error) {
     give_up(rank, error.what());
     return false;
   }

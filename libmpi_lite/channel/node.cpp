@@ -99,7 +99,7 @@ NodeCard NodeCard::parse(const std::string& text) {
   if (!take_field(rest, card.node, 16) || !take_field(rest, card.machine, 16) ||
       !take_field(rest, card.pid, 10) || !take_field(rest, card.segment, 10) ||
       !take_field(rest, card.address, 16) || !read_digits(rest, card.cpus))
-    throw link::SetupError("a process of the job published '" + text +
+    throw base::SetupError("a process of the job published '" + text +
                            "' about its node, which cannot be read; run all ranks with the same "
                            "version of the library");
   return card;

@@ -2,11 +2,13 @@
 
 #include <string>
 
-#include "drivers/link/knobs.hpp"
+#include "drivers/link/config.hpp"
+#include "drivers/port/config_vars.hpp"
 #include "libmpi_lite/channel/mbcf.hpp"
 #include "libmpi_lite/channel/node.hpp"
 #include "libmpi_lite/channel/shm.hpp"
 #include "libmpi_lite/channel/startx.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
 #include "libmpi_lite/launch/launch.hpp"
 
 namespace viaduct::mpi {
@@ -22,16 +24,16 @@ void check_settings(Launch& launch) {
   if (first == own_settings()) return;
   const std::string here = "rank " + std::to_string(own_rank);
   const std::string channel = first.substr(0, first.find('/'));
-  if (const std::string mine = link::knob_text("VIADUCT_CHANNEL"); channel != mine)
-    throw link::SetupError(here + " has VIADUCT_CHANNEL=" + mine + " and rank 0 has " + channel +
+  if (const std::string mine = config_vars().text("VIADUCT_CHANNEL"); channel != mine)
+    throw base::SetupError(here + " has VIADUCT_CHANNEL=" + mine + " and rank 0 has " + channel +
                            ": set it to the same value for all ranks");
-  throw link::SetupError(here + " has VIADUCT_JOB=" + link::knob_text("VIADUCT_JOB") +
+  throw base::SetupError(here + " has VIADUCT_JOB=" + link::config_vars().text("VIADUCT_JOB") +
                          " and rank 0 has another one: set it to the same value for all ranks");
 }
 
 std::unique_ptr<Channel> open_net(ChannelSink& sink, Launch& launch,
-                                  std::shared_ptr<link::Port> port) {
-  if (link::knob_text("VIADUCT_CHANNEL") == "startx")
+                                  std::shared_ptr<port::Port> port) {
+  if (config_vars().text("VIADUCT_CHANNEL") == "startx")
     return open_startx_channel(sink, launch, std::move(port));
   return open_mbcf_channel(sink, launch, std::move(port));
 }
@@ -43,21 +45,21 @@ bool shares_memory(int process) {
 }  // namespace
 
 std::string own_settings() {
-  return link::knob_text("VIADUCT_CHANNEL") + "/" +
-         std::to_string(link::job_key(link::knob_text("VIADUCT_JOB")));
+  return config_vars().text("VIADUCT_CHANNEL") + "/" +
+         std::to_string(link::job_key(link::config_vars().text("VIADUCT_JOB")));
 }
 
 std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch,
-                                                    std::shared_ptr<link::Port> port) {
+                                                    std::shared_ptr<port::Port> port) {
   std::vector<std::unique_ptr<Channel>> channels;
   own_rank = launch.rank();
   nodes = std::make_unique<Nodes>(launch);
   shm = net = -1;
   // Launchers count the processes of a host name, of which a node may have several: what leads to
   // the others is settled when their cards can be read. Without ports they had better be here.
-  const bool ports = port || link::knob_is_set("VIADUCT_PORTS");
+  const bool ports = port || port::config_vars().is_set("VIADUCT_PORTS");
   const int here = ports ? launch.local_size() : launch.size();
-  const bool use_shm = link::knob_switch("VIADUCT_SHM");
+  const bool use_shm = config_vars().on("VIADUCT_SHM");
   channels.push_back(open_self_channel(sink, own_rank));
   if (use_shm && here > 1) {
     shm = static_cast<int>(channels.size());
@@ -77,14 +79,14 @@ void check_channels(Launch& launch) {
   if (net >= 0) check_settings(launch);
   if (net >= 0 || launch.local_size() == launch.size()) return;
   for (int process = 0; process < launch.size(); ++process)
-    if (process != own_rank && !shares_memory(process)) link::port_for_rank(0);  // says what to set
+    if (process != own_rank && !shares_memory(process)) port::port_for_rank(0);  // says what to set
 }
 
 std::size_t choose_channel(int process) {
   if (process == own_rank) return 0;
   if (shm >= 0 && shares_memory(process)) return static_cast<std::size_t>(shm);
   if (net >= 0) return static_cast<std::size_t>(net);
-  throw link::SetupError(
+  throw base::SetupError(
       "process " + std::to_string(process) +
       " is not on this node though the launcher says so; set VIADUCT_SHM=off and VIADUCT_PORTS");
 }

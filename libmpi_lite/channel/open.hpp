@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "drivers/link/port.hpp"
+#include "drivers/port/port.hpp"
 #include "libmpi_lite/channel/channel.hpp"
 
 namespace viaduct::mpi {
@@ -17,7 +17,7 @@ class Launch;
 // network's port is opened only if the job needs it; `port`: one that is open already, or nullptr.
 // Throws SetupError.
 std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& launch,
-                                                    std::shared_ptr<link::Port> port);
+                                                    std::shared_ptr<port::Port> port);
 
 // What must be the same in all processes and is not asked of the peers; rank 0's is published.
 inline constexpr const char* kSettingsKey = "viaduct-settings";

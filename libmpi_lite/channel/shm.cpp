@@ -16,10 +16,10 @@
 #include <memory>
 #include <utility>
 
-#include "drivers/link/knobs.hpp"
 #include "libmpi_lite/channel/shm.hpp"
 #include "libmpi_lite/channel/shm_copy.hpp"
 #include "libmpi_lite/channel/shm_ring.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -34,7 +34,7 @@ struct PieceHead {
   std::uint64_t offset;
 };
 constexpr std::size_t kPieceBytes = 8 << 10;
-static_assert(link::kMostEagerShm + 128 <= kLargestInRing, "with its head");
+static_assert(kMostEagerShm + 128 <= kLargestInRing, "with its head");
 
 // Tells when another process has ended.
 class ProcessWatch {
@@ -197,8 +197,8 @@ ShmChannel::ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap seg
     : sink_(sink),
       nodes_(nodes),
       rank_(nodes.rank()),
-      eager_(link::knob_number("VIADUCT_EAGER_SHM")),
-      cma_(link::knob_switch("VIADUCT_CMA")),
+      eager_(config_vars().number("VIADUCT_EAGER_SHM")),
+      cma_(config_vars().on("VIADUCT_CMA")),
       segment_(std::move(segment)),
       slots_(*segment_),
       peers_(static_cast<std::size_t>(size)),
@@ -225,7 +225,7 @@ ShmChannel::Peer* ShmChannel::connect(int rank) {
   if (lost_[at]) return nullptr;
   try {
     peers_[at] = reach(rank);
-  } catch (const link::SetupError& error) {
+  } catch (const base::SetupError& error) {
     lost_[at] = true;
     losses_.push_back({rank, error.what()});
     polls_ = kPollsBetweenLooks;
@@ -237,12 +237,12 @@ ShmChannel::Peer* ShmChannel::connect(int rank) {
 SegmentMap ShmChannel::open_segment(const NodeCard& card) const {
   const ProcessWatch process(card.pid);
   const auto gone = [&] {
-    return link::SetupError(ended_text(card.pid, "has ended without MPI_Finalize"));
+    return base::SetupError(ended_text(card.pid, "has ended without MPI_Finalize"));
   };
   if (process.ended()) throw gone();
   try {
     return SegmentMap::open(card.pid, card.segment, segment_->rings);
-  } catch (const link::SetupError&) {
+  } catch (const base::SetupError&) {
     if (process.ended(std::chrono::milliseconds(100))) throw gone();
     throw;
   }
@@ -254,7 +254,7 @@ std::unique_ptr<ShmChannel::Peer> ShmChannel::reach(int rank) {
   // There is one for each process of the job, and each takes one.
   Ring* const ring = segment->claim(rank_);
   if (ring == nullptr)
-    throw link::SetupError("the shared memory of process " + std::to_string(card.pid) +
+    throw base::SetupError("the shared memory of process " + std::to_string(card.pid) +
                            " has no ring left for this one");
   const CopyPeer copy{card.pid, cma_ && reaches_memory(card.pid, card.address)};
   return std::make_unique<Peer>(std::move(segment), *ring, copy);

@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-#include "drivers/link/prefetch.hpp"
+#include "drivers/base/prefetch.hpp"
 #include "libmpi_lite/channel/copy.hpp"
 #include "libmpi_lite/channel/shm_segment.hpp"
 
@@ -75,7 +75,7 @@ class RingWriter {
     ring_word(ring, next).store(0, std::memory_order_relaxed);
     ring_word(ring, at).store(word, std::memory_order_release);
     // The reader has these lines; a burst of messages would wait for each.
-    link::own_soon(ring.data + (next + 4 * kLine) % kRingBytes);
+    base::own_soon(ring.data + (next + 4 * kLine) % kRingBytes);
   }
 
   Ring* ring_;

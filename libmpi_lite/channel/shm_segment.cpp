@@ -14,11 +14,11 @@ namespace viaduct::mpi {
 namespace {
 
 [[noreturn]] void fail(const std::string& what, const std::string& remedy) {
-  throw link::SetupError(what + ": " + std::strerror(errno) + "; " + remedy);
+  throw base::SetupError(what + ": " + std::strerror(errno) + "; " + remedy);
 }
 
 [[noreturn]] void refuse(int pid) {
-  throw link::SetupError("the shared memory of process " + std::to_string(pid) +
+  throw base::SetupError("the shared memory of process " + std::to_string(pid) +
                          " is not what it should be; run all ranks with the same version of the "
                          "library");
 }

@@ -319,14 +319,14 @@ bool StartxChannel<D>::take_completions() {
   return any;
 }
 
-template class StartxChannel<link::Port>;
-template class StartxChannel<link::SimPort>;
+template class StartxChannel<port::Port>;
+template class StartxChannel<sim::SimPort>;
 
 std::unique_ptr<Channel> open_startx_channel(ChannelSink& sink, Launch& launch,
-                                             std::shared_ptr<link::Port> port) {
+                                             std::shared_ptr<port::Port> port) {
   NetConfig config = net_config(launch, "VIADUCT_EAGER_STARTX");
   if (!port) port = open_net_port(launch, config);
-  return std::make_unique<StartxChannel<link::Port>>(sink, launch, std::move(port), config);
+  return std::make_unique<StartxChannel<port::Port>>(sink, launch, std::move(port), config);
 }
 
 }  // namespace viaduct::mpi

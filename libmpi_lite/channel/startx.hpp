@@ -74,6 +74,6 @@ class StartxChannel final
 // address. A fence has to follow before
 // anything is sent. Throws SetupError.
 std::unique_ptr<Channel> open_startx_channel(ChannelSink& sink, Launch& launch,
-                                             std::shared_ptr<link::Port> port);
+                                             std::shared_ptr<port::Port> port);
 
 }  // namespace viaduct::mpi

@@ -4,7 +4,7 @@
 
 #include <unordered_map>
 
-#include "drivers/link/knobs.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 #include "libmpi_lite/transfer/process.hpp"
 
@@ -42,7 +42,7 @@ Plan::Plan(std::span<const int> names, int me, bool crowded, bool two_stage) {
 const Plan& make_plan(Comm& comm) {
   Process& process = Process::self();
   std::vector<int> names(static_cast<std::size_t>(comm.size()));
-  const auto node_ranks = static_cast<int>(link::knob_number("VIADUCT_NODE_RANKS"));
+  const auto node_ranks = static_cast<int>(config_vars().number("VIADUCT_NODE_RANKS"));
   // Asking for each process's node may cost a message to the process manager.
   const bool one_node = process.launch().local_size() == process.size();
   for (int rank = 0; rank < comm.size(); ++rank) {
@@ -56,7 +56,7 @@ const Plan& make_plan(Comm& comm) {
   const bool crowded = node_ranks > 0 ? node_ranks > sysconf(_SC_NPROCESSORS_ONLN)
                                       : Transfer::self().config().crowded;
   comm.plan =
-      std::make_unique<Plan>(names, comm.rank(), crowded, link::knob_switch("VIADUCT_TWO_STAGE"));
+      std::make_unique<Plan>(names, comm.rank(), crowded, config_vars().on("VIADUCT_TWO_STAGE"));
   return static_cast<const Plan&>(*comm.plan);
 }
 

@@ -14,7 +14,7 @@ namespace viaduct::mpi {
 class Plan final : public CommPlan {
  public:
   // `names[i]`: any number that is the same for the ranks of one node. `crowded`: see crowded();
-  // the same in all processes. `two_stage`: knob VIADUCT_TWO_STAGE.
+  // the same in all processes. `two_stage`: VIADUCT_TWO_STAGE.
   Plan(std::span<const int> names, int me, bool crowded, bool two_stage);
 
   int nodes() const { return static_cast<int>(leaders_.size()); }

@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include "libmpi_lite/channel/channel.hpp"
 #include "libmpi_lite/core/comm.hpp"
 #include "libmpi_lite/core/datatype.hpp"
 #include "libmpi_lite/core/status.hpp"

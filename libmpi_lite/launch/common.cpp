@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "drivers/link/random_bits.hpp"
+#include "drivers/base/random.hpp"
 #include "drivers/link/types.hpp"
 #include "libmpi_lite/core/error.hpp"
 
@@ -29,7 +29,7 @@ std::optional<int> environment_number(const char* name) {
   int number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size() || number < 0)
-    throw link::SetupError(std::string(name) + "=" + text +
+    throw base::SetupError(std::string(name) + "=" + text +
                            " in the environment is not a number; was this process started by "
                            "mpiexec or srun?");
   return number;
@@ -49,7 +49,7 @@ void check_card(std::string_view key, std::string_view value, std::size_t longes
 }
 
 std::uint64_t agree_on_job_key(Launch& launch) {
-  const std::uint64_t drawn = link::RandomBits().next();
+  const std::uint64_t drawn = base::RandomBits().next();
   if (launch.size() == 1) return drawn;
   if (launch.rank() == 0) launch.put(kJobKey, std::to_string(drawn));
   launch.fence();
@@ -58,7 +58,7 @@ std::uint64_t agree_on_job_key(Launch& launch) {
   std::uint64_t key = 0;
   if (const auto [end, error] = std::from_chars(text.data(), last, key);
       error != std::errc() || end != last)
-    throw link::SetupError("rank 0 has put the job key '" + text +
+    throw base::SetupError("rank 0 has put the job key '" + text +
                            "', which is not a number; run all ranks with the same version of the "
                            "library");
   return key;

@@ -13,8 +13,6 @@
 namespace viaduct::mpi {
 namespace {
 
-using link::SetupError;
-
 // Hydra may be asked to let processes connect by themselves (-pmi-port): they say who they are and
 // are told the rest, a line for each number.
 struct Place {
@@ -22,10 +20,11 @@ struct Place {
 };
 Place introduce(Pmi1Wire& wire) {
   const auto id = environment_number("PMI_ID");
-  if (!id) throw SetupError("PMI_PORT is set and PMI_ID is not; was this started by mpiexec?");
+  if (!id)
+    throw base::SetupError("PMI_PORT is set and PMI_ID is not; was this started by mpiexec?");
   if (const auto ack = wire.ask("cmd=initack pmiid=" + std::to_string(*id), "initack"); !ack.good())
-    throw SetupError("the process manager does not know PMI_ID=" + std::to_string(*id) + " ('" +
-                     ack.line() + "')");
+    throw base::SetupError("the process manager does not know PMI_ID=" + std::to_string(*id) +
+                           " ('" + ack.line() + "')");
   Place place{-1, -1};
   for (int lines = 0; lines < 3; ++lines) {  // size, rank, debug
     const auto message = wire.expect("set");
@@ -55,9 +54,10 @@ bool Pmi1::announced() {
 std::unique_ptr<Pmi1> Pmi1::join(std::chrono::milliseconds patience) {
   const auto fd = environment_number("PMI_FD");
   if (fd && !connected())
-    throw SetupError("PMI_FD=" + std::to_string(*fd) +
-                     " is not a socket of this process; was it started by mpiexec or srun, and "
-                     "does nothing in between close its descriptors?");
+    throw base::SetupError(
+        "PMI_FD=" + std::to_string(*fd) +
+        " is not a socket of this process; was it started by mpiexec or srun, and "
+        "does nothing in between close its descriptors?");
   auto job = std::unique_ptr<Pmi1>(
       new Pmi1(fd ? Pmi1Wire(*fd, "at PMI_FD=" + std::to_string(*fd), patience)
                   : Pmi1Wire::connect(std::getenv("PMI_PORT"), patience)));
@@ -78,14 +78,14 @@ void Pmi1::find_rank() {
     size_ = environment_number("PMI_SIZE").value_or(-1);
   }
   if (rank_ < 0 || rank_ >= size_)
-    throw SetupError("the process manager says that this is rank " + std::to_string(rank_) +
-                     " of " + std::to_string(size_) + " (-1: it does not say)");
+    throw base::SetupError("the process manager says that this is rank " + std::to_string(rank_) +
+                           " of " + std::to_string(size_) + " (-1: it does not say)");
 }
 
 void Pmi1::initialise() {
   if (const auto said = wire_.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
       !said.good())
-    throw SetupError("the process manager does not accept PMI 1.1 ('" + said.line() + "')");
+    throw base::SetupError("the process manager does not accept PMI 1.1 ('" + said.line() + "')");
   const auto limits = wire_.ask("cmd=get_maxes", "maxes");
   // Of a key, the rank and the C string's end are parts.
   longest_key_ = limits.number("keylen_max") - 1 - static_cast<int>(key_of(size_, "").size());
@@ -111,8 +111,8 @@ void Pmi1::find_local_rank() {
   }
   const auto mapping = lookup("PMI_process_mapping");
   if (!mapping.good())
-    throw SetupError("the process manager does not say which processes share a host ('" +
-                     mapping.line() + "' instead of PMI_process_mapping)");
+    throw base::SetupError("the process manager does not say which processes share a host ('" +
+                           mapping.line() + "' instead of PMI_process_mapping)");
   const auto hosts = hosts_of_ranks(mapping.text("value"), size_);
   const auto mine = hosts.begin() + rank_;
   local_rank_ = static_cast<int>(std::count(hosts.begin(), mine, *mine));
@@ -126,13 +126,13 @@ void Pmi1::put(std::string_view key, std::string_view value) {
       "cmd=put kvsname=" + space_ + " key=" + key_of(rank_, key) + " value=" + std::string(value),
       "put_result");
   if (!said.good())
-    throw SetupError("the process manager does not store key '" + key_of(rank_, key) + "' ('" +
-                     said.line() + "')");
+    throw base::SetupError("the process manager does not store key '" + key_of(rank_, key) +
+                           "' ('" + said.line() + "')");
 }
 
 void Pmi1::fence() {
   if (const auto said = wire_.ask_all("cmd=barrier_in", "barrier_out"); !said.good())
-    throw SetupError("the process manager could not do a barrier ('" + said.line() + "')");
+    throw base::SetupError("the process manager could not do a barrier ('" + said.line() + "')");
 }
 
 Pmi1Message Pmi1::lookup(std::string_view key) {
@@ -142,8 +142,8 @@ Pmi1Message Pmi1::lookup(std::string_view key) {
 std::string Pmi1::get(int rank, std::string_view key) {
   const auto said = lookup(key_of(rank, key));
   if (!said.good())
-    throw SetupError("rank " + std::to_string(rank) + " has not put '" + std::string(key) +
-                     "' (the process manager says '" + said.line() + "')");
+    throw base::SetupError("rank " + std::to_string(rank) + " has not put '" + std::string(key) +
+                           "' (the process manager says '" + said.line() + "')");
   return said.text("value");
 }
 

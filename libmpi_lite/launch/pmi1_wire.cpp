@@ -16,8 +16,6 @@
 namespace viaduct::mpi {
 namespace {
 
-using link::SetupError;
-
 // Far more than any manager sends (values have 1024 characters at most): what is longer is not PMI.
 constexpr std::size_t kLongestLine = 65536;
 
@@ -49,8 +47,8 @@ std::optional<std::string> Pmi1Message::field(std::string_view name) const {
 
 std::string Pmi1Message::text(std::string_view name) const {
   if (auto value = field(name)) return *value;
-  throw SetupError("the process manager's answer '" + line_ + "' has no " + std::string(name) +
-                   "=; does it speak PMI-1?");
+  throw base::SetupError("the process manager's answer '" + line_ + "' has no " +
+                         std::string(name) + "=; does it speak PMI-1?");
 }
 
 int Pmi1Message::number(std::string_view name) const {
@@ -58,8 +56,8 @@ int Pmi1Message::number(std::string_view name) const {
   int number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size())
-    throw SetupError("the process manager's answer '" + line_ + "' has no number after " +
-                     std::string(name) + "=; does it speak PMI-1?");
+    throw base::SetupError("the process manager's answer '" + line_ + "' has no number after " +
+                           std::string(name) + "=; does it speak PMI-1?");
   return number;
 }
 
@@ -87,14 +85,15 @@ Pmi1Wire::~Pmi1Wire() {
 Pmi1Wire Pmi1Wire::connect(const std::string& address, std::chrono::milliseconds patience) {
   const auto colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size())
-    throw SetupError("PMI_PORT=" + address + " is not HOST:PORT; does something else set it?");
+    throw base::SetupError("PMI_PORT=" + address +
+                           " is not HOST:PORT; does something else set it?");
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int error = getaddrinfo(address.substr(0, colon).c_str(),
                                     address.substr(colon + 1).c_str(), &hints, &found))
-    throw SetupError("the process manager at PMI_PORT=" + address +
-                     " cannot be found: " + gai_strerror(error));
+    throw base::SetupError("the process manager at PMI_PORT=" + address +
+                           " cannot be found: " + gai_strerror(error));
   int fd = -1;
   std::string why;
   for (const addrinfo* to = found; to != nullptr && fd < 0; to = to->ai_next) {
@@ -106,7 +105,8 @@ Pmi1Wire Pmi1Wire::connect(const std::string& address, std::chrono::milliseconds
   }
   freeaddrinfo(found);
   if (fd < 0)
-    throw SetupError("the process manager at PMI_PORT=" + address + " does not answer: " + why);
+    throw base::SetupError("the process manager at PMI_PORT=" + address +
+                           " does not answer: " + why);
   return {fd, "at PMI_PORT=" + address, patience};
 }
 
@@ -140,8 +140,8 @@ bool Pmi1Wire::tell(std::string_view request) noexcept try {
 Pmi1Message Pmi1Wire::receive(std::string_view cmd, bool forever) {
   Pmi1Message message(receive_line(cmd, forever));
   if (message.field("cmd") != cmd)
-    throw SetupError("the process manager " + manager_ + " said '" + message.line() +
-                     "' where cmd=" + std::string(cmd) + " was due; does it speak PMI-1?");
+    throw base::SetupError("the process manager " + manager_ + " said '" + message.line() +
+                           "' where cmd=" + std::string(cmd) + " was due; does it speak PMI-1?");
   return message;
 }
 
@@ -169,8 +169,8 @@ std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
       return line;
     }
     if (received_.size() > kLongestLine)
-      throw SetupError("the process manager " + manager_ +
-                       " sends lines without end; does it speak PMI-1?");
+      throw base::SetupError("the process manager " + manager_ +
+                             " sends lines without end; does it speak PMI-1?");
     wait_readable(cmd, forever);
     std::array<char, 2048> piece;
     const ssize_t n = recv(fd_, piece.data(), piece.size(), 0);
@@ -187,14 +187,15 @@ void Pmi1Wire::wait_readable(std::string_view cmd, bool forever) {
   pollfd readable{fd_, POLLIN, 0};
   const int ready = poll(&readable, 1, forever ? -1 : static_cast<int>(patience_.count()));
   if (ready == 0)
-    throw SetupError("the process manager " + manager_ + " has not sent cmd=" + std::string(cmd) +
-                     " for " + std::to_string(patience_.count()) +
-                     " ms; does it still run, and does it speak PMI-1?");
+    throw base::SetupError(
+        "the process manager " + manager_ + " has not sent cmd=" + std::string(cmd) + " for " +
+        std::to_string(patience_.count()) + " ms; does it still run, and does it speak PMI-1?");
 }
 
 void Pmi1Wire::lost(const std::string& doing, const std::string& why) const {
-  throw SetupError("the process manager " + manager_ + " is gone (when it " + doing + ": " + why +
-                   "); this process was to be started by mpiexec or srun and to end with it");
+  throw base::SetupError("the process manager " + manager_ + " is gone (when it " + doing + ": " +
+                         why +
+                         "); this process was to be started by mpiexec or srun and to end with it");
 }
 
 }  // namespace viaduct::mpi

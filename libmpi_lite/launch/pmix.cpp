@@ -20,8 +20,6 @@
 namespace viaduct::mpi {
 namespace {
 
-using link::SetupError;
-
 constexpr std::size_t kLongestKey = 200, kLongestValue = 4096;
 // How long the server may take to answer a request that depends on it alone.
 constexpr int kPatienceSeconds = 60;
@@ -45,17 +43,18 @@ template <class Function>
 void load(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   if (function == nullptr)
-    throw SetupError(std::string("libpmix.so.2 has no ") + name +
-                     "; install PMIx 3 or newer (Debian: libpmix2)");
+    throw base::SetupError(std::string("libpmix.so.2 has no ") + name +
+                           "; install PMIx 3 or newer (Debian: libpmix2)");
 }
 
 // Never unloaded: it has threads of its own.
 Api::Api() {
   void* library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    throw SetupError(std::string("a PMIx server started this process (PMIX_NAMESPACE is set) and "
-                                 "its library cannot be loaded: ") +
-                     dlerror() + "; install it (Debian: apt-get install libpmix2)");
+    throw base::SetupError(
+        std::string("a PMIx server started this process (PMIX_NAMESPACE is set) and "
+                    "its library cannot be loaded: ") +
+        dlerror() + "; install it (Debian: apt-get install libpmix2)");
   load(library, "PMIx_Init", init);
   load(library, "PMIx_Finalize", finalize);
   load(library, "PMIx_Abort", abort);
@@ -161,7 +160,7 @@ Pmix::Pmix() {
 
 void Pmix::check(pmix_status_t status, const std::string& what) const {
   if (status != PMIX_SUCCESS)
-    throw SetupError("the PMIx server " + what + ": " + api_.error_string(status));
+    throw base::SetupError("the PMIx server " + what + ": " + api_.error_string(status));
 }
 
 pmix_proc_t Pmix::process(pmix_rank_t rank) const {
@@ -182,8 +181,8 @@ int Pmix::known(pmix_rank_t rank, const char* key) const {
 int Pmix::must_know(pmix_rank_t rank, const char* key, int least) const {
   const int number = known(rank, key);
   if (number < least)
-    throw SetupError("the PMIx server of job " + std::string(self_.nspace) + " does not say " +
-                     key + " of rank " + std::to_string(self_.rank));
+    throw base::SetupError("the PMIx server of job " + std::string(self_.nspace) +
+                           " does not say " + key + " of rank " + std::to_string(self_.rank));
   return number;
 }
 
@@ -218,8 +217,8 @@ std::string Pmix::get(int rank, std::string_view key) {
   if (text) std::free(value->data.string);
   std::free(value);
   if (!text)
-    throw SetupError("the PMIx server has a '" + name + "' of rank " + std::to_string(rank) +
-                     " that is not a text");
+    throw base::SetupError("the PMIx server has a '" + name + "' of rank " + std::to_string(rank) +
+                           " that is not a text");
   return found;
 }
 
@@ -256,7 +255,7 @@ std::unique_ptr<Launch> join_pmix() {
 namespace viaduct::mpi {
 
 std::unique_ptr<Launch> join_pmix() {
-  throw link::SetupError(
+  throw base::SetupError(
       "a PMIx server started this process (PMIX_NAMESPACE is set) and this library was built "
       "without PMIx's headers; install them (Debian: apt-get install libpmix-dev) and build again, "
       "or start with mpiexec.hydra or srun --mpi=pmi2");

@@ -28,7 +28,7 @@ class Scanner {
     return number;
   }
   [[noreturn]] void refuse() const {
-    throw link::SetupError("the process manager's PMI_process_mapping '" + std::string(all_) +
+    throw base::SetupError("the process manager's PMI_process_mapping '" + std::string(all_) +
                            "' does not say which processes share a host");
   }
 

@@ -43,7 +43,7 @@ void Single::put(std::string_view key, std::string_view value) {
 std::string Single::get(int rank, std::string_view key) {
   const auto found = values_.find(key);
   if (rank != 0 || found == values_.end())
-    throw link::SetupError("rank " + std::to_string(rank) + " has not put '" + std::string(key) +
+    throw base::SetupError("rank " + std::to_string(rank) + " has not put '" + std::string(key) +
                            "' (this is a job of one process)");
   return found->second;
 }

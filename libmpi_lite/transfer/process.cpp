@@ -3,15 +3,18 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <climits>
 #include <cstdio>
 #include <thread>
 
-#include "drivers/link/knobs.hpp"
+#include "drivers/link/config.hpp"
+#include "drivers/port/config_vars.hpp"
 #include "libmpi_lite/channel/node.hpp"
 #include "libmpi_lite/channel/open.hpp"
 #include "libmpi_lite/collective/collective.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
 #include "libmpi_lite/core/keyval.hpp"
 #include "libmpi_lite/core/predefined.hpp"
 #include "libmpi_lite/launch/common.hpp"
@@ -69,15 +72,19 @@ void forget_handles() {
   datatype_handles.clear();
 }
 
+std::array<base::ConfigTable, 3> config_tables() {
+  return {port::config_vars(), link::config_vars(), config_vars()};
+}
+
 // All, because some are read only later, where a wrong one would be a surprise. Other processes of
 // the job may have other settings, so say whose it is.
 void check_settings(const Launch& launch) {
   try {
-    link::knobs().check();
-  } catch (const link::SetupError& error) {
+    for (const base::ConfigTable& table : config_tables()) table.check();
+  } catch (const base::SetupError& error) {
     char host[HOST_NAME_MAX + 1] = "";
     ::gethostname(host, sizeof host - 1);
-    throw link::SetupError("rank " + std::to_string(launch.rank()) + " on " + host + ": " +
+    throw base::SetupError("rank " + std::to_string(launch.rank()) + " on " + host + ": " +
                            error.what());
   }
 }
@@ -90,7 +97,7 @@ Process& Process::self() {
 }
 
 void Process::init(int thread_level) {
-  for (const std::string& name : link::unknown_knobs())
+  for (const std::string& name : base::unknown_config_vars(config_tables(), "VIADUCT_VIPL_"))
     std::fprintf(stderr,
                  "viaduct: unknown environment variable %s; viaduct-info --config lists them\n",
                  name.c_str());
@@ -98,7 +105,7 @@ void Process::init(int thread_level) {
 }
 
 void Process::join(std::unique_ptr<Launch> launch, int thread_level,
-                   std::shared_ptr<link::Port> port) {
+                   std::shared_ptr<port::Port> port) {
   launch_ = std::move(launch);
   rank_ = launch_->rank();
   size_ = launch_->size();
@@ -106,7 +113,7 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   main_thread_id = std::this_thread::get_id();
   check_settings(*launch_);
   TransferConfig config;
-  config.write_protocol = link::knob_switch("VIADUCT_WRITE_PROTOCOL");
+  config.write_protocol = config_vars().on("VIADUCT_WRITE_PROTOCOL");
   transfer = std::make_unique<Transfer>(
       [&](ChannelSink& sink) { return open_channels(sink, *launch_, std::move(port)); },
       choose_channel, rank_, size_, config);
@@ -134,7 +141,7 @@ void Process::finalize() {
   wait_for_at_most(std::chrono::seconds(10), [&] { return !transfer->has_backlog(); });
   // What may be left then are acknowledgements. The other end may be gone already, so not for long.
   wait_for_at_most(std::chrono::milliseconds(500), [&] { return !busy(); });
-  if (link::knob_switch("VIADUCT_STATS")) transfer->print_counters();
+  if (config_vars().on("VIADUCT_STATS")) transfer->print_counters();
   leave();
   phase_ = Phase::finalized;
   launch_->finalize();

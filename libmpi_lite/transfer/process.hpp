@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "drivers/link/port.hpp"
+#include "drivers/port/port.hpp"
 #include "libmpi_lite/core/comm.hpp"
 #include "libmpi_lite/launch/launch.hpp"
 
@@ -29,7 +29,7 @@ class Process {
   // What both are made of, for who has the job and the port already, as viaduct-pingpong: join() as
   // init(), over that port (nullptr: the one that VIADUCT_PORTS names); leave() as finalize(), but
   // at once. After it a process may join again. Nothing that others wait for is left if not busy().
-  void join(std::unique_ptr<Launch> launch, int thread_level, std::shared_ptr<link::Port> port);
+  void join(std::unique_ptr<Launch> launch, int thread_level, std::shared_ptr<port::Port> port);
   bool busy() const;
   void leave();
 

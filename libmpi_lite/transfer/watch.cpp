@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "drivers/link/knobs.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 #include "libmpi_lite/transfer/process.hpp"
 
@@ -62,7 +62,7 @@ std::size_t note_length = 0;  // bytes
 // ---- long waits --------------------------------------------------------------------------------
 
 void LongWait::configure() {
-  patience_ = seconds(link::knob_number("VIADUCT_HANG_REPORT_SECONDS"));
+  patience_ = seconds(config_vars().number("VIADUCT_HANG_REPORT_SECONDS"));
 }
 
 std::chrono::nanoseconds LongWait::lasted() {
@@ -106,12 +106,12 @@ void LongWait::report(const WaitedFor& what) {
 // ---- dumps -------------------------------------------------------------------------------------
 
 void DumpSignal::take() {
-  const std::string name = link::knob_text("VIADUCT_DUMP_SIGNAL");
+  const std::string name = config_vars().text("VIADUCT_DUMP_SIGNAL");
   if (name == "off") return;
   const int signal = name == "SIGUSR2" ? SIGUSR2 : SIGUSR1;
   struct sigaction before {};
   if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) {
-    if (link::knob_is_set("VIADUCT_DUMP_SIGNAL"))
+    if (config_vars().is_set("VIADUCT_DUMP_SIGNAL"))
       std::fprintf(stderr,
                    "%sthe program uses %s itself; VIADUCT_DUMP_SIGNAL has to name another\n",
                    start_of_line().c_str(), name.c_str());

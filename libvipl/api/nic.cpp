@@ -5,8 +5,8 @@
 #include <vipl.h>
 
 #include "libvipl/api/guarded.hpp"
+#include "libvipl/core/config_vars.hpp"
 #include "libvipl/core/device_source.hpp"
-#include "libvipl/core/knobs.hpp"
 #include "libvipl/names/device_names.hpp"
 
 namespace {
@@ -21,15 +21,15 @@ std::string lack_of_devices(const std::vector<vi::DeviceInfo>& all) {
   if (all.empty()) return "no RDMA device: viaduct-info says how to get one on an ordinary NIC";
   std::string there;
   for (const vi::DeviceInfo& device : all) there += (there.empty() ? "" : ", ") + device.name;
-  return std::string(kChosen) + "=" + knob_text(kChosen) +
+  return std::string(kChosen) + "=" + config_vars().text(kChosen) +
          " names no RDMA device of this host, or an address that is not its own: choose from " +
          there + ", or unset it";
 }
 
 VIP_RETURN open_nic(const VIP_CHAR* name, VIP_NIC_HANDLE& handle) {
-  knobs().check();  // all, because some are read only later
+  config_vars().check();  // all, because some are read only later
   const std::vector<vi::DeviceInfo> all = device_source().devices();
-  const std::vector<vi::DeviceInfo> devices = named_devices(all, knob_text(kChosen));
+  const std::vector<vi::DeviceInfo> devices = named_devices(all, config_vars().text(kChosen));
   if (devices.empty()) throw vi::SetupError(lack_of_devices(all));
   const auto interface_exists = [](const std::string& n) { return if_nametoindex(n.c_str()) != 0; };
   const vi::DeviceInfo* const device = find_device(name, devices, interface_exists);
@@ -37,7 +37,7 @@ VIP_RETURN open_nic(const VIP_CHAR* name, VIP_NIC_HANDLE& handle) {
   if (!device->usable) throw vi::SetupError(device->name + ": " + device->problem);
   NicAddress address;
   address.ip = device->ip;
-  address.port = static_cast<std::uint16_t>(knob_number("VIADUCT_VIPL_PORT"));
+  address.port = static_cast<std::uint16_t>(config_vars().number("VIADUCT_VIPL_PORT"));
   handle = Nic::open(name, device_source().open(*device), address)->handle();
   return VIP_SUCCESS;
 }

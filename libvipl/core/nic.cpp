@@ -9,8 +9,8 @@
 #include <new>
 #include <vector>
 
+#include "libvipl/core/config_vars.hpp"
 #include "libvipl/core/cq.hpp"
-#include "libvipl/core/knobs.hpp"
 #include "libvipl/core/vi.hpp"
 
 namespace viaduct::vipl {
@@ -52,10 +52,10 @@ VIP_NIC_ATTRIBUTES attributes_of(const vi::Limits& limits, const std::string& na
   a.MaxRegisterBlockBytes = limits.region_bytes;
   a.MaxVI = limits.queue_pairs;
   a.MaxDescriptorsPerQueue =
-      std::min<VIP_ULONG>(limits.queue_depth, knob_number("VIADUCT_VIPL_DESCRIPTORS"));
+      std::min<VIP_ULONG>(limits.queue_depth, config_vars().number("VIADUCT_VIPL_DESCRIPTORS"));
   // One limit for all descriptors; those of RDMA reads have an address segment too.
   a.MaxSegmentsPerDesc = std::min<VIP_ULONG>(
-      {limits.segments, limits.read_segments + 1, knob_number("VIADUCT_VIPL_SEGMENTS")});
+      {limits.segments, limits.read_segments + 1, config_vars().number("VIADUCT_VIPL_SEGMENTS")});
   a.MaxCQ = limits.completion_queues;
   a.MaxCQEntries = limits.completions;
   a.MaxTransferSize = limits.message_bytes;
@@ -76,9 +76,10 @@ Nic::Nic(const std::string& name, std::unique_ptr<vi::Device> device, const NicA
       device_(std::move(device)),
       memory_(*device_),
       manager_(address),
-      prints_drops_(knobs().on("VIADUCT_VIPL_STATS")),
-      spin_time_(std::chrono::microseconds(knob_number("VIADUCT_VIPL_SPIN"))),
-      traffic_class_(static_cast<std::uint8_t>(knob_number("VIADUCT_VIPL_TRAFFIC_CLASS"))) {
+      prints_drops_(config_vars().on("VIADUCT_VIPL_STATS")),
+      spin_time_(std::chrono::microseconds(config_vars().number("VIADUCT_VIPL_SPIN"))),
+      traffic_class_(
+          static_cast<std::uint8_t>(config_vars().number("VIADUCT_VIPL_TRAFFIC_CLASS"))) {
   attributes_.LocalNicAddress = address_bytes_.data();
 }
 

@@ -2,10 +2,11 @@
 // Half of them are sealed with the right addresses, connection, token, lives and checksum first, so
 // that the inside of frames is reached as well as the outside. The link must survive, leak nothing,
 // and still exchange messages with its honest peer afterwards.
-#include "drivers/link/crc32c.hpp"
+#include "drivers/base/crc32c.hpp"
 #include "tests/fuzz/require.hpp"
 #include "tests/link/sim_world.hpp"
 
+using namespace viaduct;
 using namespace viaduct::link;
 using namespace viaduct::link::test;
 
@@ -23,7 +24,7 @@ struct Bed {
   World world;
   Node& victim = world.add();
   Node& honest = world.add();
-  SimPort& mallory = world.net.add_port();
+  sim::SimPort& mallory = world.net.add_port();
   Secrets secrets;
 
   Bed() {
@@ -95,8 +96,8 @@ void seal(std::vector<std::byte>& frame, const Secrets& secrets) {
   }
   if (type >= FrameType::hello && type <= FrameType::retry && header.length >= sizeof(Handshake))
     seal_handshake(frame.data() + kFrameHeader, secrets);
-  header.checksum = frame_checksum(
-      header, crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header, seed)));
+  header.checksum = frame_checksum(header, base::crc32c(frame.data() + kFrameHeader, header.length,
+                                                        route_checksum(header, seed)));
 }
 
 }  // namespace

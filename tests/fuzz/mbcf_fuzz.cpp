@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   World world;
   Node& victim = world.add();
   Node& rogue = world.add();
-  mbcf::Engine<link::SimPort> engine(*victim.link, {});
+  mbcf::Engine<sim::SimPort> engine(*victim.link, {});
   std::vector<std::byte> memory(2 * kGuard + kExported, kCanary);
   std::uint64_t keys[3];
   keys[0] = engine.export_segment(std::span(memory).subspan(kGuard, kExported), Rights::all).value;

@@ -3,7 +3,7 @@
 //
 // An input: how long the memory is (two bytes), how many bytes of it follow (two bytes), these, and
 // then messages of 14 bytes each: whether it carries the memory's file, and what it begins with.
-#include "drivers/link/memif_rings.hpp"
+#include "drivers/port/quirks/memif_rings.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 #include "tests/fuzz/require.hpp"
 
-using namespace viaduct::link;
+using namespace viaduct;
 
 namespace {
 
@@ -32,7 +32,7 @@ std::span<const std::byte> take_bytes(std::span<const std::byte>& from, std::siz
   return taken;
 }
 
-void look_at(const MemifRing& ring) {
+void look_at(const port::MemifRing& ring) {
   if (!ring) return;
   require(ring.next_slot() < 1u << 14 && ring.first_slot() < 1u << 14);
   ring.any();
@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(::pwrite(file, content.data(), content.size(), 0) ==
           static_cast<ssize_t>(content.size()));
 
-  MemifRings rings;
+  port::MemifRings rings;
   while (!input.empty()) {
     const bool carries = input[0] != std::byte{0};
     input = input.subspan(1);
@@ -61,9 +61,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     rings.learn(message, carries ? file : -1);
   }
   rings.populate();
-  for (const auto sender : {MemifRings::kClient, MemifRings::kServer}) look_at(rings.ring(sender));
+  for (const auto sender : {port::MemifRings::kClient, port::MemifRings::kServer})
+    look_at(rings.ring(sender));
   rings.forget();
-  require(!rings.ring(MemifRings::kClient) && !rings.ring(MemifRings::kServer));
+  require(!rings.ring(port::MemifRings::kClient) && !rings.ring(port::MemifRings::kServer));
   ::close(file);
   return 0;
 }

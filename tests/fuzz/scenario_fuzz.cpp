@@ -6,6 +6,7 @@
 
 #include "tests/link/scenario.hpp"
 
+using namespace viaduct;
 using namespace viaduct::link::test;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

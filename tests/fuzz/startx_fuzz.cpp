@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   World world;
   Node& victim = world.add();
   Node& rogue = world.add();
-  startx::Niu<link::SimPort> niu(*victim.link, {});
+  startx::Niu<sim::SimPort> niu(*victim.link, {});
   std::vector<std::byte> memory(2 * kGuard + kGranted, kCanary);
   const auto region = niu.rdma().register_memory(memory);
   const auto [to_victim, to_rogue] = connect(world, rogue, victim);

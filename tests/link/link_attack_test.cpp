@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "drivers/link/crc32c.hpp"
+#include "drivers/base/crc32c.hpp"
 #include "tests/link/sim_world.hpp"
 
 namespace viaduct::link::test {
@@ -18,8 +18,8 @@ FrameHeader& header_of(Bytes& frame) {
 
 Bytes sealed(Bytes frame, std::uint32_t seed) {
   FrameHeader& header = header_of(frame);
-  header.checksum = frame_checksum(
-      header, crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header, seed)));
+  header.checksum = frame_checksum(header, base::crc32c(frame.data() + kFrameHeader, header.length,
+                                                        route_checksum(header, seed)));
   return frame;
 }
 
@@ -37,7 +37,7 @@ struct LinkAttack : ::testing::Test {
   World world;
   Node& a = world.add();
   Node& b = world.add();
-  SimPort& mallory = world.net.add_port();
+  sim::SimPort& mallory = world.net.add_port();
   std::vector<Bytes> recorded;  // what a has sent to b
   std::uint32_t seed = 0;       // of their checksums
   int delivered = 0;

@@ -28,7 +28,7 @@ const std::string kOneFrame(1000, 'x');
 
 // Sends bursts of one-frame messages; in each one frame is lost, every third time the last.
 Losses lose_one_frame_each(int trials, const LinkConfig& config, Duration jitter) {
-  SimConfig net;
+  sim::SimConfig net;
   net.latency = microseconds{10};
   net.jitter = jitter;
   World world(net);
@@ -102,7 +102,7 @@ TEST(LinkRecovery, OneLostFrameIsBackWithinFourRoundTrips) {
 
 // Several gaps at once are told apart in one acknowledgement and closed together.
 TEST(LinkRecovery, ManyGapsInOneWindowCloseTogether) {
-  SimConfig net;
+  sim::SimConfig net;
   net.latency = microseconds{10};
   World world(net);
   Node& a = world.add();
@@ -214,7 +214,7 @@ TEST(LinkRecovery, ALostTailIsOneTimeoutNotMany) {
 
 // An acknowledgement that finds the device full is owed until there is room.
 TEST(LinkRecovery, AFullDeviceOnlyDelaysAnAcknowledgement) {
-  SimConfig net;
+  sim::SimConfig net;
   net.latency = microseconds{50};
   World world(net);
   Node& a = world.add();
@@ -245,7 +245,7 @@ TEST(LinkRecovery, AFullDeviceOnlyDelaysAnAcknowledgement) {
 // Whoever sleeps that long misses nothing: polled at arrivals and when it says only, a link gets
 // everything across.
 TEST(LinkRecovery, ALinkTellsWhenItHasWork) {
-  SimConfig net;
+  sim::SimConfig net;
   net.faults.loss = 0.2;
   net.faults.seed = 7;
   World world(net);

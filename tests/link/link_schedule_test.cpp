@@ -28,7 +28,7 @@ class Conversations {
     link.idle_window = static_cast<std::uint32_t>(random_() % 3);
     link.max_window = 4u << random_() % 7;
     link.dead_after = std::chrono::hours{1};
-    SimPortConfig port;
+    sim::SimPortConfig port;
     port.receive_ring = 32 << random_() % 6;
     port.pool = 4 * port.receive_ring + 256;
     for (std::size_t i = 0; i < count; ++i) {
@@ -65,8 +65,8 @@ class Conversations {
     std::size_t size = 0;
   };
 
-  static SimConfig network(std::uint64_t seed) {
-    SimConfig net;
+  static sim::SimConfig network(std::uint64_t seed) {
+    sim::SimConfig net;
     net.faults.seed = seed;
     if (seed % 3 == 0) net.faults.loss = 0.02;
     return net;

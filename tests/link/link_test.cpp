@@ -387,7 +387,7 @@ TEST(LinkMtu, TheSmallerOfTwoMtusIsUsed) {
 
 TEST(LinkMtu, APathThatSwallowsFullFramesIsUsedWithSmallerOnes) {
   for (const std::size_t passes : {4000u, 1500u, 1492u, 1300u, 576u}) {
-    SimConfig net;
+    sim::SimConfig net;
     net.path_mtu = passes;
     World world(net);
     Node& a = world.add({}, {.mtu = 9000});
@@ -413,7 +413,7 @@ TEST(LinkMtu, APathThatSwallowsFullFramesIsUsedWithSmallerOnes) {
 
 // Each may find that out for itself.
 TEST(LinkMtu, BothMayCallOverAPathThatSwallowsFullFrames) {
-  SimConfig net;
+  sim::SimConfig net;
   net.path_mtu = 1500;
   World world(net);
   Node& a = world.add({}, {.mtu = 9000});
@@ -447,7 +447,7 @@ TEST(LinkMtu, ABusyPeerIsNotTakenForANarrowPath) {
 }
 
 TEST(LinkMtu, APathForNoUsableSizeIsAnErrorNotAStall) {
-  SimConfig net;
+  sim::SimConfig net;
   net.path_mtu = 500;
   World world(net);
   Node& a = world.add({}, {.mtu = 9000});
@@ -460,16 +460,16 @@ TEST(LinkMtu, APathForNoUsableSizeIsAnErrorNotAStall) {
 }
 
 TEST(LinkSetup, ImpossibleSettingsAreRefusedWithTheReason) {
-  SimNet net;
-  SimPort& port = net.add_port();
+  sim::SimNetwork net;
+  sim::SimPort& port = net.add_port();
   LinkConfig config;
   config.max_window = kMaxWindow + 1;
-  EXPECT_THROW(Link<SimPort>(port, config), SetupError);
+  EXPECT_THROW(Link<sim::SimPort>(port, config), base::SetupError);
   config = {};
   config.max_peers = 0;
-  EXPECT_THROW(Link<SimPort>(port, config), SetupError);
-  SimPort& narrow = net.add_port({.mtu = 500});
-  EXPECT_THROW(Link<SimPort>(narrow, {}), SetupError);
+  EXPECT_THROW(Link<sim::SimPort>(port, config), base::SetupError);
+  sim::SimPort& narrow = net.add_port({.mtu = 500});
+  EXPECT_THROW(Link<sim::SimPort>(narrow, {}), base::SetupError);
 }
 
 TEST(LinkChecksum, GoesOnlyWhereBothSidesDoWithout) {

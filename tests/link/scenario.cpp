@@ -253,7 +253,7 @@ class Scenario {
     result_.stale += c[Counter::drop_incarnation] + c[Counter::drop_token];
     result_.credit_waits += c[Counter::credit_waits];
     if (c[Counter::drop_message] + c[Counter::drop_protocol] != 0) fail("malformed messages");
-    const FaultSpec& faults = config_.net.faults;
+    const base::FaultSpec& faults = config_.net.faults;
     if (config_.restarts == 0 && faults.corrupt + faults.truncate == 0 &&
         c[Counter::drop_ack] + c[Counter::drop_token] != 0)
       fail("an honest peer's frames were taken for forged");
@@ -299,7 +299,7 @@ ScenarioConfig draw_scenario(std::uint64_t seed) {
   c.net.latency = microseconds{1 + random() % 50};
   if (chance(0.5)) c.net.jitter = microseconds{1 + random() % 20};
   c.net.reorder_delay = microseconds{5 + random() % 200};
-  FaultSpec& f = c.net.faults;
+  base::FaultSpec& f = c.net.faults;
   f.seed = seed;
   if (chance(0.8)) f.loss = up_to(0.3);
   if (chance(0.5)) f.duplicate = up_to(0.2);

@@ -16,8 +16,8 @@ struct ScenarioConfig {
   std::uint64_t seed = 1;
   std::size_t nodes = 2;
   std::uint32_t messages = 300;  // that each node tries to send to each other one
-  SimConfig net;
-  SimPortConfig port;
+  sim::SimConfig net;
+  sim::SimPortConfig port;
   LinkConfig link;
   double busy = 0;             // probability that a sink says busy
   std::size_t restarts = 0;    // kills, each followed by a restart, at random moments
@@ -30,7 +30,7 @@ ScenarioConfig draw_scenario(std::uint64_t seed);
 
 struct ScenarioResult {
   std::string failure;  // empty: all properties held
-  FaultCounts faults;
+  base::FaultCounts faults;
   std::uint64_t partitioned = 0, sent = 0, delivered = 0, retransmits = 0, probes = 0;
   std::uint64_t fast_retransmits = 0, duplicates = 0, bad_checksums = 0, stale = 0, wraps = 0;
   std::uint64_t lives_ended = 0, credit_waits = 0, overruns = 0, pauses = 0;

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "drivers/link/sim_net.hpp"
+#include "drivers/sim/sim_network.hpp"
 
 namespace viaduct::link::test {
 
@@ -28,7 +28,7 @@ class SimSchedule {
   // Lets process i of the test poll its link or driver once with the time given.
   using Poll = std::function<void(std::size_t, Time)>;
 
-  SimSchedule(SimNet& net, Poll poll) : net_(net), poll_(std::move(poll)) {}
+  SimSchedule(sim::SimNetwork& net, Poll poll) : net_(net), poll_(std::move(poll)) {}
 
   void set_pauses(const PauseConfig& pauses) {
     pauses_ = pauses;
@@ -80,7 +80,7 @@ class SimSchedule {
 
   static constexpr Duration kStep = std::chrono::microseconds{50};
 
-  SimNet& net_;
+  sim::SimNetwork& net_;
   const Poll poll_;
   PauseConfig pauses_;
   std::mt19937_64 random_;

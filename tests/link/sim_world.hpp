@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "drivers/link/link.hpp"
-#include "drivers/link/sim_net.hpp"
+#include "drivers/sim/sim_network.hpp"
 #include "tests/link/sim_schedule.hpp"
 
 namespace viaduct::link::test {
 
-using SimLink = Link<SimPort>;
+using SimLink = Link<sim::SimPort>;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -29,7 +29,7 @@ struct FunctionSink final : MessageSink {
 };
 
 struct Node {
-  SimPort* port = nullptr;
+  sim::SimPort* port = nullptr;
   FunctionSink sink;
   std::unique_ptr<SimLink> link;
 
@@ -42,18 +42,18 @@ struct Node {
 };
 
 struct World {
-  SimNet net;
+  sim::SimNetwork net;
   std::vector<std::unique_ptr<Node>> nodes;
   SimSchedule schedule;
 
-  explicit World(const SimConfig& config = {})
+  explicit World(const sim::SimConfig& config = {})
       : net(config), schedule(net, [this](std::size_t i, Time now) {
           if (nodes[i]->link) nodes[i]->link->poll(now);
         }) {}
   // Links still speak as they end; what a test's hook refers to ended before.
   ~World() { net.hook = nullptr; }
 
-  Node& add(const LinkConfig& config = {}, const SimPortConfig& port = {}) {
+  Node& add(const LinkConfig& config = {}, const sim::SimPortConfig& port = {}) {
     nodes.push_back(std::make_unique<Node>());
     Node& node = *nodes.back();
     node.port = &net.add_port(port);

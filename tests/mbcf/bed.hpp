@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "drivers/mbcf/engine.hpp"
-#include "tests/link/driver_bed.hpp"
+#include "tests/support/driver_bed.hpp"
 
 namespace viaduct::mbcf {
 
@@ -22,7 +22,7 @@ struct SimNodeConfig {
 };
 
 struct SimNode {
-  SimNode(link::SimPort& p, const link::LinkConfig& link_config, const SimNodeConfig& config)
+  SimNode(sim::SimPort& p, const link::LinkConfig& link_config, const SimNodeConfig& config)
       : port(p), link(p, link_config), engine(link, config.engine), memory(config.memory) {
     all = engine.export_segment(memory, Rights::all);
   }
@@ -54,9 +54,9 @@ struct SimNode {
     return value;
   }
 
-  link::SimPort& port;
-  link::Link<link::SimPort> link;
-  Engine<link::SimPort> engine;
+  sim::SimPort& port;
+  link::Link<sim::SimPort> link;
+  Engine<sim::SimPort> engine;
   std::vector<std::byte> memory;
   Key all;  // the memory, with all rights
 };

@@ -14,8 +14,8 @@ using std::chrono::seconds;
 
 class RequestTest : public ::testing::Test {
  protected:
-  Engine<link::SimPort>& a() { return bed[0].engine; }
-  Engine<link::SimPort>& b() { return bed[1].engine; }
+  Engine<sim::SimPort>& a() { return bed[0].engine; }
+  Engine<sim::SimPort>& b() { return bed[1].engine; }
   Remote at_b(std::uint64_t offset = 0) { return bed.remote(0, 1, offset); }
   void fence() {
     EXPECT_EQ(bed.complete(0, [&] { return a().fence(bed.peer(0, 1), {}, bed.now()); }).status,
@@ -410,13 +410,13 @@ TEST_F(RequestTest, RequestsToAnEarlierLifeNeverActOnTheNext) {
 }
 
 TEST_F(RequestTest, AnEngineMayComeAfterTheConnection) {
-  link::SimNet net;
-  link::SimPort& here = net.add_port();
-  link::SimPort& there = net.add_port();
+  sim::SimNetwork net;
+  sim::SimPort& here = net.add_port();
+  sim::SimPort& there = net.add_port();
   link::LinkConfig one, two;
   one.seed = 1;
   two.seed = 2;
-  link::Link<link::SimPort> mine(here, one), theirs(there, two);
+  link::Link<sim::SimPort> mine(here, one), theirs(there, two);
   const link::PeerId to = mine.peer(there.address());
   mine.connect(to, net.now());
   const auto poll = [&](auto& a, auto& b) {
@@ -425,7 +425,7 @@ TEST_F(RequestTest, AnEngineMayComeAfterTheConnection) {
     net.step(net.now() + std::chrono::microseconds{5});
   };
   while (!mine.connected(to)) poll(mine, theirs);
-  Engine<link::SimPort> client(mine, {}), server(theirs, {});
+  Engine<sim::SimPort> client(mine, {}), server(theirs, {});
   std::vector<std::byte> memory(20'000), data(20'000, std::byte{3}), back(20'000);
   const Key key = server.export_segment(memory, Rights::all);
   Fifo* fifo = server.create_fifo(1 << 15);
@@ -447,12 +447,12 @@ TEST_F(RequestTest, ImpossibleConfigurationsAreRefusedWithOneSentence) {
        {EngineConfig{.max_keys = 0}, EngineConfig{.max_keys = 65536},
         EngineConfig{.max_requests = 0}, EngineConfig{.max_requests = 65536},
         EngineConfig{.max_writers = 0}}) {
-    link::SimNet net;
-    link::Link<link::SimPort> link(net.add_port(), {});
-    EXPECT_THROW(Engine<link::SimPort>(link, config), link::SetupError);
+    sim::SimNetwork net;
+    link::Link<sim::SimPort> link(net.add_port(), {});
+    EXPECT_THROW(Engine<sim::SimPort>(link, config), base::SetupError);
   }
-  EXPECT_THROW(b().create_fifo(0), link::SetupError);
-  EXPECT_THROW(b().create_fifo(~std::size_t{0}), link::SetupError);
+  EXPECT_THROW(b().create_fifo(0), base::SetupError);
+  EXPECT_THROW(b().create_fifo(~std::size_t{0}), base::SetupError);
 }
 
 TEST_F(RequestTest, KeysAreUnlikeEachOtherAndRunOut) {

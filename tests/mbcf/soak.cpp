@@ -13,7 +13,7 @@
 #include <unordered_map>
 
 #include "drivers/mbcf/engine.hpp"
-#include "tests/link/driver_bed.hpp"
+#include "tests/support/driver_bed.hpp"
 
 namespace viaduct::mbcf {
 namespace {
@@ -46,7 +46,7 @@ struct SimNode {
   struct Config {
     EngineConfig engine;
   };
-  SimNode(link::SimPort& p, const link::LinkConfig& link_config, const Config& config)
+  SimNode(sim::SimPort& p, const link::LinkConfig& link_config, const Config& config)
       : port(p), link(p, link_config), engine(link, config.engine), memory(kAtShared + 8) {
     all = engine.export_segment(memory, Rights::all);
     fifo = engine.create_fifo(16 * 1024);
@@ -56,9 +56,9 @@ struct SimNode {
   }
   void poll(link::Time now) { engine.poll(now); }
 
-  link::SimPort& port;
-  link::Link<link::SimPort> link;
-  Engine<link::SimPort> engine;
+  sim::SimPort& port;
+  link::Link<sim::SimPort> link;
+  Engine<sim::SimPort> engine;
   std::vector<std::byte> memory;
   Key all, signal;
   Fifo* fifo;
@@ -168,7 +168,7 @@ class Scenario {
   void issue(std::size_t n) {
     const std::size_t to = (n + 1 + pick(bed_.size() - 1)) % bed_.size();
     Pair& pair = pairs_[n][to];
-    Engine<link::SimPort>& engine = bed_[n].engine;
+    Engine<sim::SimPort>& engine = bed_[n].engine;
     Options options;
     options.silent = pick(3) == 0;
     options.urgency = pick(2) == 0 ? link::Urgency::now : link::Urgency::batch;
@@ -264,7 +264,7 @@ class Scenario {
   }
 
   Issued atomic(std::size_t n, Pair& pair, Remote at, Options& options, Pending& pending) {
-    Engine<link::SimPort>& engine = bed_[n].engine;
+    Engine<sim::SimPort>& engine = bed_[n].engine;
     const bool four = pick(2) == 0;
     const Width width = four ? Width::four : Width::eight;
     const std::size_t size = four ? 4 : 8, offset = size * pick(16);

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "drivers/mbcf/node.hpp"
-#include "tests/link/two_processes.hpp"
+#include "tests/support/two_processes.hpp"
 
 namespace viaduct::mbcf {
 namespace {
@@ -38,7 +38,7 @@ class Side : public link::test::MemifSide<Node> {
     must(ours_.segment && ours_.fifo && ours_.signal, "keys");
     theirs_ = exchange(directory, index, ours_);
   }
-  Engine<link::Port>& engine() { return node().engine(); }
+  Engine<port::Port>& engine() { return node().engine(); }
   const Keys& theirs() const { return theirs_; }
   Remote at(std::uint64_t offset) const { return {peer(), theirs_.segment, offset}; }
   std::span<const std::byte> source(std::size_t length = kLong) const {
@@ -65,12 +65,12 @@ class Side : public link::test::MemifSide<Node> {
   // Each writes into the other, and knows by the flag when the other has.
   void exchange_bytes() {
     const Then then = Then::set(theirs_.segment, kFlag, 7, Width::eight);
-    execute([&] { return engine().write(at(kBytes), source(), then, {}, link::now()); }, "write");
+    execute([&] { return engine().write(at(kBytes), source(), then, {}, port::now()); }, "write");
     until([&] { return word(kFlag) == 7; }, "flag");
     for (std::size_t i = 0; i < kLong; ++i)
       must(memory_[kBytes + i] == expected(i, 1 - index_), "written bytes");
     std::vector<std::byte> back(kLong);
-    execute([&] { return engine().read(at(kBytes), back, {}, link::now()); }, "read");
+    execute([&] { return engine().read(at(kBytes), back, {}, port::now()); }, "read");
     must(back == source_, "read bytes");
   }
 
@@ -81,7 +81,7 @@ class Side : public link::test::MemifSide<Node> {
       while (issued < kAtomics) {
         const Options options{.urgency = link::Urgency::batch, .context = issued};
         const Status status =
-            engine().fetch_add(at(kCounter), Width::eight, 1, options, link::now()).status;
+            engine().fetch_add(at(kCounter), Width::eight, 1, options, port::now()).status;
         must(status == Status::ok || status == Status::no_room, "fetch_add");
         if (status != Status::ok) break;
         ++issued;
@@ -98,13 +98,13 @@ class Side : public link::test::MemifSide<Node> {
     const auto length = [](std::uint64_t n) {
       return n % 100 == 99 ? kLongEntry : n * 37 % kMostShort;
     };
-    const WriterId writer = engine().open_writer(peer(), theirs_.fifo, link::now());
+    const WriterId writer = engine().open_writer(peer(), theirs_.fifo, port::now());
     std::uint64_t sent = 0, got = 0, complete = 0;
     until(
         [&] {
           while (sent < kEntries) {
             const Issued issued =
-                engine().append(writer, bytes_of(sent), source(length(sent)), {}, link::now());
+                engine().append(writer, bytes_of(sent), source(length(sent)), {}, port::now());
             must(issued.status == Status::ok || issued.status == Status::no_room, "append");
             if (issued.status != Status::ok) break;
             ++sent;
@@ -126,7 +126,7 @@ class Side : public link::test::MemifSide<Node> {
   }
 
   void raise() {
-    execute([&] { return engine().signal(peer(), theirs_.signal, {}, link::now()); }, "signal");
+    execute([&] { return engine().signal(peer(), theirs_.signal, {}, port::now()); }, "signal");
   }
   void await_signal() {
     std::uint64_t count = 0;
@@ -183,8 +183,8 @@ TEST_F(TwoProcesses, AllRequestsWork) {
 TEST_F(TwoProcesses, RequestsToAKilledProcessEnd) {
   kill_one(
       [](Side& side) {
-        Engine<link::Port>& engine = side.engine();
-        const WriterId writer = engine.open_writer(side.peer(), side.theirs().fifo, link::now());
+        Engine<port::Port>& engine = side.engine();
+        const WriterId writer = engine.open_writer(side.peer(), side.theirs().fifo, port::now());
         side.until([&] { return engine.capacity(writer) != 0; }, "credit");
         side.raise();
         side.until_other_sleeps();
@@ -194,7 +194,7 @@ TEST_F(TwoProcesses, RequestsToAKilledProcessEnd) {
         const auto ask = [&](const std::function<Issued()>& request) {
           open[side.issue(request, "request").value] = true;
         };
-        const link::Time now = link::now();
+        const link::Time now = port::now();
         const auto at = [&] { return side.at(kBytes); };
         ask([&] { return engine.write(at(), side.source(8), {}, now); });
         ask([&] {

@@ -29,7 +29,7 @@ TEST(CFace, PollGivesANumberForWhatIsThrownInIt) {
 
 TEST(CFace, ASetupErrorHasANumber) {
   const auto number = [](auto... why) {
-    return guarded<Handle>([&]() -> int { throw link::SetupError(why...); });
+    return guarded<Handle>([&]() -> int { throw base::SetupError(why...); });
   };
   EXPECT_EQ(number("it is cold"), -EIO);
   EXPECT_EQ(number("it is full", ENOSPC), -ENOSPC);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "drivers/startx_emul/niu.hpp"
-#include "tests/link/driver_bed.hpp"
+#include "tests/support/driver_bed.hpp"
 
 namespace viaduct::startx {
 
@@ -16,13 +16,13 @@ struct SimNodeConfig {
 };
 
 struct SimNode {
-  SimNode(link::SimPort& p, const link::LinkConfig& link_config, const SimNodeConfig& config)
+  SimNode(sim::SimPort& p, const link::LinkConfig& link_config, const SimNodeConfig& config)
       : port(p), link(p, link_config), niu(link, config.niu), memory(config.memory) {
     region = niu.rdma().register_memory(memory);
   }
   void poll(link::Time now) { niu.poll(now); }
   std::uint64_t count(Counter c) const { return niu.counters()[c]; }
-  Rdma<link::SimPort>& rdma() { return niu.rdma(); }
+  Rdma<sim::SimPort>& rdma() { return niu.rdma(); }
   RegionBytes bytes(std::uint64_t offset, std::uint64_t length) const {
     return {region, offset, length};
   }
@@ -44,9 +44,9 @@ struct SimNode {
     return all;
   }
 
-  link::SimPort& port;
-  link::Link<link::SimPort> link;
-  Niu<link::SimPort> niu;
+  sim::SimPort& port;
+  link::Link<sim::SimPort> link;
+  Niu<sim::SimPort> niu;
   std::vector<std::byte> memory;
   RegionId region;
 };

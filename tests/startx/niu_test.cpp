@@ -114,8 +114,8 @@ TEST_P(NiuFaults, EverythingArrivesOnceAndOrderedMeansInOrder) {
                        .seed = 11};
   Bed bed(config);
   const auto to = bed.peer(0, 1);
-  Niu<link::SimPort>& sender = bed[0].niu;
-  Niu<link::SimPort>& receiver = bed[1].niu;
+  Niu<sim::SimPort>& sender = bed[0].niu;
+  Niu<sim::SimPort>& receiver = bed[1].niu;
   constexpr std::uint32_t kPackets = 3000;
   std::uint32_t sent = 0, out_of_order = 0;
   std::set<std::uint32_t> seen;
@@ -361,16 +361,16 @@ TEST(Niu, EventsTellWhoCameAndWhoWent) {
 }
 
 TEST(Niu, ImpossibleConfigurationsAreRefusedInASentence) {
-  link::SimNet net;
-  link::SimPort& port = net.add_port();
-  link::Link<link::SimPort> link(port, {});
+  sim::SimNetwork net;
+  sim::SimPort& port = net.add_port();
+  link::Link<sim::SimPort> link(port, {});
   const auto refused = [&](auto change, const char* word) {
     NiuConfig config;
     change(config);
     try {
-      Niu<link::SimPort> niu(link, config);
+      Niu<sim::SimPort> niu(link, config);
       ADD_FAILURE() << word;
-    } catch (const link::SetupError& error) {
+    } catch (const base::SetupError& error) {
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
     }
   };

@@ -69,7 +69,7 @@ class Scenario {
       EXPECT_TRUE(bed_[n].rdma().deregister(bed_[n].region));
     }
   }
-  const link::FaultCounts& faults() const { return bed_.net.faults(); }
+  const base::FaultCounts& faults() const { return bed_.net.faults(); }
   std::uint64_t pauses() const { return bed_.schedule.pauses(); }
 
  private:

@@ -1,6 +1,6 @@
 // Two processes on a memif pair: a node each, opened as programs open it.
 #include "drivers/startx_emul/node.hpp"
-#include "tests/link/two_processes.hpp"
+#include "tests/support/two_processes.hpp"
 
 namespace viaduct::startx {
 namespace {
@@ -29,7 +29,7 @@ class Side : public link::test::MemifSide<Node> {
     packet.payload[0] = tag * 3;
     until(
         [&] {
-          return node().niu().try_send(peer(), Priority::high, packet, link::now()) ==
+          return node().niu().try_send(peer(), Priority::high, packet, port::now()) ==
                  SendStatus::sent;
         },
         "send");
@@ -44,7 +44,7 @@ class Side : public link::test::MemifSide<Node> {
   // Both directions at once, in order and nothing missing.
   void exchange_queued() {
     std::uint32_t sent = 0, got = 0;
-    Niu<link::Port>& niu = node().niu();
+    Niu<port::Port>& niu = node().niu();
     until(
         [&] {
           while (sent < kPackets) {
@@ -66,9 +66,9 @@ class Side : public link::test::MemifSide<Node> {
   }
 
   void exchange_rdma(int index) {
-    Rdma<link::Port>& rdma = node().rdma();
+    Rdma<port::Port>& rdma = node().rdma();
     must(rdma.post(peer(), 1, {region_, kTransfer, kTransfer}).status == RdmaStatus::ok, "post");
-    must(rdma.request(peer(), 1, {region_, 0, kTransfer}, link::now()).status == RdmaStatus::ok,
+    must(rdma.request(peer(), 1, {region_, 0, kTransfer}, port::now()).status == RdmaStatus::ok,
          "request");
     std::size_t complete = 0;
     until(
@@ -114,15 +114,15 @@ TEST_F(TwoProcesses, AKilledProcessIsSeenByTheOtherAndItsTransfersEnd) {
       [](Side& side) {
         side.receive_pio(1);
         // It will be killed with a post and a request of ours open.
-        Rdma<link::Port>& rdma = side.node().rdma();
+        Rdma<port::Port>& rdma = side.node().rdma();
         Side::must(rdma.post(side.peer(), 1, {side.region(), 0, 100}).status == RdmaStatus::ok,
                    "post");
-        Side::must(rdma.request(side.peer(), 2, {side.region(), 0, 100}, link::now()).status ==
+        Side::must(rdma.request(side.peer(), 2, {side.region(), 0, 100}, port::now()).status ==
                        RdmaStatus::ok,
                    "request");
         link::Child::tell();
         side.await_death();
-        Side::must(side.node().niu().try_send(side.peer(), Priority::high, Packet{}, link::now()) ==
+        Side::must(side.node().niu().try_send(side.peer(), Priority::high, Packet{}, port::now()) ==
                        SendStatus::peer_down,
                    "sending to the dead");
         std::size_t ended = 0;

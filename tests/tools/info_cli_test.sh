@@ -25,8 +25,8 @@ says 0 "(^| )memif( |$)" "$info"
 says 0 "^SYNOPSIS" "$info" --help
 says 0 "^VIADUCT_JOB +0 +0 " "$info" --config
 says 0 "^VIADUCT_MTU +9000 +0 +bytes" env VIADUCT_MTU=9000 "$info" --config
-says 1 "^unknown: VIADUCT_MTUU is no knob" env VIADUCT_MTUU=9000 "$info" --config
-says 1 "^unknown: VIADUCT_VIPL_PROT is no knob" env VIADUCT_VIPL_PROT=18651 "$info" --config
+says 1 "^unknown: VIADUCT_MTUU is no configuration variable" env VIADUCT_MTUU=9000 "$info" --config
+says 1 "^unknown: VIADUCT_VIPL_PROT is no configuration variable" env VIADUCT_VIPL_PROT=18651 "$info" --config
 # Of every kind, and of both tables.
 for bad in FRAMES=511 RX_DESCRIPTORS=16385 ACK_DELAY_US=-1 MIN_TIMEOUT_US=0 DEAD_AFTER_MS=1.5 MAX_WINDOW=1 \
   EAGER_SHM=abc EAGER_SHM=32633 EAGER_MBCF=1048577 EAGER_STARTX=1k NODE_RANKS=x MBCF_FIFO=1 \

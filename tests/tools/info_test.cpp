@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "drivers/link/knobs.hpp"
+#include "drivers/port/config_vars.hpp"
 #include "tools/info/advice.hpp"
 #include "tools/info/report.hpp"
 
@@ -370,14 +370,15 @@ TEST(Info, EveryAdviceIsComplete) {
   }
 }
 
-TEST(Info, KnobReport) {
+TEST(Info, ConfigReport) {
   setenv("VIADUCT_MTU", "x", 1);
-  const std::string report = knob_report(std::array{link::knobs()}, std::array{"VIADUCT_JOBB"s});
+  const std::string report =
+      config_report(std::array{viaduct::port::config_vars()}, std::array{"VIADUCT_JOBB"s});
   unsetenv("VIADUCT_MTU");
-  for (const Knob& knob : link::knobs()) {
-    EXPECT_NE(report.find(std::string("\n").append(knob.name).append(" ")), std::string::npos)
-        << knob.name;
-    EXPECT_NE(report.find(knob.meaning), std::string::npos) << knob.name;
+  for (const base::ConfigVar& var : viaduct::port::config_vars()) {
+    EXPECT_NE(report.find(std::string("\n").append(var.name).append(" ")), std::string::npos)
+        << var.name;
+    EXPECT_NE(report.find(var.meaning), std::string::npos) << var.name;
   }
   EXPECT_NE(report.find("unknown: VIADUCT_JOBB"), std::string::npos);
   EXPECT_NE(report.find("bad: VIADUCT_MTU=x is not 0 or a whole number from 576 "),

@@ -1,10 +1,11 @@
 // Somebody else's program: knows only what was installed. Two links on a simulated network, one
 // message.
 #include <drivers/link/link.hpp>
-#include <drivers/link/sim_net.hpp>
+#include <drivers/sim/sim_network.hpp>
 
 #include <cstring>
 
+using namespace viaduct;
 using namespace viaduct::link;
 
 struct Sink final : MessageSink {
@@ -16,14 +17,14 @@ struct Sink final : MessageSink {
 };
 
 int main() {
-  SimNet net;
-  SimPort& here = net.add_port();
-  SimPort& there = net.add_port();
+  sim::SimNetwork net;
+  sim::SimPort& here = net.add_port();
+  sim::SimPort& there = net.add_port();
   LinkConfig config;
   config.seed = 1;
-  Link<SimPort> left(here, config);
+  Link<sim::SimPort> left(here, config);
   config.seed = 2;
-  Link<SimPort> right(there, config);
+  Link<sim::SimPort> right(there, config);
   Sink sink;
   right.attach(Protocol::test, &sink);
   const auto text = std::as_bytes(std::span("hello", 5));

@@ -226,14 +226,14 @@ def bad_input_is_one_sentence():
 
 
 @case
-def a_bad_knob_is_one_sentence():
+def a_bad_variable_is_one_sentence():
     # What the link reads, what only MPI and only VIPL do; before any other side is started.
-    for bed, knob in itertools.product(("ring", "memif"), ("MAX_WINDOW", "EAGER_SHM", "VIPL_SPIN")):
+    for bed, name in itertools.product(("ring", "memif"), ("MAX_WINDOW", "EAGER_SHM", "VIPL_SPIN")):
         done = run("--bed", bed, "--layer", "startx-pio", "--sizes", "8", *TINY,
-                   env={**os.environ, "VIADUCT_" + knob: "many"})
+                   env={**os.environ, "VIADUCT_" + name: "many"})
         check(done.returncode == 1, done)
         check(done.stderr.count("\n") == 1, done)
-        check(done.stderr.startswith(f"viaduct-pingpong: VIADUCT_{knob}=many is not "), done)
+        check(done.stderr.startswith(f"viaduct-pingpong: VIADUCT_{name}=many is not "), done)
 
 
 @case

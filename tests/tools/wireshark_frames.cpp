@@ -12,11 +12,11 @@
 #include <tuple>
 #include <vector>
 
-#include "drivers/link/crc32c.hpp"
+#include "drivers/base/crc32c.hpp"
 #include "drivers/link/link.hpp"
-#include "drivers/link/pcap_writer.hpp"
-#include "drivers/link/sim_net.hpp"
 #include "drivers/mbcf/engine.hpp"
+#include "drivers/port/packet_capture.hpp"
+#include "drivers/sim/sim_network.hpp"
 #include "drivers/startx_emul/wire.hpp"
 
 namespace {
@@ -333,7 +333,7 @@ class Describer {
     seen.types.insert(h.version_type & 15);
     const std::uint32_t seed = seeds_[{h.connection, h.token}];  // hello: 0
     const auto crc = link::frame_checksum(
-        h, link::crc32c(payload.data(), payload.size(), link::route_checksum(h, seed)));
+        h, base::crc32c(payload.data(), payload.size(), link::route_checksum(h, seed)));
     const bool bad = h.checksum != crc;
     if (h.checksum != 0) line.dec("viaduct.checksum.bad", bad);
     seen.bad += bad;
@@ -376,9 +376,9 @@ class Talk {
     link::LinkConfig config;
     config.job_key = 0x1122334455667788;
     config.seed = 7;
-    left_ = std::make_unique<link::Link<link::SimPort>>(a_, config);
+    left_ = std::make_unique<link::Link<sim::SimPort>>(a_, config);
     config.seed = 8;
-    right_ = std::make_unique<link::Link<link::SimPort>>(b_, config);
+    right_ = std::make_unique<link::Link<sim::SimPort>>(b_, config);
     left_->attach(Protocol::startx, &sink_);
     right_->attach(Protocol::startx, &sink_);
     right_->attach(Protocol::test, &sink_);
@@ -454,7 +454,7 @@ class Talk {
   // Each kind of MBCF message.
   void requests() {
     using namespace mbcf;
-    Engine<link::SimPort> here(*left_, {}), there(*right_, {});
+    Engine<sim::SimPort> here(*left_, {}), there(*right_, {});
     const auto poll_both = [&] {
       for (int i = 0; i < 4000; ++i) {
         here.poll(net_.now());
@@ -516,14 +516,14 @@ class Talk {
     poll(std::chrono::milliseconds{1});
   }
 
-  link::PcapWriter pcap_;
+  port::PcapWriter pcap_;
   Describer describer_;
   unsigned data_frames_ = 0, sent_ = 0;
   Sink sink_;
-  link::SimNet net_;
-  link::SimPort& a_ = net_.add_port();
-  link::SimPort& b_ = net_.add_port();
-  std::unique_ptr<link::Link<link::SimPort>> left_, right_;
+  sim::SimNetwork net_;
+  sim::SimPort& a_ = net_.add_port();
+  sim::SimPort& b_ = net_.add_port();
+  std::unique_ptr<link::Link<sim::SimPort>> left_, right_;
   link::PeerId peer_;
 };
 

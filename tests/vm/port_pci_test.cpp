@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "tests/link/isolated.hpp"
-#include "tests/link/port_bed.hpp"
+#include "tests/port/port_bed.hpp"
+#include "tests/support/isolated.hpp"
 
 namespace viaduct::link {
 namespace {
@@ -33,18 +33,18 @@ class PciPort : public testing::Test {
 };
 
 // The number of 20 frames that arrived, each sent until it does or a second is over.
-int traffic(Port& from, Port& to, std::size_t size) {
+int traffic(port::Port& from, port::Port& to, std::size_t size) {
   int arrived = 0;
   for (std::uint32_t i = 0; i < 20; ++i) {
     bool there = false;
-    for (const Time until = now() + 1s; !there && now() < until;) {
+    for (const Time until = port::now() + 1s; !there && port::now() < until;) {
       send(from, numbered_frame(from, i, size));
       rte_mbuf* burst[32];
-      for (const Time again = now() + 20ms; !there && now() < again;) {
+      for (const Time again = port::now() + 20ms; !there && port::now() < again;) {
         const auto got = to.receive(burst, 32);
         for (int k = 0; k < got; ++k) {
           there |= ours(burst[k]) && number_of(burst[k]) == i && intact(burst[k], size);
-          Port::release(burst[k]);
+          port::Port::release(burst[k]);
         }
       }
     }
@@ -53,9 +53,9 @@ int traffic(Port& from, Port& to, std::size_t size) {
   return arrived;
 }
 
-void expect_link(Port& port) {
-  const Time until = now() + 20s;
-  while (!port.link_up() && now() < until) sched_yield();
+void expect_link(port::Port& port) {
+  const Time until = port::now() + 20s;
+  while (!port.link_up() && port::now() < until) sched_yield();
   EXPECT_TRUE(port.link_up());
 }
 
@@ -66,11 +66,11 @@ TEST_F(PciPort, CarryFramesBothWaysAndOpenAgain) {
     const std::string first = told("VIADUCT_VM_VF0");
     const std::string second = told("VIADUCT_VM_VF1").substr(5);
     for (int round = 0; round < 2; ++round) {
-      const auto a = Port::open({.devargs = first});
+      const auto a = port::Port::open({.devargs = first});
       EXPECT_EQ(a->driver(), "net_e1000_igb_vf");
       EXPECT_EQ(a->address().text(), told("VIADUCT_VM_VF0_MAC"));
       EXPECT_THAT(refusal({.devargs = first}), HasSubstr("busy"));
-      const auto b = Port::open({.devargs = second});
+      const auto b = port::Port::open({.devargs = second});
       EXPECT_EQ(b->address().text(), told("VIADUCT_VM_VF1_MAC"));
       expect_link(*a);
       expect_link(*b);
@@ -82,37 +82,37 @@ TEST_F(PciPort, CarryFramesBothWaysAndOpenAgain) {
   }));
 }
 
-void take_all(Port& port) {
+void take_all(port::Port& port) {
   rte_mbuf* burst[32];
   while (const auto got = port.receive(burst, 32))
-    for (int i = 0; i < got; ++i) Port::release(burst[i]);
+    for (int i = 0; i < got; ++i) port::Port::release(burst[i]);
 }
 
 // Sleeps until a frame of ours comes, and takes it; how long that was. The kernel says something on
 // the wire now and then, too.
-Duration until_frame(Port& port) {
-  const Time began = now();
-  while (now() - began < 20s) {
+Duration until_frame(port::Port& port) {
+  const Time began = port::now();
+  while (port::now() - began < 20s) {
     EXPECT_TRUE(port.sleep(20s, -1));
     rte_mbuf* burst[32];
     bool there = false;
     while (const auto got = port.receive(burst, 32))
       for (int i = 0; i < got; ++i) {
         there |= ours(burst[i]);
-        Port::release(burst[i]);
+        port::Port::release(burst[i]);
       }
     if (there) break;
   }
-  return now() - began;
+  return port::now() - began;
 }
 
 // The driver of the whole NIC has a receive interrupt, that of virtual functions has none.
 TEST_F(PciPort, AFrameWakesWhoSleeps) {
   EXPECT_TRUE(passes([] {
-    const auto function = Port::open({.devargs = told("VIADUCT_VM_VF0")});
+    const auto function = port::Port::open({.devargs = told("VIADUCT_VM_VF0")});
     EXPECT_FALSE(function->sleep(1ms, -1));
     for (int round = 0; round < 2; ++round) {
-      const auto nic = Port::open({.devargs = told("VIADUCT_VM_NIC").substr(5)});
+      const auto nic = port::Port::open({.devargs = told("VIADUCT_VM_NIC").substr(5)});
       EXPECT_EQ(nic->driver(), "net_e1000_igb");
       EXPECT_EQ(nic->address().text(), told("VIADUCT_VM_NIC_MAC"));
       expect_link(*nic);
@@ -130,8 +130,8 @@ TEST_F(PciPort, AFrameWakesWhoSleeps) {
       send(*function, numbered_frame(*function, 2));
       std::this_thread::sleep_for(100ms);
       EXPECT_LT(until_frame(*nic), 5s);
-      const Time began = now();
-      while (now() - began < 300ms) EXPECT_TRUE(nic->sleep(300ms, -1));
+      const Time began = port::now();
+      while (port::now() - began < 300ms) EXPECT_TRUE(nic->sleep(300ms, -1));
       EXPECT_EQ(traffic(*nic, *function, 60), 20);
     }
   }));
@@ -140,13 +140,13 @@ TEST_F(PciPort, AFrameWakesWhoSleeps) {
 TEST_F(PciPort, NapsWhereTheInterruptIsNotWanted) {
   ::setenv("VIADUCT_RX_INTERRUPT", "off", 1);
   EXPECT_TRUE(passes(
-      [] { EXPECT_FALSE(Port::open({.devargs = told("VIADUCT_VM_NIC")})->sleep(1ms, -1)); }));
+      [] { EXPECT_FALSE(port::Port::open({.devargs = told("VIADUCT_VM_NIC")})->sleep(1ms, -1)); }));
   ::unsetenv("VIADUCT_RX_INTERRUPT");
 }
 
 TEST_F(PciPort, NeedsThePciBus) {
   EXPECT_TRUE(passes([] {
-    const auto memif = Port::open({.devargs = "net_memif0,socket=viaduct-none"});
+    const auto memif = port::Port::open({.devargs = "net_memif0,socket=viaduct-none"});
     EXPECT_THAT(refusal({.devargs = told("VIADUCT_VM_VF0")}),
                 HasSubstr("open the PCI port before any other"));
   }));

@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "drivers/link/knobs.hpp"
+#include "drivers/link/config.hpp"
+#include "drivers/port/config_vars.hpp"
 #include "drivers/vi_over_verbs/ibverbs.hpp"
-#include "libvipl/core/knobs.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
+#include "libvipl/core/config_vars.hpp"
 #include "libvipl/names/device_names.hpp"
 #include "tools/info/report.hpp"
 #include "tools/info/vipl.hpp"
@@ -33,7 +35,7 @@ DESCRIPTION
     limits, no other device is touched.
 
 OPTIONS
-    --config   print the knobs instead: the VIADUCT_* environment variables with their values,
+    --config   print the configuration instead: the VIADUCT_* environment variables with their values,
                defaults, units and meanings; variables and values that are not understood are
                reported
     --help     this text
@@ -44,7 +46,7 @@ EXAMPLES
 
 EXIT STATUS
     0  done, also when something is missing
-    1  --config: a knob has a bad value, or a VIADUCT_ variable is no knob
+    1  --config: a variable has a bad value, or there is no such VIADUCT_ variable
     2  wrong usage
 )";
 
@@ -58,7 +60,7 @@ std::string vipl_report(std::size_t in_kernel) {
   std::vector<viaduct::vi::DeviceInfo> devices;
   if (in_kernel > 0)
     devices = vipl::named_devices(viaduct::vi::ibverbs_provider().devices(),
-                                  vipl::knob_text("VIADUCT_VIPL_DEVICES"));
+                                  vipl::config_vars().text("VIADUCT_VIPL_DEVICES"));
   std::vector<VIP_NIC_ATTRIBUTES> nics;
   for (const auto& device : devices) {
     VIP_NIC_HANDLE nic = nullptr;
@@ -85,14 +87,13 @@ int print_host() {
 }
 
 int print_config() {
-  namespace link = viaduct::link;
-  namespace vipl = viaduct::vipl;
-  const std::array tables{link::knobs(), vipl::knobs()};
-  std::vector<std::string> unknown = link::unknown_knobs(true);
-  std::erase_if(unknown, [](const std::string& name) { return vipl::knobs().has(name); });
+  using namespace viaduct;
+  const std::array tables{port::config_vars(), link::config_vars(), mpi::config_vars(),
+                          vipl::config_vars()};
+  const std::vector<std::string> unknown = base::unknown_config_vars(tables);
   bool bad = false;
-  for (const viaduct::KnobTable& table : tables) bad = bad || !table.problems().empty();
-  print(viaduct::info::knob_report(tables, unknown));
+  for (const viaduct::base::ConfigTable& table : tables) bad = bad || !table.problems().empty();
+  print(viaduct::info::config_report(tables, unknown));
   return unknown.empty() && !bad ? 0 : 1;
 }
 

@@ -118,17 +118,19 @@ std::string advice_report(const std::vector<Advice>& advice) {
   return out;
 }
 
-std::string knob_report(std::span<const KnobTable> tables, std::span<const std::string> unknown) {
-  std::vector<Row> rows{{"KNOB", "VALUE", "DEFAULT", "UNIT", "MEANING"}};
+std::string config_report(std::span<const base::ConfigTable> tables,
+                          std::span<const std::string> unknown) {
+  std::vector<Row> rows{{"VARIABLE", "VALUE", "DEFAULT", "UNIT", "MEANING"}};
   std::string wrong;
   for (const std::string& name : unknown)
-    wrong += "unknown: " + name + " is no knob and has no effect; unset it or mend its name\n";
-  for (const KnobTable& knobs : tables) {
-    for (const Knob& knob : knobs)
-      rows.push_back({std::string(knob.name), or_dash(knobs.value(knob.name)),
-                      or_dash(std::string(knob.default_value)), or_dash(std::string(knob.unit)),
-                      std::string(knob.meaning)});
-    for (const std::string& sentence : knobs.problems()) wrong += "bad: " + sentence + "\n";
+    wrong += "unknown: " + name +
+             " is no configuration variable and has no effect; unset it or mend its name\n";
+  for (const base::ConfigTable& vars : tables) {
+    for (const base::ConfigVar& var : vars)
+      rows.push_back({std::string(var.name), or_dash(vars.value(var.name)),
+                      or_dash(std::string(var.default_value)), or_dash(std::string(var.unit)),
+                      std::string(var.meaning)});
+    for (const std::string& sentence : vars.problems()) wrong += "bad: " + sentence + "\n";
   }
   return table(rows, "") + wrong;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "drivers/setup/knob_table.hpp"
+#include "drivers/base/config_var.hpp"
 #include "tools/info/advice.hpp"
 #include "tools/info/host.hpp"
 
@@ -16,6 +16,7 @@ std::string advice_report(const std::vector<Advice>& advice);
 
 // Each library has a table. Of what is wrong in the environment, one sentence each; `unknown` are
 // variables that are in no table.
-std::string knob_report(std::span<const KnobTable> tables, std::span<const std::string> unknown);
+std::string config_report(std::span<const base::ConfigTable> tables,
+                          std::span<const std::string> unknown);
 
 }  // namespace viaduct::info

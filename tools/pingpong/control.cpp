@@ -113,7 +113,7 @@ class SocketControl final : public Control {
 
 class FrameControl final : public Control {
  public:
-  FrameControl(link::Port& port, const link::Address* server) : port_(port) {
+  FrameControl(port::Port& port, const link::Address* server) : port_(port) {
     if (server != nullptr) peer_ = *server;
   }
 
@@ -128,13 +128,13 @@ class FrameControl final : public Control {
  private:
   template <class T>
   void transmit(PacketKind kind, const T& body) {
-    link::Port::Frame* frame = port_.allocate();
+    port::Port::Frame* frame = port_.allocate();
     if (frame == nullptr) return;  // as good as lost
     const RawHead head = raw_head(port_.address(), peer_, kind, 0);
-    std::memcpy(link::Port::bytes(frame), &head, sizeof(head));
-    std::memcpy(link::Port::bytes(frame) + sizeof(head), &body, sizeof(body));
-    link::Port::set_length(frame, sizeof(head) + sizeof(body));
-    if (port_.transmit(&frame, 1) == 0) link::Port::release(frame);
+    std::memcpy(port::Port::bytes(frame), &head, sizeof(head));
+    std::memcpy(port::Port::bytes(frame) + sizeof(head), &body, sizeof(body));
+    port::Port::set_length(frame, sizeof(head) + sizeof(body));
+    if (port_.transmit(&frame, 1) == 0) port::Port::release(frame);
   }
 
   // Spins for a millisecond, then naps: who listens may have to wait for hours.
@@ -149,28 +149,28 @@ class FrameControl final : public Control {
 
   template <class T>
   bool receive_one(PacketKind kind, T& body) {
-    link::Port::Frame* frame;
+    port::Port::Frame* frame;
     if (port_.receive(&frame, 1) == 0) return false;
     const bool ok = accept(frame, kind, body);
-    link::Port::release(frame);
+    port::Port::release(frame);
     return ok;
   }
 
   template <class T>
-  bool accept(link::Port::Frame* frame, PacketKind kind, T& body) {
+  bool accept(port::Port::Frame* frame, PacketKind kind, T& body) {
     RawHead head;
-    if (link::Port::length(frame) < sizeof(head) + sizeof(body)) return false;
-    std::memcpy(&head, link::Port::bytes(frame), sizeof(head));
+    if (port::Port::length(frame) < sizeof(head) + sizeof(body)) return false;
+    std::memcpy(&head, port::Port::bytes(frame), sizeof(head));
     if (head.ether_type != kRawEtherType || head.packet.kind != kind) return false;
     link::Address from;
     std::memcpy(from.bytes.data(), head.from, sizeof(head.from));
     if (kind == PacketKind::answer && from != peer_) return false;
     peer_ = from;
-    std::memcpy(&body, link::Port::bytes(frame) + sizeof(head), sizeof(body));
+    std::memcpy(&body, port::Port::bytes(frame) + sizeof(head), sizeof(body));
     return true;
   }
 
-  link::Port& port_;
+  port::Port& port_;
   link::Address peer_;
 };
 
@@ -180,7 +180,7 @@ std::unique_ptr<Control> socket_control(Descriptor socket) {
   return std::make_unique<SocketControl>(std::move(socket));
 }
 
-std::unique_ptr<Control> frame_control(link::Port& port, const link::Address* server) {
+std::unique_ptr<Control> frame_control(port::Port& port, const link::Address* server) {
   return std::make_unique<FrameControl>(port, server);
 }
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "drivers/link/port.hpp"
+#include "drivers/port/port.hpp"
 #include "tools/pingpong/layer.hpp"
 #include "tools/pingpong/socket.hpp"
 
@@ -79,6 +79,6 @@ Descriptor wait_for_client(const Descriptor& listener);
 Descriptor connect_to_server(const std::string& ip);
 
 // Over raw frames. Without a `server` address this side is the server and answers who asks.
-std::unique_ptr<Control> frame_control(link::Port& port, const link::Address* server);
+std::unique_ptr<Control> frame_control(port::Port& port, const link::Address* server);
 
 }  // namespace viaduct::pingpong

@@ -116,7 +116,7 @@ OUTPUT
     --help            this text
 
 ENVIRONMENT
-    VIADUCT_*         the knobs that viaduct-info --config prints apply to ports and links
+    VIADUCT_*         what viaduct-info --config prints applies to ports and links
 
 EXAMPLES
     viaduct-pingpong --bed netns --layer raw,startx-pio,udp,tcp --sizes 8:64K --plot latency.svg

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "drivers/link/port.hpp"
+#include "drivers/port/port.hpp"
 #include "tools/pingpong/options.hpp"
 #include "tools/pingpong/stats.hpp"
 
@@ -24,7 +24,7 @@ struct Point {
 // Where one side of a layer is, who is opposite, and what for.
 struct Wire {
   bool client = false;         // the side that measures; the other one serves
-  link::Port* port = nullptr;  // ethdev layers
+  port::Port* port = nullptr;  // ethdev layers
   link::Address peer;          // the other side's port
   std::size_t mtu = 0;         // of both ports: the smaller one
   std::string ip, peer_ip;     // other layers

@@ -30,7 +30,7 @@ class MbcfAtomic {
   void begin(const Point&) { at_ = {side_.peer(), side_.key(), 0}; }
 
   void poll() {
-    now_ = link::now();
+    now_ = port::now();
     progress();
   }
 
@@ -45,7 +45,7 @@ class MbcfAtomic {
   }
 
   std::uint64_t stream(std::uint64_t most) {
-    now_ = link::now();
+    now_ = port::now();
     std::uint64_t messages = 0;
     for (int i = 0; i < kBurst && messages < most && ask(link::Urgency::batch); ++i) {
       if (next_ != parts_) continue;
@@ -60,7 +60,7 @@ class MbcfAtomic {
     while (next_ % parts_ != 0)  // the rest of a message that the end of the time has cut
       if (!ask(link::Urgency::batch)) return false;
     next_ = 0;
-    return side_.try_finish(asked_, link::now());
+    return side_.try_finish(asked_, port::now());
   }
 
   std::uint64_t arrived() const { return (client_ ? completed_ : executed()) / parts_; }

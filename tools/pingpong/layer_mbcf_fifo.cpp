@@ -37,7 +37,7 @@ class MbcfFifo {
   }
 
   void poll() {
-    now_ = link::now();
+    now_ = port::now();
     side_.poll(now_);
     if (writes_ && !writer_ && side_.ready()) [[unlikely]]
       writer_ = side_.engine().open_writer(side_.peer(), side_.key(), now_);
@@ -54,7 +54,7 @@ class MbcfFifo {
 
   // Long ones are not silent, so that the end waits for them.
   std::uint64_t stream(std::uint64_t most) {
-    now_ = link::now();
+    now_ = port::now();
     std::uint64_t appended = 0;
     while (appended < kBurst && appended < most && append(short_ ? kSilentBatch : batch(sent_ + 1)))
       ++appended;
@@ -64,7 +64,7 @@ class MbcfFifo {
     return appended;
   }
 
-  bool try_finish() { return side_.try_finish(sent_, link::now()); }
+  bool try_finish() { return side_.try_finish(sent_, port::now()); }
 
   std::uint64_t arrived() const { return arrived_; }
   std::uint64_t bytes() const { return bytes_; }

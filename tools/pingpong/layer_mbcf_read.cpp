@@ -35,7 +35,7 @@ class MbcfRead {
   }
 
   void poll() {
-    now_ = link::now();
+    now_ = port::now();
     if (pulling_) pull();
     side_.poll(now_);
     if (!asks_) return;
@@ -57,7 +57,7 @@ class MbcfRead {
     return more;
   }
 
-  bool try_finish() { return side_.try_finish(streaming_ ? 0 : asked_, link::now()); }
+  bool try_finish() { return side_.try_finish(streaming_ ? 0 : asked_, port::now()); }
 
   std::uint64_t arrived() const { return asks_ ? completed_ : answered(); }
   std::uint64_t bytes() const { return completed_ * size_; }

@@ -55,7 +55,7 @@ class MbcfWrite {
   }
 
   void poll() {
-    now_ = link::now();
+    now_ = port::now();
     side_.poll(now_);
     if (streaming_)
       take_completions();
@@ -73,7 +73,7 @@ class MbcfWrite {
   }
 
   std::uint64_t stream(std::uint64_t most) {
-    now_ = link::now();
+    now_ = port::now();
     std::uint64_t issued = 0;
     while (issued < kBurst && issued < most && stream_one()) ++issued;
     side_.poll(now_);
@@ -81,7 +81,7 @@ class MbcfWrite {
     return issued;
   }
 
-  bool try_finish() { return side_.try_finish(streaming_ ? sent_ * size_ : sent_, link::now()); }
+  bool try_finish() { return side_.try_finish(streaming_ ? sent_ * size_ : sent_, port::now()); }
 
   std::uint64_t arrived() const { return arrived_; }
   std::uint64_t bytes() const { return side_.count(mbcf::Counter::bytes_written); }

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <map>
 
-#include "drivers/link/eal.hpp"
-#include "drivers/link/knobs.hpp"
+#include "drivers/port/eal.hpp"
 #include "libmpi_lite/channel/node.hpp"
 #include "libmpi_lite/channel/open.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
 #include "libmpi_lite/transfer/process.hpp"
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/transport.hpp"
@@ -45,7 +45,7 @@ class Pair final : public mpi::Launch {
     // Whatever it is: each side is to have a CPU of its own.
     if (key == mpi::Nodes::kKey) return mpi::NodeCard{}.text();
     if (key == mpi::kSettingsKey) return mpi::own_settings();  // the card's key tells the channel
-    throw link::SetupError("the other side has not told " + std::string(key));
+    throw base::SetupError("the other side has not told " + std::string(key));
   }
   void finalize() override {}
   [[noreturn]] void abort(int, std::string_view) override { std::_Exit(1); }
@@ -74,7 +74,8 @@ class Mpi {
         incoming_(receives_ ? window_ : 0, MPI_REQUEST_NULL),
         outgoing_(window_, MPI_REQUEST_NULL) {
     ::setenv("VIADUCT_CHECKSUM", wire.checksum ? "on" : "off", 1);
-    auto pair = std::make_unique<Pair>(wire, "viaduct-" + link::knob_text("VIADUCT_CHANNEL"));
+    auto pair =
+        std::make_unique<Pair>(wire, "viaduct-" + mpi::config_vars().text("VIADUCT_CHANNEL"));
     const Pair& job = *pair;
     // The port stays the session's.
     process().join(std::move(pair), MPI_THREAD_SINGLE, {std::shared_ptr<void>(), wire.port});

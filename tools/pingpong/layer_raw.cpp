@@ -11,7 +11,7 @@ namespace viaduct::pingpong {
 
 namespace {
 
-using link::Port;
+using port::Port;
 
 template <bool kFetch>
 class Raw {
@@ -24,7 +24,7 @@ class Raw {
         mtu_(wire.mtu),
         head_(raw_head(wire.port->address(), wire.peer, PacketKind::data, wire.turn)) {}
   ~Raw() {
-    while (held_ > 0) Port::release(burst_[--held_]);
+    while (held_ > 0) port::Port::release(burst_[--held_]);
   }
   Raw(const Raw&) = delete;
   Raw& operator=(const Raw&) = delete;
@@ -40,12 +40,12 @@ class Raw {
 
   void poll() {
     if (kFetch && !port_.may_receive()) return;
-    Port::Frame* frames[kBurst];
+    port::Port::Frame* frames[kBurst];
     const std::uint16_t n = port_.receive(frames, kBurst);
     if (kFetch && n > 0) port_.expect_transmit();
     for (std::uint16_t i = 0; i < n; ++i) {
       take(frames[i]);
-      Port::release(frames[i]);
+      port::Port::release(frames[i]);
     }
   }
 
@@ -85,13 +85,14 @@ class Raw {
  private:
   static constexpr std::uint16_t kBurst = 32;
 
-  void take(Port::Frame* frame) {
-    const auto* head = reinterpret_cast<const RawHead*>(Port::bytes(frame));
-    if (Port::length(frame) < sizeof(RawHead) || head->ether_type != kRawEtherType ||
+  void take(port::Port::Frame* frame) {
+    const auto* head = reinterpret_cast<const RawHead*>(port::Port::bytes(frame));
+    if (port::Port::length(frame) < sizeof(RawHead) || head->ether_type != kRawEtherType ||
         head->packet.turn != head_.packet.turn) [[unlikely]]
       return;
     if (head->packet.kind == PacketKind::data) [[likely]] {
-      bytes_ += std::min<std::size_t>(head->packet.length, Port::length(frame) - sizeof(RawHead));
+      bytes_ +=
+          std::min<std::size_t>(head->packet.length, port::Port::length(frame) - sizeof(RawHead));
       if (client_ && head->packet.message != message_) return;  // a reply that was given up
       if (!assembly_.take(head->packet.message)) return;
       if (!client_) message_ = head->packet.message;
@@ -103,15 +104,15 @@ class Raw {
 
   // Appends a frame to the burst; false when the pool is empty.
   bool add(PacketKind kind, std::uint16_t payload) {
-    Port::Frame* frame = port_.allocate();
+    port::Port::Frame* frame = port_.allocate();
     if (frame == nullptr) [[unlikely]]
       return false;
-    auto* head = reinterpret_cast<RawHead*>(Port::bytes(frame));
+    auto* head = reinterpret_cast<RawHead*>(port::Port::bytes(frame));
     *head = head_;
     head->packet.kind = kind;
     head->packet.length = payload;
     head->packet.message = message_;
-    Port::set_length(frame, sizeof(RawHead) + payload);
+    port::Port::set_length(frame, sizeof(RawHead) + payload);
     burst_[held_++] = frame;
     return true;
   }
@@ -125,7 +126,7 @@ class Raw {
     return held_ == 0;
   }
 
-  Port& port_;
+  port::Port& port_;
   const bool client_;
   const std::size_t mtu_;
   RawHead head_;
@@ -136,7 +137,7 @@ class Raw {
   std::uint64_t arrived_ = 0, bytes_ = 0;
   bool finished_ = false;
   std::uint16_t held_ = 0;  // frames of the burst that the device has not taken yet
-  Port::Frame* burst_[kBurst];
+  port::Port::Frame* burst_[kBurst];
 };
 
 const RegisterLayer<Raw<false>> plain{

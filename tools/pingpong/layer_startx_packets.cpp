@@ -67,7 +67,7 @@ class StartxPackets {
   }
 
   void poll() {
-    now_ = link::now();
+    now_ = port::now();
     side_.poll(now_);
     while (Mechanism::peek(side_.niu()) != nullptr) {
       Mechanism::pop(side_.niu());
@@ -90,7 +90,7 @@ class StartxPackets {
   }
 
   std::uint64_t stream(std::uint64_t most) {
-    const link::Time now = link::now();
+    const link::Time now = port::now();
     std::uint64_t completed = 0;
     for (std::uint32_t i = 0; i < kBurst && completed < most && send_one(now); ++i) {
       if (next_ == packets_.count) {
@@ -103,7 +103,7 @@ class StartxPackets {
   }
 
   bool try_finish() {
-    const link::Time now = link::now();
+    const link::Time now = port::now();
     while (next_ != 0) {  // the rest of a message that the end of the time has cut
       if (!send_one(now)) return false;
       if (next_ == packets_.count) next_ = 0;

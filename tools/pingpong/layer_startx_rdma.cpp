@@ -39,27 +39,27 @@ class StartxRdma {
   }
 
   void poll() {
-    const link::Time now = link::now();
+    const link::Time now = port::now();
     hand_out_rights(now);
     progress(now);
   }
 
   bool try_send() {
-    const link::Time now = link::now();
+    const link::Time now = port::now();
     if (!write_one(now)) return false;
     side_.poll(now);
     return true;
   }
 
   std::uint64_t stream(std::uint64_t most) {
-    const link::Time now = link::now();
+    const link::Time now = port::now();
     std::uint64_t started = 0;
     while (started < most && write_one(now)) ++started;
     progress(now);
     return started;
   }
 
-  bool try_finish() { return side_.try_finish(sent_, link::now()); }
+  bool try_finish() { return side_.try_finish(sent_, port::now()); }
 
   std::uint64_t arrived() const { return arrived_; }
   // Placed, not completed: transfers side by side complete at the same moment.
@@ -86,7 +86,7 @@ class StartxRdma {
     std::uint32_t head_ = 0, tail_ = 0;
   };
 
-  startx::Rdma<link::Port>& rdma() { return side_.niu().rdma(); }
+  startx::Rdma<port::Port>& rdma() { return side_.niu().rdma(); }
 
   void progress(link::Time now) {
     side_.poll(now);

@@ -6,16 +6,16 @@
 #include <array>
 #include <cstring>
 
-#include "drivers/link/eal.hpp"
-#include "drivers/link/knobs.hpp"
+#include "drivers/link/config.hpp"
 #include "drivers/link/link.hpp"
+#include "drivers/port/eal.hpp"
 #include "tools/pingpong/layer.hpp"
 
 namespace viaduct::pingpong {
 
 class LinkSide final : private link::MessageSink {
  public:
-  using Link = link::Link<link::Port>;
+  using Link = link::Link<port::Port>;
   // What one side has to tell the other before they can begin.
   using Introduction = std::array<std::uint64_t, 2>;
 
@@ -23,7 +23,7 @@ class LinkSide final : private link::MessageSink {
     link_.attach(link::Protocol::test, this);
     if (!wire.client) return;
     peer_ = link_.peer(wire.peer);
-    link_.connect(peer_, link::now());
+    link_.connect(peer_, port::now());
   }
   ~LinkSide() { link_.attach(link::Protocol::test, nullptr); }
   LinkSide(const LinkSide&) = delete;
@@ -93,7 +93,7 @@ class LinkSide final : private link::MessageSink {
   Introduction theirs_{};
   std::uint64_t announced_ = UINT64_MAX;
   std::string failure_;
-  link::Link<link::Port> link_;  // the last one: it ends first
+  link::Link<port::Port> link_;  // the last one: it ends first
 };
 
 }  // namespace viaduct::pingpong

@@ -2,11 +2,14 @@
 // it and of the kernel's network stack, by message size and in one run.
 #include "tools/pingpong/main.hpp"
 
+#include <array>
 #include <cstdio>
 #include <iostream>
 
-#include "drivers/link/knobs.hpp"
-#include "libvipl/core/knobs.hpp"
+#include "drivers/link/config.hpp"
+#include "drivers/port/config_vars.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
+#include "libvipl/core/config_vars.hpp"
 #include "tools/pingpong/bed.hpp"
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/hosts.hpp"
@@ -38,14 +41,15 @@ int run_ring(const Options& options) {
 }
 
 int run(const Options& options) {
-  for (const std::string& name : link::unknown_knobs())
+  const std::array tables{port::config_vars(), link::config_vars(), mpi::config_vars(),
+                          vipl::config_vars()};
+  for (const std::string& name : base::unknown_config_vars(tables))
     std::fprintf(stderr,
-                 "viaduct-pingpong: there is no knob %s, it is ignored; viaduct-info --config "
-                 "prints those there are\n",
+                 "viaduct-pingpong: there is no configuration variable %s, it is ignored; "
+                 "viaduct-info --config prints those there are\n",
                  name.c_str());
   // Before two sides are started that would both complain.
-  link::knobs().check();
-  vipl::knobs().check();
+  for (const base::ConfigTable& table : tables) table.check();
   check_outputs(options);
   catch_interrupts();
   nanoseconds_per_tick();  // before anything is pinned or measured

@@ -29,7 +29,7 @@ inline std::size_t window(std::size_t bytes) {
 
 class MbcfSide {
  public:
-  using Engine = mbcf::Engine<link::Port>;
+  using Engine = mbcf::Engine<port::Port>;
 
   explicit MbcfSide(const Wire& wire) : side_(wire), engine_(side_.link(), mbcf::EngineConfig{}) {}
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "drivers/link/eal.hpp"
+#include "drivers/port/eal.hpp"
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/session.hpp"
 
@@ -32,7 +32,7 @@ std::string make_ethdev(const char* name, rte_ring* receive, rte_ring* transmit)
 class RingSession final : public Session {
  public:
   RingSession(std::size_t mtu, bool checksum) : checksum_(checksum) {
-    link::ensure_eal({});
+    port::ensure_eal({});
     rte_ring* there = make_ring("viaduct_there");
     rte_ring* back = make_ring("viaduct_back");
     client_ = open(make_ethdev("viaduct_client", back, there), mtu);
@@ -55,11 +55,11 @@ class RingSession final : public Session {
   }
 
  private:
-  static std::unique_ptr<link::Port> open(const std::string& devargs, std::size_t mtu) {
-    link::PortConfig config;
+  static std::unique_ptr<port::Port> open(const std::string& devargs, std::size_t mtu) {
+    port::PortConfig config;
     config.devargs = devargs;
     config.mtu = mtu;
-    return link::Port::open(config);
+    return port::Port::open(config);
   }
 
   static void connect(Layer& client, Layer& server) {
@@ -81,7 +81,7 @@ class RingSession final : public Session {
 
   bool checksum_;
   std::uint8_t turn_ = 0;
-  std::unique_ptr<link::Port> client_, server_;
+  std::unique_ptr<port::Port> client_, server_;
 };
 
 }  // namespace

@@ -158,7 +158,7 @@ class Server {
       }
     } catch (const Failure& failure) {
       fail(answer, failure);
-    } catch (const link::SetupError& error) {
+    } catch (const base::SetupError& error) {
       fail(answer, error);
     }
     control_.answer(answer);

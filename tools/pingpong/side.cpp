@@ -9,20 +9,20 @@ namespace {
 constexpr std::chrono::seconds kLinkPatience{10};  // a NIC negotiates for some seconds
 constexpr int kPolls = 64;                         // between looks at the link
 
-bool shares_interface(const link::Port& port) {
+bool shares_interface(const port::Port& port) {
   const std::string driver = port.driver();
   return driver == "net_af_packet" || driver == "net_af_xdp";
 }
 
 }  // namespace
 
-link::Port& Side::port() {
+port::Port& Side::port() {
   if (!port_) {
     up_ = false;
-    link::PortConfig config;
+    port::PortConfig config;
     config.devargs = config_.devargs;
     config.mtu = config_.mtu;
-    port_ = link::Port::open(config);
+    port_ = port::Port::open(config);
   }
   return *port_;
 }
@@ -32,8 +32,8 @@ void Side::wait_for_link() {
   while (!port().link_up()) {
     // A memif is brought up by polling it.
     for (int i = 0; i < kPolls; ++i) {
-      link::Port::Frame* frame;
-      if (port().receive(&frame, 1) > 0) link::Port::release(frame);
+      port::Port::Frame* frame;
+      if (port().receive(&frame, 1) > 0) port::Port::release(frame);
       if (!watch.spin())
         throw Failure("the link of port " + config_.devargs +
                       " is down after 10 s; check the cable, the switch port, or that the other "

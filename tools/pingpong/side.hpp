@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "drivers/link/port.hpp"
+#include "drivers/port/port.hpp"
 #include "tools/pingpong/layer.hpp"
 
 namespace viaduct::pingpong {
@@ -25,7 +25,7 @@ class Side {
   bool has_port() const { return !config_.devargs.empty(); }
 
   // The port, opened if it is not open. Its link may not be up yet.
-  link::Port& port();
+  port::Port& port();
   // Polls the port until its link is up (what it receives is dropped). Throws Failure.
   void wait_for_link();
 
@@ -36,7 +36,7 @@ class Side {
 
  private:
   SideConfig config_;
-  std::unique_ptr<link::Port> port_;
+  std::unique_ptr<port::Port> port_;
   bool up_ = false;  // the link has been seen up since the port was opened
 };
 

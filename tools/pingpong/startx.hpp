@@ -27,7 +27,7 @@ struct Packets {
 
 class StartxSide {
  public:
-  using Niu = startx::Niu<link::Port>;
+  using Niu = startx::Niu<port::Port>;
 
   explicit StartxSide(const Wire& wire) : side_(wire), niu_(side_.link(), startx::NiuConfig{}) {}
 

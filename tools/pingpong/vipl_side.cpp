@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "libvipl/code_names.hpp"
+#include "libvipl/api/code_names.hpp"
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/messages.hpp"
 #include "tools/pingpong/rdma_devices.hpp"

@@ -39,8 +39,8 @@ std::string Link<D>::dump(PeerId id, Time now) const {
   if (p->last_heard != Time{}) out.append(", heard of ").append(text(now - p->last_heard) + " ago");
   if (p->unanswered != 0)
     out.append(", ").append(std::to_string(p->unanswered)).append(" questions unanswered");
-  out += p->timer_position == kNotQueued ? std::string(", no timer")
-                                         : std::string(", timer ").append(to_go(p->timer_at));
+  out += p->timer_position == base::kNotQueued ? std::string(", no timer")
+                                               : std::string(", timer ").append(to_go(p->timer_at));
   if (p->ack_hook.linked) out.append(", acknowledgement ").append(to_go(p->ack_at));
   if (p->pump_hook.linked) out += ", in line to send";
   if (p->stalled_hook.linked) out += ", in line for a busy sink";

@@ -6,7 +6,7 @@
 // connection. docs/link.md has the reasons.
 #pragma once
 
-#include "drivers/link/crc32c.hpp"
+#include "drivers/base/crc32c.hpp"
 #include "drivers/link/link.hpp"
 
 namespace viaduct::link {
@@ -112,7 +112,7 @@ void Link<D>::stage_handshake(const FrameHeader& route, FrameType type, Handshak
   std::memset(payload, 0, length);
   std::memcpy(payload, &body, sizeof body);
   write_header(D::bytes(f), route, {type, 0, static_cast<std::uint16_t>(length)},
-               crc32c(payload, length, sum));
+               base::crc32c(payload, length, sum));
   stage(f);
   D::release(f);
 }
@@ -302,7 +302,7 @@ void Link<D>::bring_up(Peer* p, Time now) {
   for (Send& flow : p->send)
     flow.for_each_waiting([&](Frame* f) {
       D::meta(f).tx.sum =
-          crc32c(D::bytes(f) + kFrameHeader, D::length(f) - kFrameHeader, p->outgoing_sum);
+          base::crc32c(D::bytes(f) + kFrameHeader, D::length(f) - kFrameHeader, p->outgoing_sum);
     });
   timers_.set_no_later(p, next_deadline(p));
   pumping_.add(p);

@@ -15,7 +15,7 @@ void Link<D>::check_invariants([[maybe_unused]] Time now) const {
   for (const auto& p : peers_) {
     if (!p) continue;
     if (p->state == PeerState::greeting || p->nearly_up())
-      assert(p->timer_position != kNotQueued && "a handshake is repeated or given up");
+      assert(p->timer_position != base::kNotQueued && "a handshake is repeated or given up");
     if (!p->up()) continue;
     for (const Send& flow : p->send) {
       if (flow.ready()) assert(p->pump_hook.linked && "frames that can go stand in line to go");
@@ -43,7 +43,7 @@ bool Link<D>::timer_set(const Peer& p, Time active, Time now) const {
   const Duration longest = config_.fixed_timeout.value_or(config_.max_timeout);
   // A timer that could not do its work is set anew for the next poll.
   const Time latest = std::max(active + longest, now + Duration{1});
-  return p.timer_position != kNotQueued && p.timer_at <= latest;
+  return p.timer_position != base::kNotQueued && p.timer_at <= latest;
 }
 
 }  // namespace viaduct::link

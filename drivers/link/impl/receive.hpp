@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "drivers/link/crc32c.hpp"
+#include "drivers/base/crc32c.hpp"
 #include "drivers/link/link.hpp"
 
 namespace viaduct::link {
@@ -53,7 +53,7 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
     return reject(Counter::drop_type);
   const bool handshake = type >= FrameType::hello && type <= FrameType::retry;
   if (p->checksum || handshake) {
-    const std::uint32_t sum = crc32c(payload.data(), payload.size(), p->incoming_sum);
+    const std::uint32_t sum = base::crc32c(payload.data(), payload.size(), p->incoming_sum);
     if (frame_checksum(header, sum) != header.checksum) [[unlikely]]
       return reject(Counter::drop_checksum);
   }
@@ -113,7 +113,7 @@ void Link<D>::receive_from_stranger(Frame* f, Time now) {
     return reject(find_connection(header.connection) ? Counter::drop_token
                                                      : Counter::drop_incarnation);
   const std::span payload{D::bytes(f) + kFrameHeader, header.length};
-  const std::uint32_t sum = crc32c(payload.data(), payload.size(), route_checksum(header, 0));
+  const std::uint32_t sum = base::crc32c(payload.data(), payload.size(), route_checksum(header, 0));
   if (frame_checksum(header, sum) != header.checksum) return reject(Counter::drop_checksum);
   receive_handshake(nullptr, type, header, payload, now);
   D::release(f);

@@ -159,7 +159,7 @@ bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
   D::set_length(f, kFrameHeader + length);
   write_header(D::bytes(f), p->outgoing,
                {FrameType::ack, flags, static_cast<std::uint16_t>(length)},
-               crc32c(payload, length, p->outgoing_sum));
+               base::crc32c(payload, length, p->outgoing_sum));
   staged_[staged_count_++] = f;
   counters_.add(Counter::acks_sent);
   return true;

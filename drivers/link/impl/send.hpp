@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "drivers/link/crc32c.hpp"
+#include "drivers/base/crc32c.hpp"
 #include "drivers/link/link.hpp"
 
 namespace viaduct::link {

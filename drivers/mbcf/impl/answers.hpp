@@ -27,7 +27,7 @@ void Engine<D>::on_answer(const link::Incoming& m) {
     return;
   }
   const Slot slot = requests_.find(answer.id, m.from);
-  if (slot == kNoSlot) return counters_.add(Counter::drop_answer);
+  if (slot == base::kNoSlot) return counters_.add(Counter::drop_answer);
   Request& r = requests_[slot];
   Peer* peer = find_peer(m.from);
   if (status == Status::ok) {
@@ -62,7 +62,7 @@ void Engine<D>::on_value(const link::Incoming& m) {
   ValueAnswer answer;
   if (!take(rest, answer) || !rest.empty()) return counters_.add(Counter::drop_length);
   const Slot slot = requests_.find(answer.id, m.from);
-  if (slot == kNoSlot || requests_[slot].kind != Kind::atomic)
+  if (slot == base::kNoSlot || requests_[slot].kind != Kind::atomic)
     return counters_.add(Counter::drop_answer);
   requests_[slot].value = answer.value;
   complete(slot, Status::ok);
@@ -74,7 +74,7 @@ void Engine<D>::on_data(const link::Incoming& m) {
   StreamHead head;
   if (!take(data, head)) return counters_.add(Counter::drop_length);
   const Slot slot = requests_.find(head.id, m.from);
-  if (slot == kNoSlot) return counters_.add(Counter::drop_answer);
+  if (slot == base::kNoSlot) return counters_.add(Counter::drop_answer);
   Request& r = requests_[slot];
   if (r.kind != Kind::read || r.state != RequestState::sent || data.size() > r.length - r.moved)
     return counters_.add(Counter::drop_answer);

@@ -23,7 +23,7 @@ template <class Send>
 inline Issued Engine<D>::issue_answered(Kind kind, link::PeerId to, const Options& options,
                                         Send send) {
   const Slot slot = requests_.add(kind, to, options);
-  if (slot == kNoSlot) return {Status::no_room, {}};
+  if (slot == base::kNoSlot) return {Status::no_room, {}};
   const link::SendStatus status = send(requests_.id(slot).value);
   if (status != link::SendStatus::sent) [[unlikely]] {
     requests_.release(slot);
@@ -115,7 +115,7 @@ Issued Engine<D>::write_long(const Remote& to, Bytes data, const Carried* carrie
   Peer* peer = peer_of(to.peer);
   if (peer == nullptr) return {Status::peer_down, {}};
   const Slot slot = requests_.add(Kind::long_write, to.peer, options);
-  if (slot == kNoSlot) return {Status::no_room, {}};
+  if (slot == base::kNoSlot) return {Status::no_room, {}};
   Request& r = requests_[slot];
   r.key = to.key;
   r.offset = to.offset;
@@ -145,7 +145,7 @@ Issued Engine<D>::read(const Remote& from, std::span<std::byte> into, const Opti
   if (into.size() + sizeof(StreamHead) > link_.max_message(from.peer))
     return read_long(from, into, options, now);
   const Slot slot = requests_.add(Kind::read, from.peer, options);
-  if (slot == kNoSlot) return {Status::no_room, {}};
+  if (slot == base::kNoSlot) return {Status::no_room, {}};
   Request& r = requests_[slot];
   r.local = into.data();
   r.length = into.size();
@@ -168,7 +168,7 @@ Issued Engine<D>::read_long(const Remote& from, std::span<std::byte> into, const
   Peer* peer = peer_of(from.peer);
   if (peer == nullptr) return {Status::peer_down, {}};
   const Slot slot = requests_.add(Kind::read, from.peer, options);
-  if (slot == kNoSlot) return {Status::no_room, {}};
+  if (slot == base::kNoSlot) return {Status::no_room, {}};
   Request& r = requests_[slot];
   r.key = from.key;
   r.offset = from.offset;
@@ -265,9 +265,9 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
                               Time now) {
   Peer* peer = peer_of(writer.peer);
   if (peer == nullptr) return {Status::peer_down, {}};
-  if (peer->append != kNoSlot) return {Status::no_room, {}};
+  if (peer->append != base::kNoSlot) return {Status::no_room, {}};
   const Slot slot = requests_.add(Kind::append, writer.peer, options);
-  if (slot == kNoSlot) return {Status::no_room, {}};
+  if (slot == base::kNoSlot) return {Status::no_room, {}};
   AppendHead all;
   const std::size_t size = head.size() + body.size();
   all.target = {writer.key.value, size, requests_.id(slot).value};
@@ -335,7 +335,7 @@ void Engine<D>::complete(Slot slot, Status status) {
   Peer* peer = find_peer(r.peer);
   if (peer == nullptr) return;
   --peer->lasting;
-  for (Slot s = peer->fences.first(); s != kNoSlot;) {
+  for (Slot s = peer->fences.first(); s != base::kNoSlot;) {
     const Slot next = RequestList::after(requests_.data(), s);
     Request& fence = requests_[s];
     if (fence.serial > r.serial && --fence.behind == 0 && fence.answered) {
@@ -354,7 +354,7 @@ bool Engine<D>::next_completion(Completion& completion) {
     return true;
   }
   const Slot slot = complete_.take_first(requests_.data());
-  if (slot == kNoSlot) return false;
+  if (slot == base::kNoSlot) return false;
   const Request& r = requests_[slot];
   completion = {requests_.id(slot), r.status, r.peer, r.context, r.value};
   requests_.release(slot);

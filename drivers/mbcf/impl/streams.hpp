@@ -44,7 +44,7 @@ void Engine<D>::start_now(Peer& peer, const Options& options, Time now) {
 template <link::PacketDevice D>
 bool Engine<D>::pump_peer(Peer& peer, std::size_t& budget, Time now) {
   bool moved = false;
-  if (peer.append != kNoSlot) moved |= send_append(peer, budget, now);
+  if (peer.append != base::kNoSlot) moved |= send_append(peer, budget, now);
   if (!peer.reads.empty() && peer.reading != Peer::kMostReading) moved |= send_read(peer, now);
   if (peer.serving_count != 0) moved |= answer_read(peer, budget, now);
   if (!peer.writes.empty()) moved |= send_write(peer, budget, now);
@@ -72,7 +72,7 @@ template <link::PacketDevice D>
 void Engine<D>::end_append(Peer& peer) {
   if (Writer* writer = find_waiting(requests_[peer.append].writer, peer.id))
     writer->sending = false;
-  peer.append = kNoSlot;
+  peer.append = base::kNoSlot;
 }
 
 template <link::PacketDevice D>

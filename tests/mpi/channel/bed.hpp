@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "drivers/link/sim_net.hpp"
+#include "drivers/sim/sim_network.hpp"
 #include "libmpi_lite/channel/mbcf.hpp"
 #include "libmpi_lite/channel/startx.hpp"
 #include "tests/link/sim_schedule.hpp"
@@ -44,7 +44,7 @@ class FakeLaunch final : public Launch {
     ++job_.gets;
     const auto found = job_.values.find(named(rank, key));
     if (found == job_.values.end())
-      throw link::SetupError("rank " + std::to_string(rank) + " has not put " + std::string(key));
+      throw base::SetupError("rank " + std::to_string(rank) + " has not put " + std::string(key));
     return found->second;
   }
   void finalize() override {}
@@ -81,8 +81,8 @@ struct Sink final : ChannelSink {
 
 struct BedConfig {
   int processes = 2;
-  link::SimConfig net{};
-  link::SimPortConfig port{};
+  sim::SimConfig net{};
+  sim::SimPortConfig port{};
   link::LinkConfig link{};
   std::size_t eager = 2048;
   std::size_t eager_of_last = 0;  // of the last process; 0: as the others'
@@ -91,8 +91,8 @@ struct BedConfig {
 };
 
 using MakeChannel = std::unique_ptr<Channel> (*)(ChannelSink&, Launch&,
-                                                 std::shared_ptr<link::SimPort>, const NetConfig&,
-                                                 const BedConfig&, ClockOf<link::SimPort>);
+                                                 std::shared_ptr<sim::SimPort>, const NetConfig&,
+                                                 const BedConfig&, ClockOf<sim::SimPort>);
 
 class Bed {
  public:
@@ -156,7 +156,7 @@ class Bed {
     sleep(rank);
   }
 
-  link::SimNet net;
+  sim::SimNetwork net;
   FakeJob job;
   link::test::SimSchedule schedule;
   link::Duration step = std::chrono::microseconds{1};  // between two polls
@@ -166,7 +166,7 @@ class Bed {
     Process(FakeJob& job, int rank) : launch(job, rank) {}
     FakeLaunch launch;
     Sink sink;
-    link::SimPort* port = nullptr;
+    sim::SimPort* port = nullptr;
     std::unique_ptr<Channel> channel;
     bool polls = true;
   };
@@ -183,18 +183,16 @@ struct Kind {
 };
 inline const Kind kKinds[] = {
     {"mbcf",
-     [](ChannelSink& sink, Launch& launch, std::shared_ptr<link::SimPort> port,
-        const NetConfig& own, const BedConfig& config,
-        ClockOf<link::SimPort> clock) -> std::unique_ptr<Channel> {
-       return std::make_unique<MbcfChannel<link::SimPort>>(sink, launch, std::move(port), own,
-                                                           config.fifo, std::move(clock));
+     [](ChannelSink& sink, Launch& launch, std::shared_ptr<sim::SimPort> port, const NetConfig& own,
+        const BedConfig& config, ClockOf<sim::SimPort> clock) -> std::unique_ptr<Channel> {
+       return std::make_unique<MbcfChannel<sim::SimPort>>(sink, launch, std::move(port), own,
+                                                          config.fifo, std::move(clock));
      }},
     {"startx",
-     [](ChannelSink& sink, Launch& launch, std::shared_ptr<link::SimPort> port,
-        const NetConfig& own, const BedConfig&,
-        ClockOf<link::SimPort> clock) -> std::unique_ptr<Channel> {
-       return std::make_unique<StartxChannel<link::SimPort>>(sink, launch, std::move(port), own,
-                                                             std::move(clock));
+     [](ChannelSink& sink, Launch& launch, std::shared_ptr<sim::SimPort> port, const NetConfig& own,
+        const BedConfig&, ClockOf<sim::SimPort> clock) -> std::unique_ptr<Channel> {
+       return std::make_unique<StartxChannel<sim::SimPort>>(sink, launch, std::move(port), own,
+                                                            std::move(clock));
      }},
 };
 

@@ -51,7 +51,7 @@ TEST(NodeCard, WhatCannotBeReadIsASetupError) {
        {std::string(), std::string("1.2.3.4.5"), std::string("1.2.3.4.5."),
         std::string("1.2.3.4.5.g"), std::string("1.2.3.4.5.F"), std::string("1.2.3.4.-5.f"),
         std::string("1.2,3.4.5.f"), std::string("1.2.x.4.5.f"), "1.2.3.4.5." + too_many})
-    EXPECT_THROW(NodeCard::parse(bad), link::SetupError) << bad;
+    EXPECT_THROW(NodeCard::parse(bad), base::SetupError) << bad;
 }
 
 // Who runs where: a node, a machine, and the CPUs.

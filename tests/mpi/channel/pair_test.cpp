@@ -2,9 +2,9 @@
 // addresses by way of the process manager.
 #include <gtest/gtest.h>
 
-#include "tests/link/isolated.hpp"
 #include "tests/mpi/channel/bed.hpp"
 #include "tests/mpi/channel/pair.hpp"
+#include "tests/support/isolated.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -125,7 +125,7 @@ TEST_P(Pairs, WithoutAPortTheUserIsToldWhatToSet) {
     try {
       open_channel(GetParam(), sink, launch);
       FAIL() << "opened";
-    } catch (const link::SetupError& error) {
+    } catch (const base::SetupError& error) {
       EXPECT_NE(std::string(error.what()).find("VIADUCT_PORTS"), std::string::npos);
     }
   }));

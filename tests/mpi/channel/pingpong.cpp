@@ -44,14 +44,14 @@ void play(Pair& pair, const char* name, int rank, std::size_t bytes, std::uint64
   std::vector<double> half_round_trips;
   half_round_trips.reserve(messages);
   for (std::uint64_t i = 1; i <= messages; ++i) {
-    const link::Time begin = link::now();
+    const link::Time begin = port::now();
     const auto say = [&] {
       while (!channel->send_control(1 - rank, head, body)) channel->poll();
     };
     if (rank == 0) say();
     while (sink.arrived < i) channel->poll();
     if (rank == 1) say();
-    half_round_trips.push_back(static_cast<double>((link::now() - begin).count()) / 2);
+    half_round_trips.push_back(static_cast<double>((port::now() - begin).count()) / 2);
   }
   while (channel->busy()) channel->poll();
   if (rank != 0) return;

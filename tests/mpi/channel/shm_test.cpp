@@ -17,9 +17,9 @@
 #include "libmpi_lite/channel/node.hpp"
 #include "libmpi_lite/channel/shm.hpp"
 #include "libmpi_lite/channel/shm_segment.hpp"
-#include "tests/link/isolated.hpp"
 #include "tests/mpi/channel/bed.hpp"
 #include "tests/mpi/channel/pair.hpp"
+#include "tests/support/isolated.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -136,7 +136,7 @@ TEST(Shm, WhyMemoryCannotBeOpenedIsToldWithTheRightRemedy) {
     try {
       const SegmentMap opened = SegmentMap::open(pid, 0, 1);
       return "nothing";
-    } catch (const link::SetupError& error) {
+    } catch (const base::SetupError& error) {
       return error.what();
     }
   };

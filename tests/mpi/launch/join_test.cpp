@@ -10,7 +10,7 @@
 
 namespace {
 
-using viaduct::link::SetupError;
+using viaduct::base::SetupError;
 using viaduct::mpi::hosts_of_ranks;
 using viaduct::mpi::Single;
 using Hosts = std::vector<int>;

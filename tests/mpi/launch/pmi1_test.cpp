@@ -17,7 +17,7 @@ namespace {
 
 using namespace launch_test;
 using namespace std::chrono_literals;
-using viaduct::link::SetupError;
+using viaduct::base::SetupError;
 using viaduct::mpi::Launch;
 using viaduct::mpi::Pmi1;
 using viaduct::mpi::Pmi1Message;

@@ -19,10 +19,11 @@
 #include <thread>
 #include <vector>
 
-#include "drivers/link/frame.hpp"
+#include "drivers/link/wire_format.hpp"
 
 namespace {
 
+using namespace viaduct;
 using namespace viaduct::link;
 using Clock = std::chrono::steady_clock;
 
@@ -84,7 +85,7 @@ void forge(std::vector<std::byte>& frame, std::mt19937& random) {
   header.from[0] = 6;
   for (int i = 1; i < 6; ++i) header.from[i] = static_cast<std::uint8_t>(random());
   const std::uint32_t sum =
-      crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header, 0));
+      base::crc32c(frame.data() + kFrameHeader, header.length, route_checksum(header, 0));
   header.checksum = frame_checksum(header, sum);
   std::memcpy(frame.data(), &header, sizeof header);
 }

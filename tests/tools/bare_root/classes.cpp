@@ -11,7 +11,7 @@ int main() try {
   mbcf->poll();
   std::cout << startx->address().text() << " " << mbcf->address().text() << "\n";
   return startx->address() == mbcf->address() ? 1 : 0;
-} catch (const viaduct::SetupError& error) {
+} catch (const viaduct::base::SetupError& error) {
   std::cerr << error.what() << "\n";
   return 1;
 }

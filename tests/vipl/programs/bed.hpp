@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libvipl/code_names.hpp"
+#include "libvipl/api/code_names.hpp"
 
 namespace viaduct::vipl_test {
 

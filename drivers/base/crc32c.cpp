@@ -1,0 +1,282 @@
+#include "drivers/base/crc32c.hpp"
+
+#include <array>
+#include <atomic>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace viaduct::base {
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0x82f63b78;  // Castagnoli, bits reflected
+
+// x to the n-th modulo the polynomial; bit 31 is the constant term.
+constexpr std::uint32_t power_of_x(unsigned n, std::uint32_t value = 0x80000000) {
+  for (; n > 0; --n) value = (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
+  return value;
+}
+
+// --- any CPU: eight bytes at a time by table -----------------------------------------------------
+
+using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
+
+constexpr Tables make_tables() {
+  Tables tables{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t value = byte;
+    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
+    tables[0][byte] = value;
+  }
+  for (std::size_t t = 1; t < 8; ++t)
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      const std::uint32_t before = tables[t - 1][byte];
+      tables[t][byte] = (before >> 8) ^ tables[0][before & 255];
+    }
+  return tables;
+}
+
+constexpr Tables kTables = make_tables();
+
+template <bool kCopy>
+std::uint32_t by_table(std::byte* to, const std::byte* from, std::size_t size, std::uint32_t crc) {
+  std::uint32_t state = ~crc;
+  for (; size >= 8; size -= 8, from += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, from, 8);
+    if constexpr (kCopy) {
+      std::memcpy(to, &word, 8);
+      to += 8;
+    }
+    word ^= state;  // little-endian: wire_format.hpp insists
+    state = 0;
+    for (std::size_t i = 0; i < 8; ++i) state ^= kTables[7 - i][word >> (8 * i) & 255];
+  }
+  for (; size > 0; --size, ++from) {
+    if constexpr (kCopy) *to++ = *from;
+    state = (state >> 8) ^ kTables[0][(state ^ static_cast<std::uint32_t>(*from)) & 255];
+  }
+  return ~state;
+}
+
+bool always() {
+  return true;
+}
+
+#if defined(__x86_64__)
+
+#define VIADUCT_SSE42 __attribute__((target("sse4.2")))
+#define VIADUCT_PCLMUL __attribute__((target("sse4.2,pclmul")))
+#define VIADUCT_AVX512 \
+  __attribute__((target("sse4.2,pclmul,avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq")))
+
+// --- SSE4.2: one instruction every eight bytes ---------------------------------------------------
+
+template <bool kCopy>
+VIADUCT_SSE42 std::uint32_t serial(std::byte* to, const std::byte* from, std::size_t size,
+                                   std::uint32_t crc) {
+  std::uint64_t state = ~crc;
+  for (; size >= 8; size -= 8, from += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, from, 8);
+    if constexpr (kCopy) {
+      std::memcpy(to, &word, 8);
+      to += 8;
+    }
+    state = _mm_crc32_u64(state, word);
+  }
+  auto narrow = static_cast<std::uint32_t>(state);
+  for (; size > 0; --size, ++from) {
+    if constexpr (kCopy) *to++ = *from;
+    narrow = _mm_crc32_u8(narrow, static_cast<unsigned char>(*from));
+  }
+  return ~narrow;
+}
+
+bool has_sse42() {
+  return __builtin_cpu_supports("sse4.2") != 0;
+}
+
+// --- SSE4.2 and PCLMULQDQ: three chains at once --------------------------------------------------
+
+// The instruction takes one cycle but its result comes after three: three independent chains over
+// neighbouring stretches keep it busy. A chain's CRC is moved over the stretches behind it by
+// multiplying with a power of x; the product of two reflected numbers is short of one power, and
+// the reduction by the CRC instruction itself adds 32.
+constexpr std::size_t kMostWords = 96;
+
+constexpr std::array<std::uint32_t, 2 * kMostWords + 1> make_shifts() {
+  std::array<std::uint32_t, 2 * kMostWords + 1> shifts{};
+  shifts[1] = power_of_x(64 - 33);
+  for (std::size_t words = 2; words <= 2 * kMostWords; ++words)
+    shifts[words] = power_of_x(64, shifts[words - 1]);
+  return shifts;
+}
+constexpr auto kShifts = make_shifts();
+
+VIADUCT_PCLMUL inline __m128i moved(std::uint64_t state, std::size_t words) {
+  return _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(state)),
+                              _mm_cvtsi32_si128(static_cast<int>(kShifts[words])), 0);
+}
+
+template <bool kCopy>
+VIADUCT_PCLMUL inline std::uint64_t fetch(std::byte* to, const std::byte* from, std::size_t at) {
+  std::uint64_t word;
+  std::memcpy(&word, from + at, 8);
+  if constexpr (kCopy) std::memcpy(to + at, &word, 8);
+  return word;
+}
+
+template <bool kCopy>
+VIADUCT_PCLMUL std::uint32_t interleaved(std::byte* to, const std::byte* from, std::size_t size,
+                                         std::uint32_t crc) {
+  while (size >= 24 * 8) {
+    const std::size_t words = size / 24 < kMostWords ? size / 24 : kMostWords;
+    const std::size_t stretch = words * 8;
+    std::uint64_t a = static_cast<std::uint32_t>(~crc), b = 0, c = 0;
+    for (std::size_t at = 0; at < stretch; at += 8) {
+      a = _mm_crc32_u64(a, fetch<kCopy>(to, from, at));
+      b = _mm_crc32_u64(b, fetch<kCopy>(to, from, at + stretch));
+      c = _mm_crc32_u64(c, fetch<kCopy>(to, from, at + 2 * stretch));
+    }
+    const __m128i both = _mm_xor_si128(moved(a, 2 * words), moved(b, words));
+    const std::uint64_t folded = static_cast<std::uint64_t>(_mm_cvtsi128_si64(both));
+    crc = ~static_cast<std::uint32_t>(_mm_crc32_u64(0, folded) ^ c);
+    if constexpr (kCopy) to += 3 * stretch;
+    from += 3 * stretch;
+    size -= 3 * stretch;
+  }
+  return serial<kCopy>(to, from, size, crc);
+}
+
+bool has_pclmul() {
+  return has_sse42() && __builtin_cpu_supports("pclmul") != 0;
+}
+
+// --- AVX-512 and VPCLMULQDQ: 256 bytes at a time
+// --------------------------------------------------
+
+// Folding: a 128-bit lane is moved over D bits by multiplying its halves with powers of x and is
+// then added to the data there. As above, a product is short of one power of x.
+template <unsigned kBits>
+constexpr auto kLow = static_cast<long long>(std::uint64_t{power_of_x(kBits + 63)} << 32);
+template <unsigned kBits>
+constexpr auto kHigh = static_cast<long long>(std::uint64_t{power_of_x(kBits - 1)} << 32);
+
+template <unsigned kBits>
+VIADUCT_AVX512 inline __m512i fold(__m512i lanes, __m512i onto) {
+  constexpr auto low = kLow<kBits>, high = kHigh<kBits>;
+  const __m512i by = _mm512_set_epi64(high, low, high, low, high, low, high, low);
+  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(lanes, by, 0x00),
+                                   _mm512_clmulepi64_epi128(lanes, by, 0x11), onto,
+                                   0x96);  // xor of all three
+}
+
+// The four lanes of one register onto the last of them. (The masks keep all: their intrinsics do
+// not start from an undefined register, about which g++ 12 warns.)
+VIADUCT_AVX512 inline __m128i fold_lanes(__m512i lanes) {
+  const __m512i by =
+      _mm512_set_epi64(0, 0, kHigh<128>, kLow<128>, kHigh<256>, kLow<256>, kHigh<384>, kLow<384>);
+  const __m512i moved = _mm512_xor_si512(_mm512_clmulepi64_epi128(lanes, by, 0x00),
+                                         _mm512_clmulepi64_epi128(lanes, by, 0x11));
+  const __m256i half = _mm256_xor_si256(_mm512_maskz_extracti64x4_epi64(0xf, moved, 0),
+                                        _mm512_maskz_extracti64x4_epi64(0xf, moved, 1));
+  return _mm_xor_si128(
+      _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)),
+      _mm512_maskz_extracti64x2_epi64(0x3, lanes, 3));
+}
+
+template <bool kCopy>
+VIADUCT_AVX512 inline __m512i fetch_64(std::byte*& to, const std::byte*& from) {
+  const __m512i data = _mm512_loadu_si512(from);
+  from += 64;
+  if constexpr (kCopy) {
+    _mm512_storeu_si512(to, data);
+    to += 64;
+  }
+  return data;
+}
+
+template <bool kCopy>
+VIADUCT_AVX512 std::uint32_t folded(std::byte* to, const std::byte* from, std::size_t size,
+                                    std::uint32_t crc) {
+  if (size < 256) return interleaved<kCopy>(to, from, size, crc);
+  __m512i a = fetch_64<kCopy>(to, from), b = fetch_64<kCopy>(to, from),
+          c = fetch_64<kCopy>(to, from), d = fetch_64<kCopy>(to, from);
+  a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
+  for (size -= 256; size >= 256; size -= 256) {
+    a = fold<2048>(a, fetch_64<kCopy>(to, from));
+    b = fold<2048>(b, fetch_64<kCopy>(to, from));
+    c = fold<2048>(c, fetch_64<kCopy>(to, from));
+    d = fold<2048>(d, fetch_64<kCopy>(to, from));
+  }
+  d = _mm512_xor_si512(fold<1024>(b, d), fold<1536>(a, fold<512>(c, _mm512_setzero_si512())));
+  for (; size >= 64; size -= 64) d = fold<512>(d, fetch_64<kCopy>(to, from));
+  const __m128i rest = fold_lanes(d);
+  std::uint64_t state = _mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_cvtsi128_si64(rest)));
+  state = _mm_crc32_u64(state, static_cast<std::uint64_t>(_mm_extract_epi64(rest, 1)));
+  return serial<kCopy>(to, from, size, ~static_cast<std::uint32_t>(state));
+}
+
+bool has_vpclmul() {
+  return has_pclmul() && __builtin_cpu_supports("avx512f") != 0 &&
+         __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+         __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0;
+}
+
+#endif
+
+template <auto kFunction>
+std::uint32_t only_crc(const std::byte* data, std::size_t size, std::uint32_t crc) {
+  return kFunction(nullptr, data, size, crc);
+}
+
+constexpr Crc32cImplementation kImplementations[] = {
+#if defined(__x86_64__)
+    {"avx512-vpclmulqdq", has_vpclmul, only_crc<folded<false>>, folded<true>},
+    {"sse4.2-interleaved", has_pclmul, only_crc<interleaved<false>>, interleaved<true>},
+    {"sse4.2", has_sse42, only_crc<serial<false>>, serial<true>},
+#endif
+    {"table", always, only_crc<by_table<false>>, by_table<true>},
+};
+
+const Crc32cImplementation& best() {
+  for (const auto& implementation : kImplementations)
+    if (implementation.usable()) return implementation;
+  return kImplementations[std::size(kImplementations) - 1];
+}
+
+// The first call looks the best one up, also when it comes before this file's own initialization.
+std::uint32_t first_crc(const std::byte* data, std::size_t size, std::uint32_t crc);
+std::uint32_t first_copy(std::byte* to, const std::byte* from, std::size_t size, std::uint32_t crc);
+constinit std::atomic<decltype(Crc32cImplementation::crc)> chosen_crc{first_crc};
+constinit std::atomic<decltype(Crc32cImplementation::copy)> chosen_copy{first_copy};
+
+std::uint32_t first_crc(const std::byte* data, std::size_t size, std::uint32_t crc) {
+  chosen_crc.store(best().crc, std::memory_order_relaxed);
+  return best().crc(data, size, crc);
+}
+
+std::uint32_t first_copy(std::byte* to, const std::byte* from, std::size_t size,
+                         std::uint32_t crc) {
+  chosen_copy.store(best().copy, std::memory_order_relaxed);
+  return best().copy(to, from, size, crc);
+}
+
+}  // namespace
+
+std::span<const Crc32cImplementation> crc32c_implementations() {
+  return kImplementations;
+}
+
+std::uint32_t detail::crc32c_any(const std::byte* data, std::size_t size, std::uint32_t crc) {
+  return chosen_crc.load(std::memory_order_relaxed)(data, size, crc);
+}
+
+std::uint32_t detail::crc32c_copy_any(std::byte* to, const std::byte* from, std::size_t size,
+                                      std::uint32_t crc) {
+  return chosen_copy.load(std::memory_order_relaxed)(to, from, size, crc);
+}
+
+}  // namespace viaduct::base

@@ -1,0 +1,82 @@
+// Deadlines of many peers, earliest first: a binary heap that knows where each peer stands in it.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "drivers/base/time.hpp"
+
+namespace viaduct::base {
+
+inline constexpr std::uint32_t kNotQueued = UINT32_MAX;
+
+// An Item has `Time timer_at` and `std::uint32_t timer_position` (kNotQueued at first).
+template <class Item>
+class DeadlineHeap {
+ public:
+  void reserve(std::size_t n) { heap_.reserve(n); }
+  bool due(Time now) const { return !heap_.empty() && heap_.front()->timer_at <= now; }
+  // Time::max(): there is none.
+  Time next() const { return heap_.empty() ? Time::max() : heap_.front()->timer_at; }
+
+  // Makes sure the item's timer fires at `at` or earlier. The usual case, a timer that is set for
+  // earlier anyway, costs one comparison: whoever handles a timer works out the next deadline.
+  void set_no_later(Item* item, Time at) {
+    if (item->timer_position == kNotQueued) {
+      item->timer_position = static_cast<std::uint32_t>(heap_.size());
+      heap_.push_back(item);
+    } else if (item->timer_at <= at) {
+      return;
+    }
+    item->timer_at = at;
+    rise(item->timer_position);
+  }
+  Item* pop() {
+    Item* item = heap_.front();
+    remove(item);
+    return item;
+  }
+  void remove(Item* item) {
+    const std::uint32_t hole = item->timer_position;
+    if (hole == kNotQueued) return;
+    item->timer_position = kNotQueued;
+    Item* last = heap_.back();
+    heap_.pop_back();
+    if (last == item) return;
+    place(last, hole);
+    rise(hole);
+    sink(last->timer_position);
+  }
+
+ private:
+  void place(Item* item, std::uint32_t at) {
+    heap_[at] = item;
+    item->timer_position = at;
+  }
+  void exchange(std::uint32_t a, std::uint32_t b) {
+    Item* item = heap_[a];
+    place(heap_[b], a);
+    place(item, b);
+  }
+  bool before(std::uint32_t a, std::uint32_t b) const {
+    return heap_[a]->timer_at < heap_[b]->timer_at;
+  }
+  void rise(std::uint32_t at) {
+    for (; at != 0 && before(at, (at - 1) / 2); at = (at - 1) / 2) exchange(at, (at - 1) / 2);
+  }
+  void sink(std::uint32_t at) {
+    for (;;) {
+      std::uint32_t least = at;
+      for (std::uint32_t child = 2 * at + 1; child <= 2 * at + 2; ++child)
+        if (child < heap_.size() && before(child, least)) least = child;
+      if (least == at) return;
+      exchange(at, least);
+      at = least;
+    }
+  }
+
+  std::vector<Item*> heap_;
+};
+
+}  // namespace viaduct::base

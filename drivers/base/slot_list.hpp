@@ -1,0 +1,53 @@
+// Doubly linked lists of slots in a preallocated table. The links are indices kept in the entries
+// (member `Link`), so an entry can leave the middle of a list at once and nothing is allocated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "drivers/base/cxx20.hpp"
+
+namespace viaduct::base {
+
+using Slot = std::uint32_t;
+inline constexpr Slot kNoSlot = ~Slot{0};
+
+struct SlotLinks {
+  Slot previous = kNoSlot, next = kNoSlot;
+};
+
+// `Entry::*Link` says which links of an entry the list uses: an entry may be in one list for each.
+template <class Entry, SlotLinks Entry::*Link>
+class SlotList {
+ public:
+  Slot first() const { return first_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  static Slot after(const Entry* table, Slot slot) { return (table[slot].*Link).next; }
+
+  void push_back(Entry* table, Slot slot) {
+    table[slot].*Link = {last_, kNoSlot};
+    (last_ == kNoSlot ? first_ : (table[last_].*Link).next) = slot;
+    last_ = slot;
+    ++size_;
+  }
+  void remove(Entry* table, Slot slot) {
+    const SlotLinks links = table[slot].*Link;
+    (links.previous == kNoSlot ? first_ : (table[links.previous].*Link).next) = links.next;
+    (links.next == kNoSlot ? last_ : (table[links.next].*Link).previous) = links.previous;
+    --size_;
+  }
+  // The first slot, taken off, or kNoSlot.
+  Slot take_first(Entry* table) {
+    const Slot slot = first_;
+    if (slot != kNoSlot) remove(table, slot);
+    return slot;
+  }
+
+ private:
+  Slot first_ = kNoSlot, last_ = kNoSlot;
+  std::size_t size_ = 0;
+};
+
+}  // namespace viaduct::base

@@ -1,0 +1,8 @@
+// Link over the simulated network.
+#include "drivers/link/impl/all.hpp"
+#include "drivers/sim/sim_network.hpp"
+
+namespace viaduct::link {
+static_assert(PacketDevice<sim::SimPort>);
+template class Link<sim::SimPort>;
+}  // namespace viaduct::link

@@ -1,0 +1,203 @@
+#include "drivers/port/mbuf_pool.hpp"
+
+#include <rte_errno.h>
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <type_traits>
+
+namespace viaduct::port {
+namespace {
+
+using detail::FrameStack;
+
+// DPDK puts a frame's data right behind the private area, and takes frames from the pool and
+// returns them without constructors.
+static_assert(std::is_trivially_destructible_v<FrameState> &&
+              std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(alignof(FrameState) <= RTE_MBUF_PRIV_ALIGN &&
+                  sizeof(rte_mbuf) % alignof(FrameState) == 0,
+              "the private area follows the mbuf");
+
+FrameStack& stack_of(const rte_mempool* pool) {
+  return *static_cast<FrameStack*>(pool->pool_data);
+}
+
+void give_back(FrameStack& stack, rte_mbuf* f) {
+  std::uint32_t& retained = frame_state(f).retained;
+  if (retained != 0)
+    --retained;
+  else
+    stack.free.push_back(f);  // its capacity is the pool's size
+}
+
+// A frame is in the list once, however often it was returned.
+void abandon(FrameStack& stack, rte_mbuf* f) {
+  FrameState& state = frame_state(f);
+  if (state.abandoned.fetch_add(1, std::memory_order_acq_rel) != 0) return;
+  state.next_abandoned = stack.abandoned.load(std::memory_order_relaxed);
+  while (!stack.abandoned.compare_exchange_weak(state.next_abandoned, f, std::memory_order_release,
+                                                std::memory_order_relaxed))
+    continue;
+}
+
+void collect_abandoned(FrameStack& stack) {
+  rte_mbuf* f = stack.abandoned.exchange(nullptr, std::memory_order_acquire);
+  while (f != nullptr) {
+    FrameState& state = frame_state(f);
+    rte_mbuf* const next = state.next_abandoned;  // before it can be put into the list again
+    for (std::uint32_t n = state.abandoned.exchange(0, std::memory_order_acq_rel); n != 0; --n)
+      give_back(stack, f);
+    f = next;
+  }
+}
+
+// --- making frames -------------------------------------------------------------------------------
+
+rte_iova_t iova_of(const rte_mempool* pool, const void* object) {
+  const auto at = reinterpret_cast<std::uintptr_t>(object);
+  const rte_mempool_memhdr* chunk = nullptr;
+  STAILQ_FOREACH(chunk, &pool->mem_list, next) {
+    const auto first = reinterpret_cast<std::uintptr_t>(chunk->addr);
+    if (at - first < chunk->len)
+      return chunk->iova == RTE_BAD_IOVA ? RTE_BAD_IOVA : chunk->iova + (at - first);
+  }
+  return RTE_BAD_IOVA;
+}
+
+void make_frame(rte_mempool* pool, const FrameStack& stack, rte_mbuf* f) {
+  stack.add(pool, stack.add_argument, f, iova_of(pool, f));
+  rte_pktmbuf_init(pool, nullptr, f, 0);
+  new (&frame_state(f)) FrameState{};
+}
+
+// Makes what is still unmade of the topmost free frames.
+void make_topmost(rte_mempool* pool, FrameStack& stack, std::size_t count) {
+  while (stack.unmade > stack.free.size() - count) {
+    make_frame(pool, stack, stack.free[stack.unmade - 1]);
+    --stack.unmade;
+  }
+}
+
+// --- DPDK's mempool operations -------------------------------------------------------------------
+
+int start(rte_mempool* pool) {
+  auto* const stack = new (std::nothrow) FrameStack{};
+  if (stack == nullptr) return -ENOMEM;
+  try {
+    stack->free.reserve(pool->size);
+  } catch (const std::bad_alloc&) {
+    delete stack;
+    return -ENOMEM;
+  }
+  stack->owner = detail::thread_mark();
+  pool->pool_data = stack;
+  return 0;
+}
+
+void stop(rte_mempool* pool) {
+  delete static_cast<FrameStack*>(pool->pool_data);
+}
+
+int enqueue(rte_mempool* pool, void* const* objects, unsigned count) {
+  FrameStack& stack = stack_of(pool);
+  for (unsigned i = 0; i < count; ++i) {
+    auto* const f = static_cast<rte_mbuf*>(objects[i]);
+    if (!stack.counting) [[unlikely]]
+      stack.free.push_back(f);
+    else if (stack.owner == detail::thread_mark()) [[likely]]
+      give_back(stack, f);
+    else
+      abandon(stack, f);
+  }
+  return 0;
+}
+
+int dequeue(rte_mempool* pool, void** objects, unsigned count) {
+  FrameStack& stack = stack_of(pool);
+  if (stack.free.size() < stack.unmade + count) [[unlikely]] {
+    collect_abandoned(stack);
+    if (stack.free.size() < count) return -ENOBUFS;
+    make_topmost(pool, stack, count);
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    objects[i] = stack.free.back();
+    stack.free.pop_back();
+  }
+  return 0;
+}
+
+// DPDK offers a chunk of memory: divides it into frames as DPDK does, but leaves them untouched.
+int divide(rte_mempool* pool, unsigned most, void* memory, rte_iova_t iova, std::size_t bytes,
+           rte_mempool_populate_obj_cb_t* add, void* add_argument) {
+  FrameStack& stack = stack_of(pool);
+  stack.add = add;
+  stack.add_argument = add_argument;
+  // DPDK does not know of the frames that are there and not made.
+  most = std::min(most, static_cast<unsigned>(pool->size - stack.free.size()));
+  const int found = rte_mempool_op_populate_default(
+      pool, most, memory, iova, bytes, [](rte_mempool*, void*, void*, rte_iova_t) {}, nullptr);
+  stack.unmade = stack.free.size();
+  return found;
+}
+
+// To other threads than the owner only a snapshot.
+unsigned available(const rte_mempool* pool) {
+  FrameStack& stack = stack_of(pool);
+  if (stack.owner == detail::thread_mark()) collect_abandoned(stack);
+  return static_cast<unsigned>(stack.free.size());
+}
+
+// Of this copy of the code. A process may have several, one in each driver's shared library, and
+// one copy's operations know nothing of the other's threads.
+const std::string& operations_name() {
+  static const char own = 0;
+  static const std::string name =
+      "viaduct_" + std::to_string(reinterpret_cast<std::uintptr_t>(&own));
+  return name;
+}
+
+bool register_operations() {
+  rte_mempool_ops ops{};
+  operations_name().copy(ops.name, sizeof ops.name - 1);
+  ops.alloc = start;
+  ops.free = stop;
+  ops.enqueue = enqueue;
+  ops.dequeue = dequeue;
+  ops.get_count = available;
+  ops.populate = divide;
+  return rte_mempool_register_ops(&ops) >= 0;
+}
+
+}  // namespace
+
+rte_mempool* create_frame_pool(const std::string& name, std::size_t frames, std::uint16_t room,
+                               int socket, PoolKind kind) {
+  static const bool registered = register_operations();
+  if (!registered) {
+    rte_errno = ENOSPC;
+    return nullptr;
+  }
+  rte_pktmbuf_pool_private sizes{};
+  sizes.mbuf_data_room_size = room;
+  sizes.mbuf_priv_size = kPrivateArea;
+  rte_mempool* const pool = rte_mempool_create_empty(
+      name.c_str(), static_cast<unsigned>(frames),
+      static_cast<unsigned>(sizeof(rte_mbuf) + kPrivateArea + room), 0, sizeof sizes, socket,
+      kind == PoolKind::umem ? RTE_MEMPOOL_F_NO_SPREAD : 0);
+  if (pool == nullptr) return nullptr;
+  rte_mempool_set_ops_byname(pool, operations_name().c_str(), nullptr);
+  rte_pktmbuf_pool_init(pool, &sizes);
+  if (const int result = rte_mempool_populate_default(pool); result < 0) {
+    rte_mempool_free(pool);
+    rte_errno = -result;
+    return nullptr;
+  }
+  FrameStack& stack = stack_of(pool);
+  stack.counting = true;
+  if (kind == PoolKind::umem) make_topmost(pool, stack, stack.free.size());
+  return pool;
+}
+
+}  // namespace viaduct::port

@@ -1,0 +1,114 @@
+#include "drivers/port/netdev_check.hpp"
+
+#include <linux/capability.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace viaduct::port {
+namespace {
+
+class Socket {
+ public:
+  Socket(int domain, int type) : fd_(::socket(domain, type | SOCK_CLOEXEC, 0)) {}
+  ~Socket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void refuse(const std::string& port, const std::string& why) {
+  throw base::SetupError("cannot open port " + port + ": " + why);
+}
+
+ifreq request_for(const std::string& interface) {
+  ifreq request{};
+  interface.copy(request.ifr_name, IFNAMSIZ - 1);
+  return request;
+}
+
+std::uint64_t effective_capabilities() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("CapEff:")) return std::strtoull(line.c_str() + 7, nullptr, 16);
+  return 0;
+}
+
+constexpr const char* kPermissionRemedy =
+    "; run as root, or `setcap cap_net_raw,cap_net_admin,cap_ipc_lock+ep PROGRAM`, or inside a "
+    "network namespace of your own (`unshare -Urn`)";
+
+}  // namespace
+
+std::size_t interface_mtu(const std::string& port, const std::string& interface) {
+  const Socket socket(AF_UNIX, SOCK_DGRAM);
+  if (socket.fd() < 0)
+    refuse(port, std::string("no socket can be made (") + std::strerror(errno) +
+                     "); raise the limit on open files (ulimit -n)");
+  ifreq request = request_for(interface);
+  if (interface.size() >= IFNAMSIZ || ioctl(socket.fd(), SIOCGIFMTU, &request) != 0)
+    refuse(port, "this network namespace has no interface " + interface +
+                     "; `ip link` lists those it has");
+  return static_cast<std::size_t>(request.ifr_mtu);
+}
+
+void check_packet_sockets(const std::string& port, const std::string& interface) {
+  const Socket packet(AF_PACKET, SOCK_RAW);
+  if (packet.fd() < 0)
+    refuse(port, std::string("packet sockets are not permitted (") + std::strerror(errno) + ")" +
+                     kPermissionRemedy);
+  // DPDK's drivers write the interface's flags at start; writing what they are changes nothing.
+  ifreq request = request_for(interface);
+  if (ioctl(packet.fd(), SIOCGIFFLAGS, &request) != 0 ||
+      ioctl(packet.fd(), SIOCSIFFLAGS, &request) != 0)
+    refuse(port, "setting flags of interface " + interface + " is not permitted (" +
+                     std::strerror(errno) + ")" + kPermissionRemedy);
+  if ((request.ifr_flags & IFF_UP) == 0)
+    refuse(port, "interface " + interface + " is down; run `ip link set " + interface +
+                     " up` as root, at both ends");
+}
+
+std::size_t lockable_memory() {
+  constexpr std::size_t plenty = std::size_t{1} << 30;
+  rlimit limit{};
+  if ((effective_capabilities() >> CAP_IPC_LOCK & 1) != 0) return plenty;
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return plenty;
+  // Part of it may be in use already.
+  return limit.rlim_cur / 4 * 3;
+}
+
+InterfaceClaim::InterfaceClaim(const std::string& port, const std::string& interface) {
+  fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = "viaduct-port:" + interface;
+  const std::size_t length = text.copy(name.sun_path + 1, sizeof name.sun_path - 1);
+  if (fd_ >= 0 && bind(fd_, reinterpret_cast<const sockaddr*>(&name),
+                       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)) == 0)
+    return;
+  const int error = errno;
+  if (fd_ >= 0) close(fd_);
+  if (error == EADDRINUSE)
+    refuse(port, "interface " + interface +
+                     " is busy with another port of this host; close that one or use another "
+                     "interface (`ss -xap | grep viaduct-port` names the process)");
+  refuse(port, std::string("no socket: ") + std::strerror(error) + "; raise `ulimit -n`");
+}
+
+InterfaceClaim::~InterfaceClaim() {
+  if (fd_ >= 0) close(fd_);
+}
+
+}  // namespace viaduct::port

@@ -1,0 +1,522 @@
+#include "drivers/port/port.hpp"
+
+#include <poll.h>
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
+#include <rte_errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "drivers/port/config_vars.hpp"
+#include "drivers/port/device_queue.hpp"
+#include "drivers/port/eal.hpp"
+#include "drivers/port/fault_injection.hpp"
+#include "drivers/port/netdev_check.hpp"
+#include "drivers/port/port_config.hpp"
+#include "drivers/port/quirks/af_packet_ring.hpp"
+#include "drivers/port/quirks/af_xdp_sockets.hpp"
+#include "drivers/port/quirks/log_capture.hpp"
+#include "drivers/port/quirks/memif_relay.hpp"
+#include "drivers/port/receive_interrupt.hpp"
+
+namespace viaduct::port {
+namespace {
+
+struct XdpQueueRefused : base::SetupError {
+  explicit XdpQueueRefused(const base::SetupError& why) : base::SetupError(why) {}
+};
+
+constexpr std::size_t kLeastToSend = 512;  // frames beyond those that wait to receive
+constexpr std::uint16_t kSendDescriptors = 1024;
+constexpr std::uint32_t kPollsJoined = 8192;  // empty polls between looks at a memif's peer
+// A handshake has ten steps, and who waits may yield between polls.
+constexpr std::uint32_t kPollsApart = 1;
+constexpr std::size_t kXdpRing = 2048;  // frames AF_XDP keeps for receiving, whatever is asked
+
+// Words in DPDK's log, and what a user does about them.
+struct Remedy {
+  std::string_view word, text;
+};
+constexpr Remedy kRemedies[] = {
+    {"failed to parse device",
+     "no driver of that name: write a PCI address, net_af_packet0,iface=eth1, "
+     "net_af_xdp0,iface=eth1 or net_memif0,role=server,socket=x, and see that DPDK's driver "
+     "package is installed"},
+    {"single-file", "set VIADUCT_EAL=--single-file-segments"},
+    {"multi-file", "set VIADUCT_EAL=--single-file-segments"},
+    {"mmap failed", "raise `ulimit -l`, grant CAP_IPC_LOCK or lower VIADUCT_RX_DESCRIPTORS"},
+    {"umem", "raise `ulimit -l`, grant CAP_IPC_LOCK or lower VIADUCT_FRAMES"},
+    {"not permitted",
+     "run as root or grant CAP_NET_RAW, CAP_NET_ADMIN, CAP_SYS_ADMIN and CAP_IPC_LOCK"},
+    {"Permission denied",
+     "run as root, or give this user the device (for VFIO: chown /dev/vfio/*)"},
+    {"VFIO", "see that `ls /dev/vfio` shows the function's IOMMU group and that this user owns it"},
+    {"busy", "close whoever has it or use another port"},
+    {"in use", "close whoever has it or use another port"},
+};
+
+std::string remedy(const std::string& reason, const std::string& otherwise) {
+  for (const auto& [word, text] : kRemedies)
+    if (reason.find(word) != std::string::npos) return std::string(text);
+  return otherwise;
+}
+
+// Drivers that move frames in memory or through a packet socket whose ring we sized: they do not
+// look at the MTU that a port is configured with, and refuse jumbo ones only by default.
+bool ignores_mtu(PortKind kind, std::string_view driver) {
+  return kind == PortKind::memif || kind == PortKind::af_packet || driver == "net_ring" ||
+         driver == "net_null";
+}
+
+std::size_t room_for(const PortPlan& plan, std::size_t mtu) {
+  return plan.data_room != 0 ? plan.data_room : frame_room(mtu);
+}
+
+// Independent causes of the same fault.
+double either(double a, double b) {
+  return 1 - (1 - a) * (1 - b);
+}
+
+base::FaultSpec combined(const base::FaultSpec& a, const base::FaultSpec& b) {
+  return {either(a.loss, b.loss),         either(a.duplicate, b.duplicate),
+          either(a.reorder, b.reorder),   either(a.corrupt, b.corrupt),
+          either(a.truncate, b.truncate), a.any() ? a.seed : b.seed};
+}
+
+std::string recording_path(std::string path, const std::string& port) {
+  const std::pair<std::string_view, std::string> values[] = {{"{pid}", std::to_string(getpid())},
+                                                             {"{port}", port}};
+  for (const auto& [word, value] : values)
+    for (std::size_t at = 0; (at = path.find(word, at)) != std::string::npos; at += value.size())
+      path.replace(at, word.size(), value);
+  return path;
+}
+
+// Every ring ethdev says that its address is all zeroes; two of them must be told apart.
+link::Address made_up_address(std::uint16_t port) {
+  const auto process = static_cast<unsigned>(getpid());
+  const auto octet = [](unsigned value) { return static_cast<std::uint8_t>(value); };
+  return {{0x02, octet(process >> 16), octet(process >> 8), octet(process), octet(port >> 8u),
+           octet(port)}};
+}
+
+// The ethdev of a device that has been probed: most are named after it, but mlx4 and MANA name
+// theirs "mlx4_0 port 1" or "0000:3b:00.0_port1".
+bool find_ethdev(const std::string& device, std::uint16_t& port) {
+  if (rte_eth_dev_get_port_by_name(device.c_str(), &port) == 0) return true;
+  rte_dev_iterator iterator;
+  std::uint16_t match = 0;
+  RTE_ETH_FOREACH_MATCHING_DEV(match, device.c_str(), &iterator) {
+    rte_eth_iterator_cleanup(&iterator);
+    port = match;
+    return true;
+  }
+  return false;
+}
+
+void remove_device(const std::string& name) {
+  rte_devargs device{};
+  if (rte_devargs_parse(&device, name.c_str()) == 0)
+    rte_eal_hotplug_remove(rte_bus_name(device.bus), device.name);
+  rte_devargs_reset(&device);
+}
+
+// Frames that arrived and nobody took go back to where they came from.
+void drain(std::uint16_t port) {
+  rte_mbuf* burst[32];
+  for (int round = 0; round < 4096; ++round) {
+    const std::uint16_t got = rte_eth_rx_burst(port, 0, burst, 32);
+    if (got == 0) return;
+    rte_pktmbuf_free_bulk(burst, got);
+  }
+}
+
+// On a loop-back device another port may still hold frames of this pool: they must find it when
+// they are freed. Such a pool waits here until a later port closes.
+void free_when_full(rte_mempool* pool) {
+  static std::vector<rte_mempool*> waiting;
+  waiting.push_back(pool);
+  std::erase_if(waiting, [](rte_mempool* candidate) {
+    own_frame_pool(candidate);  // its port is closed
+    if (rte_mempool_full(candidate) == 0) return false;
+    rte_mempool_free(candidate);
+    return true;
+  });
+}
+
+// Until one of them is readable or `also` is. False: there are none, or one is in a state in which
+// to wait is in vain (its interface is down).
+bool wait_readable(std::span<const int> files, int also, base::Duration most) {
+  constexpr std::size_t kMost = 4;  // a port has one queue
+  std::array<pollfd, kMost + 1> polled{};
+  std::size_t count = 0;
+  if (files.empty() || files.size() > kMost) return false;
+  for (const int file : files) polled[count++] = {file, POLLIN, 0};
+  polled[count] = {also, POLLIN, 0};  // -1 is passed over
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(most);
+  const timespec limit{seconds.count(), (most - seconds).count()};
+  if (::ppoll(polled.data(), count + 1, &limit, nullptr) <= 0) return true;
+  return std::all_of(polled.begin(), polled.begin() + count,
+                     [](const pollfd& p) { return p.revents == 0 || (p.revents & POLLIN) != 0; });
+}
+
+}  // namespace
+
+struct Port::Parts {
+  PortPlan plan;
+  LogCapture* log = nullptr;  // while the port is being opened
+  InterfaceClaim claim;
+  XdpSockets xdp;
+  PacketRing packets;     // af_packet's
+  bool attached = false;  // we probed the device, so we remove it
+  bool found = false;     // port_ is valid
+  bool started = false;
+  std::uint64_t owner = 0;
+  std::string driver;
+  std::unique_ptr<MemifControl> memif;
+  std::vector<int> arrivals;  // descriptors that are readable when frames have arrived
+  MemifInterrupt interrupt;   // while it has its peer
+  ReceiveInterrupt receive_interrupt;
+  std::unique_ptr<PcapWriter> recording;
+  DeviceQueue queue;
+  std::unique_ptr<PortFaults> faults;
+
+  [[noreturn]] void refuse(const std::string& what, int error, const std::string& otherwise) const {
+    const std::string reason = log->reason(rte_strerror(error < 0 ? -error : error));
+    throw base::SetupError("cannot open port " + plan.asked + ": " + what + ": " + reason + "; " +
+                           remedy(reason, otherwise));
+  }
+};
+
+// The kernel frees an AF_XDP socket's queue some time after the socket was closed, so a port that
+// is opened again at once finds it busy for a moment.
+std::unique_ptr<Port> Port::open(const PortConfig& config) {
+  for (int tries = 150;; --tries) {
+    try {
+      return std::unique_ptr<Port>(new Port(config));
+    } catch (const XdpQueueRefused&) {
+      if (tries == 1) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  }
+}
+
+Port::Port(const PortConfig& config) : parts_(std::make_unique<Parts>()) {
+  Parts& p = *parts_;
+  p.plan = plan_port(config);
+  if (!p.plan.interface.empty()) p.claim = InterfaceClaim(p.plan.asked, p.plan.interface);
+  const std::size_t frame = sizeof(rte_mbuf) + kPrivateArea + RTE_PKTMBUF_HEADROOM +
+                            room_for(p.plan, std::max<std::size_t>(p.plan.mtu, RTE_ETHER_MTU)) +
+                            128;
+  const bool pci = p.plan.kind == PortKind::pci;
+  const bool probed =
+      ensure_eal({pci ? p.plan.devargs : "", p.plan.frames * frame + (16u << 20)}) && pci;
+
+  const std::lock_guard lock(setup_lock());
+  LogCapture log;
+  p.log = &log;
+  register_thread();
+  try {
+    attach(probed);
+    create_pool();
+    start();
+    prepare_slow_path(config.faults);
+  } catch (...) {
+    close();
+    throw;
+  }
+  p.log = nullptr;
+}
+
+// Finds the ethdev, probing the device unless the application did, or EAL on our behalf as it
+// started (`probed`), and claims it.
+void Port::attach(bool probed) {
+  Parts& p = *parts_;
+  const PortPlan& plan = p.plan;
+  if (plan.kind == PortKind::existing) {
+    const bool number = plan.name.find_first_not_of("0123456789") == std::string::npos;
+    if (number) port_ = static_cast<std::uint16_t>(std::strtoul(plan.name.c_str(), nullptr, 10));
+    if (plan.name.empty() ||
+        (number ? !rte_eth_dev_is_valid_port(port_)
+                : rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) != 0))
+      throw base::SetupError("cannot open port " + plan.asked +
+                             ": this process has no such ethdev; create it first (for example with "
+                             "rte_eth_from_rings) or name a device instead");
+  } else {
+    const bool exists = probed ? find_ethdev(plan.name, port_)
+                               : rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) == 0;
+    if (exists && !probed)
+      throw base::SetupError("cannot open port " + plan.asked + ": it is busy, this process has " +
+                             plan.name + " open already; use another name, or port:" + plan.name +
+                             " for one that you created and that nobody uses");
+    if (plan.kind == PortKind::pci && rte_eal_has_pci() == 0)
+      throw base::SetupError(
+          "cannot open port " + plan.asked +
+          ": DPDK was started without the PCI bus; open the PCI port before any other");
+    if (plan.kind == PortKind::memif) {
+      p.memif = std::make_unique<MemifControl>(plan.asked, plan.devargs);
+      p.plan.devargs = p.memif->driver_devargs();
+    }
+    if (const int result = exists ? 0 : rte_dev_probe(plan.devargs.c_str()); result != 0)
+      p.refuse("DPDK does not take it", result,
+               "run `viaduct-info` to see what this machine lacks");
+    p.attached = true;
+    if (!find_ethdev(plan.name, port_)) {
+      remove_device(plan.name);
+      throw base::SetupError("cannot open port " + plan.asked +
+                             ": it is a device but not a network port; name a network device");
+    }
+  }
+  rte_eth_dev_owner owner{};
+  rte_eth_dev_owner_new(&owner.id);
+  std::strcpy(owner.name, "viaduct");
+  if (const int result = rte_eth_dev_owner_set(port_, &owner); result != 0)
+    p.refuse("it is busy, somebody in this process owns it", result,
+             "close that port or use another");
+  p.owner = owner.id;
+  p.found = true;
+  if (p.memif) p.memif->attach(port_);
+}
+
+void Port::create_pool() {
+  Parts& p = *parts_;
+  static std::atomic<unsigned> serial{0};
+  rte_eth_dev_info info{};
+  if (const int result = rte_eth_dev_info_get(port_, &info); result != 0)
+    p.refuse("its limits are unknown", result, "use another driver");
+  p.driver = info.driver_name;
+  mtu_ = p.plan.mtu;
+  if (mtu_ == 0) {
+    std::uint16_t has = RTE_ETHER_MTU;
+    rte_eth_dev_get_mtu(port_, &has);
+    mtu_ = has;
+  }
+  const std::size_t held = p.plan.kind == PortKind::af_xdp ? kXdpRing : p.plan.descriptors;
+  if (p.plan.frames < held + kLeastToSend)
+    throw base::SetupError(
+        "cannot open port " + p.plan.asked + ": " + std::to_string(p.plan.frames) +
+        " frames are too few, its receive queue alone may hold " + std::to_string(held) +
+        "; set VIADUCT_FRAMES to " + std::to_string(held + kLeastToSend) + " or more");
+  const std::size_t room = room_for(p.plan, mtu_) + RTE_PKTMBUF_HEADROOM;
+  // A port has one owner, but a process may have two copies of this code, which both count from 0.
+  const std::string name = "viaduct_" + std::to_string(port_) + "_" + std::to_string(serial++);
+  const int socket = rte_eal_has_hugepages() != 0 ? rte_eth_dev_socket_id(port_) : SOCKET_ID_ANY;
+  pool_ = create_frame_pool(name, p.plan.frames, static_cast<std::uint16_t>(room), socket,
+                            p.plan.kind == PortKind::af_xdp ? PoolKind::umem : PoolKind::ordinary);
+  if (pool_ == nullptr)
+    throw base::SetupError(
+        "cannot open port " + p.plan.asked + ": no memory for " + std::to_string(p.plan.frames) +
+        " frames of " + std::to_string(room) + " bytes (" + rte_strerror(rte_errno) + "); " +
+        (rte_eal_has_hugepages() != 0
+             ? "raise `sysctl vm.nr_hugepages`, set VIADUCT_MEMORY=nohuge"
+             : "start DPDK with more memory (its option -m, in VIADUCT_EAL if viaduct starts it)") +
+        " or lower VIADUCT_FRAMES");
+  pool_size_ = p.plan.frames;
+}
+
+// With a receive interrupt, if it is a PCI function whose driver offers one. Others refuse to be
+// configured for it, or say so once they run; then it is started as if it had not been asked.
+void Port::start() {
+  Parts& p = *parts_;
+  if (p.plan.kind == PortKind::pci && config_vars().on("VIADUCT_RX_INTERRUPT")) {
+    try {
+      bring_up(true);
+      p.receive_interrupt = ReceiveInterrupt(port_);
+    } catch (const base::SetupError&) {
+    }
+    if (p.started && !p.receive_interrupt) {
+      rte_eth_dev_stop(port_);
+      p.started = false;
+    }
+  }
+  if (!p.started) bring_up(false);
+
+  rte_ether_addr mac{};
+  if (const int result = rte_eth_macaddr_get(port_, &mac))
+    p.refuse("it has no address", result, "use another driver");
+  std::copy(std::begin(mac.addr_bytes), std::end(mac.addr_bytes), address_.bytes.begin());
+  if (address_ == link::Address{}) address_ = made_up_address(port_);
+}
+
+// Configured, with its queues, and running.
+void Port::bring_up(bool interrupt) {
+  Parts& p = *parts_;
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(port_, &info);
+  rte_eth_conf conf{};
+  conf.intr_conf.rxq = interrupt ? 1 : 0;
+  if (!ignores_mtu(p.plan.kind, p.driver)) {
+    if (info.max_mtu != 0 && mtu_ > info.max_mtu)
+      throw base::SetupError("cannot open port " + p.plan.asked + ": MTU " + std::to_string(mtu_) +
+                             " is larger than its driver's " + std::to_string(info.max_mtu) +
+                             "; set VIADUCT_MTU=" + std::to_string(info.max_mtu) + " or less");
+    conf.rxmode.mtu = static_cast<std::uint32_t>(mtu_);
+  }
+  if (const int result = rte_eth_dev_configure(port_, 1, 1, &conf); result != 0)
+    p.refuse(result == -EBUSY ? "it is busy, somebody has started it already"
+                              : "its driver refuses one queue pair of MTU " + std::to_string(mtu_),
+             result,
+             result == -EBUSY ? "call rte_eth_dev_stop on it first"
+                              : "set VIADUCT_MTU to what its network carries");
+  auto receive = static_cast<std::uint16_t>(p.plan.descriptors);
+  std::uint16_t send = kSendDescriptors;
+  rte_eth_dev_adjust_nb_rx_tx_desc(port_, &receive, &send);
+  const auto socket = static_cast<unsigned>(std::max(0, rte_eth_dev_socket_id(port_)));
+  const bool xdp = p.plan.kind == PortKind::af_xdp;
+  if (xdp) p.xdp.begin();
+  const int receiving = rte_eth_rx_queue_setup(port_, 0, receive, socket, nullptr, pool_);
+  if (xdp) p.xdp.end();
+  if (receiving != 0) {
+    try {
+      p.refuse("no receive queue", receiving, "change VIADUCT_RX_DESCRIPTORS or VIADUCT_MTU");
+    } catch (const base::SetupError& why) {
+      if (xdp) throw XdpQueueRefused(why);
+      throw;
+    }
+  }
+  if (const int result = rte_eth_tx_queue_setup(port_, 0, send, socket, nullptr))
+    p.refuse("no transmit queue", result, "use another driver");
+  if (const int result = rte_eth_dev_start(port_))
+    p.refuse("it does not start", result, "run `viaduct-info` to see what this machine lacks");
+  p.started = true;
+  receive_capacity_ = p.plan.receive_capacity != 0 ? p.plan.receive_capacity : receive;
+}
+
+void Port::prepare_slow_path(const base::FaultSpec& faults) {
+  Parts& p = *parts_;
+  if (std::string path = config_vars().text("VIADUCT_PCAP"); !path.empty())
+    p.recording = std::make_unique<PcapWriter>(recording_path(std::move(path), p.plan.name));
+  p.queue = DeviceQueue(port_, p.recording.get());
+  const base::FaultSpec both =
+      combined(faults, base::FaultSpec::parse(config_vars().text("VIADUCT_FAULTS")));
+  if (both.any()) p.faults = std::make_unique<PortFaults>(both, pool_);
+  slow_path_ = p.faults != nullptr || p.recording != nullptr;
+  if (p.plan.kind == PortKind::af_packet)
+    p.packets = PacketRing(
+        p.plan.interface,
+        std::strtoul(devarg(p.plan.devargs, "framesz").value_or("2048").c_str(), nullptr, 10));
+  slow_transmit_ = slow_path_ || p.packets;
+  p.arrivals = p.xdp.descriptors();
+  if (p.packets.socket() >= 0) p.arrivals.push_back(p.packets.socket());
+}
+
+Port::~Port() {
+  close();
+}
+
+// Also of a port that was opened only in part.
+void Port::close() noexcept {
+  Parts& p = *parts_;
+  const std::lock_guard lock(setup_lock());
+  const LogCapture log;
+  p.faults.reset();
+  if (p.found) {
+    rte_eth_dev_info info{};
+    const bool known = rte_eth_dev_info_get(port_, &info) == 0;
+    p.receive_interrupt = {};
+    if (p.started) {
+      drain(port_);
+      rte_eth_dev_stop(port_);
+    }
+    rte_eth_dev_owner_delete(p.owner);
+    if (p.attached) {
+      rte_eth_dev_close(port_);
+      if (known && info.device != nullptr) rte_dev_remove(info.device);
+    }
+  }
+  p.xdp.close_left_over();
+  // AF_XDP's driver gives back none of the frames it keeps for receiving; without its sockets
+  // nobody uses them.
+  if (pool_ != nullptr) {
+    if (p.plan.kind == PortKind::af_xdp) {
+      rte_mempool_free(pool_);
+    } else {
+      free_when_full(pool_);
+    }
+  }
+  pool_ = nullptr;
+}
+
+std::uint16_t Port::transmit_slowly(Frame** burst, std::uint16_t count) {
+  Parts& p = *parts_;
+  errno = 0;
+  const std::uint16_t taken =
+      p.faults ? p.faults->transmit(burst, count, p.queue) : p.queue.transmit(burst, count);
+  // The driver takes the frames whatever the kernel says to it.
+  if (errno != 0 && p.packets) [[unlikely]]
+    p.packets.refused(now());
+  return taken;
+}
+
+std::uint16_t Port::receive_slowly(Frame** burst, std::uint16_t count) {
+  Parts& p = *parts_;
+  if (p.faults) p.faults->poll(p.queue);
+  const std::uint16_t received = p.queue.receive(burst, count);
+  if (received == 0 && --empty_polls_ == 0) housekeeping();
+  return received;
+}
+
+bool Port::sleep(base::Duration most, int also) {
+  const Parts& p = *parts_;
+  if (p.receive_interrupt) {
+    const bool frame_waits = !p.receive_interrupt.ask();
+    const bool slept = frame_waits || wait_readable({&p.receive_interrupt.event(), 1}, also, most);
+    p.receive_interrupt.mask();
+    return slept;
+  }
+  if (p.memif == nullptr) return wait_readable(p.arrivals, also, most);
+  if (!p.interrupt) return false;
+  empty_polls_ = 1;  // whether the peer is still there is looked at once in so many polls
+  p.interrupt.ask();
+  // Who sends looks at the flags after it has filled a slot. A system call takes longer than a
+  // store is on its way, so whoever has not seen us ask has filled a slot that we see.
+  ::sched_yield();
+  const bool slept = incoming_.any() || wait_readable({&p.interrupt.event(), 1}, also, most);
+  p.interrupt.mask();
+  return slept;
+}
+
+void Port::housekeeping() {
+  MemifControl* const memif = parts_->memif.get();
+  if (memif == nullptr) return;
+  const bool was_joined = memif->joined();
+  memif->progress(now());
+  if (memif->joined() != was_joined) {
+    outgoing_ = memif->outgoing();
+    incoming_ = memif->incoming();
+    parts_->interrupt = memif->interrupt();
+  }
+  // A look at a socket costs a fraction of a microsecond.
+  empty_polls_ = memif->joined() ? kPollsJoined : kPollsApart;
+}
+
+std::string Port::driver() const {
+  return parts_->driver;
+}
+
+bool Port::link_up() const {
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+std::size_t Port::frames_in_use() const {
+  return rte_mempool_in_use_count(pool_);
+}
+
+const base::FaultCounts* Port::fault_counts() const {
+  return parts_->faults ? &parts_->faults->counts() : nullptr;
+}
+
+}  // namespace viaduct::port

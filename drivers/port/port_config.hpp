@@ -1,0 +1,48 @@
+// What a port's devargs ask for, checked against this machine and completed with the defaults that
+// suit the driver, before DPDK is bothered with them.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <optional>
+#include <string>
+
+#include "drivers/link/packet_device.hpp"
+
+namespace viaduct::port {
+
+// A frame's length and its buffer's are 16-bit numbers in DPDK.
+inline constexpr std::size_t kMaxMtu = 65535 - RTE_PKTMBUF_HEADROOM - 1024;
+
+struct PortConfig;
+
+enum class PortKind : std::uint8_t { existing, pci, memif, af_packet, af_xdp, other };
+
+struct PortPlan {
+  std::string asked;    // what the user wrote, for messages
+  std::string name;     // the ethdev's name (or, for "port:", its name or number)
+  std::string devargs;  // for rte_dev_probe
+  PortKind kind = PortKind::other;
+  std::string pci;                   // PCI address, or empty
+  std::string interface;             // the kernel's network interface behind it, or empty
+  std::size_t mtu = 0;               // 0: ask the device
+  std::size_t frames = 0;            // in the pool
+  std::size_t descriptors = 0;       // in the receive queue
+  std::size_t data_room = 0;         // for data in a frame; 0: frame_room() of the MTU
+  std::size_t receive_capacity = 0;  // 0: the receive queue's descriptors
+};
+
+// The value of `key` in "name,key=value,...".
+std::optional<std::string> devarg(std::string_view devargs, std::string_view key);
+// `devargs` with key=value, unless it has the key already.
+std::string with_default(std::string devargs, std::string_view key, std::string_view value);
+// `devargs` with key=value whatever it had.
+std::string with_devarg(std::string_view devargs, std::string_view key, std::string_view value);
+
+// SetupError when the machine cannot do it.
+PortPlan plan_port(const PortConfig& config);
+
+// Bytes a frame's buffer must hold for this MTU.
+std::size_t frame_room(std::size_t mtu);
+
+}  // namespace viaduct::port

@@ -1,0 +1,73 @@
+// Stands between a memif driver and its peer on the control socket.
+//
+// DPDK's memif driver alone cannot be used by a program that must survive its peer: a client cannot
+// be started before its server and never connects again; the socket of a dead server stays in the
+// way of the next one; and when the peer goes, DPDK's interrupt thread unmaps the shared memory
+// while the owner thread may be in the middle of a burst in it, which is a crash. So the driver is
+// given a private socket, and this class passes the control messages (memif protocol 2.0, 128 bytes
+// each, some with a file descriptor) between that and the real one. The driver never sees its peer
+// go: it is stopped and started by the owner thread, between bursts.
+#pragma once
+
+#include <string>
+
+#include "drivers/link/types.hpp"
+#include "drivers/port/quirks/memif_rings.hpp"
+
+namespace viaduct::port {
+
+class MemifControl {
+ public:
+  // Role and socket are taken from the user's devargs. SetupError when the socket cannot be had.
+  MemifControl(const std::string& asked, const std::string& devargs);
+  ~MemifControl();
+  MemifControl(const MemifControl&) = delete;
+  MemifControl& operator=(const MemifControl&) = delete;
+
+  // What the driver is given instead.
+  const std::string& driver_devargs() const { return driver_devargs_; }
+  // Once the ethdev is there.
+  void attach(std::uint16_t port) { port_ = port; }
+
+  // All that is to be done, without waiting. The owner thread calls it outside of bursts.
+  void progress(base::Time now);
+  bool joined() const { return state_ == State::joined; }
+  // To be asked for when joined() has changed: the rings, and unknown ones when they are gone, and
+  // the interrupt of the incoming one.
+  MemifRing outgoing() const {
+    return rings_.ring(server_ ? MemifRings::kServer : MemifRings::kClient);
+  }
+  MemifRing incoming() const {
+    return rings_.ring(server_ ? MemifRings::kClient : MemifRings::kServer);
+  }
+  MemifInterrupt interrupt() const {
+    return rings_.interrupt(server_ ? MemifRings::kClient : MemifRings::kServer);
+  }
+
+ private:
+  enum class State : std::uint8_t { apart, joining, joined, parting };
+  enum class Passed : std::uint8_t { nothing, message, end };
+
+  void listen_for_peers(const std::string& asked);
+  void find_peer();
+  void relay(base::Time now);
+  void watch(base::Time now);
+  void part(base::Time now);
+  void restart(base::Time now);
+  Passed pass(int from, int to, std::uint16_t& type);
+  bool driver_is_up() const;
+
+  const bool server_;
+  bool abstract_ = true;
+  std::string path_, driver_path_, driver_devargs_;
+  std::uint16_t port_ = 0;
+  int peer_listener_ = -1, driver_listener_ = -1;  // a server's, a client's
+  int peer_ = -1, driver_ = -1;
+  State state_ = State::apart;
+  int unanswered_ = 0;      // messages the driver has not answered: it is at work on one
+  bool last_word_ = false;  // the peer's `connected` went to a client, which does not answer it
+  base::Time next_try_{}, since_{};
+  MemifRings rings_;
+};
+
+}  // namespace viaduct::port

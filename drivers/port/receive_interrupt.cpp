@@ -1,0 +1,55 @@
+#include "drivers/port/receive_interrupt.hpp"
+
+#include <rte_epoll.h>
+#include <rte_ethdev.h>
+#include <rte_interrupts.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+namespace viaduct::port {
+namespace {
+
+constexpr std::uint16_t kQueue = 0;
+
+// Whether the next poll would find a frame; negative: the driver cannot say.
+int frame_waits(std::uint16_t port) {
+  const int status = rte_eth_rx_descriptor_status(port, kQueue, 0);
+  if (status >= 0) return status == RTE_ETH_RX_DESC_DONE ? 1 : 0;
+  return rte_eth_rx_queue_count(port, kQueue);
+}
+
+}  // namespace
+
+ReceiveInterrupt::ReceiveInterrupt(std::uint16_t port) : port_(port) {
+  // A frame that came before the interrupt was asked for would sleep as long as we do.
+  if (frame_waits(port) < 0) return;
+  const int event = ::epoll_create1(EPOLL_CLOEXEC);
+  if (event < 0) return;
+  if (rte_eth_dev_rx_intr_ctl_q(port, kQueue, event, RTE_INTR_EVENT_ADD, nullptr) != 0) {
+    ::close(event);
+    return;
+  }
+  event_ = event;
+  const bool works = rte_eth_dev_rx_intr_enable(port, kQueue) == 0 &&
+                     rte_eth_dev_rx_intr_disable(port, kQueue) == 0;
+  if (!works) *this = ReceiveInterrupt();
+}
+
+ReceiveInterrupt::~ReceiveInterrupt() {
+  if (event_ < 0) return;
+  rte_eth_dev_rx_intr_ctl_q(port_, kQueue, event_, RTE_INTR_EVENT_DEL, nullptr);
+  ::close(event_);
+}
+
+// First the interrupt, then the look: a frame between both would be missed the other way round.
+bool ReceiveInterrupt::ask() const {
+  return rte_eth_dev_rx_intr_enable(port_, kQueue) == 0 && frame_waits(port_) <= 0;
+}
+
+void ReceiveInterrupt::mask() const {
+  rte_eth_dev_rx_intr_disable(port_, kQueue);
+  rte_epoll_event events[1];
+  rte_epoll_wait(event_, events, 1, 0);
+}
+
+}  // namespace viaduct::port
