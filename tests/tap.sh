@@ -31,11 +31,8 @@ skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
 finish() { echo "1..$count"; exit $((failures > 0)); }
 
 # Of programs that were copied into the scratch directory, which makes them ours alone.
-processes() {
-  local link
-  for link in /proc/[0-9]*/exe; do
-    [[ $(readlink "$link" 2>/dev/null) == "$scratch/"* ]] && { link=${link#/proc/}; echo "${link%/exe}"; }
-  done
+processes() {  # one find, not a process for each that runs here
+  find /proc/[0-9]*/exe -maxdepth 0 -lname "$scratch/*" -printf '%h\n' 2>/dev/null | sed 's|/proc/||'
 }
 end_all() {
   local pid
