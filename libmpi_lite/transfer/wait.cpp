@@ -20,6 +20,9 @@ constexpr int kWaitOverNap = 50;
 // Who is woken sleeps longer, but for whatever it might not be woken by.
 constexpr std::chrono::microseconds kLongestSleep{10'000};
 
+// Sleeps after which a wait is a long one, in which nothing but sleep is worth the time.
+constexpr unsigned kSleepsOfAWait = 8;
+
 // Ranks that share CPUs give way at once: a yield is the quickest way to the one that can go on.
 // But a yield may be in vain: where the kernel groups processes by session or cgroup (Hydra makes a
 // session for each rank), the others do not run before this one's time slice is over, milliseconds.
@@ -63,7 +66,9 @@ void Idle::give_way(const WaitedFor& what) {
   LongWait::look(what);
   if ((shares || (crowded && polls_ > kYieldsOfSharedCpu && transfer.sleeps_lightly())) &&
       transfer.sleep(kLongestSleep)) {
-    polls_ = kYieldsOfSharedCpu;  // until something happens
+    // The next poll in vain leads here again. A sleep counts for many: the kernel may move this
+    // process or the other one at each wake-up, and not after each is there all that looking again.
+    polls_ = std::min(polls_ + patience_ / kSleepsOfAWait, patience_);
   } else if (polls_ < patience_) {
     ::sched_yield();
   } else {

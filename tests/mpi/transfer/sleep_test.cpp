@@ -91,5 +91,22 @@ TEST_F(Sleep, NotSoonWhereItTakesLong) {
   EXPECT_TRUE(notebooks_[1]->slept_beside.empty());
 }
 
+// The kernel may move one of them at each wake-up.
+TEST_F(Sleep, LooksOnceInAWaitHoweverProcessesAreMoved) {
+  open({-1, 8});
+  const auto& slept = notebooks_[1]->slept_beside;
+  Idle idle;
+  const auto polls_of_sleeps = [&](std::size_t sleeps) {
+    int polls = 0;
+    for (const std::size_t end = slept.size() + sleeps; slept.size() < end; ++polls) {
+      notebooks_[1]->shares = slept.size() % 2 == 0;
+      idle.pause(kAnyOfSeveral);
+    }
+    return polls;
+  };
+  EXPECT_GT(polls_of_sleeps(20), kLongWait) << "it looks whether something comes soon";
+  EXPECT_LE(polls_of_sleeps(20), 40) << "then it does not";
+}
+
 }  // namespace
 }  // namespace viaduct::mpi
