@@ -35,14 +35,14 @@ struct Written {
 static_assert(sizeof(Introduction) == 16 && sizeof(Written) == 16);
 
 // In a Ticket.
-struct Place {
+struct MbcfPlace {
   std::uint64_t key;  // 0: the peer was lost before it was opened
   std::uint32_t receive;
 };
-static_assert(sizeof(Place) <= Ticket::kMost);
+static_assert(sizeof(MbcfPlace) <= Ticket::kMost);
 
-Place place_of(const Ticket& ticket) {
-  Place place;
+MbcfPlace mbcf_place_of(const Ticket& ticket) {
+  MbcfPlace place;
   std::memcpy(&place, ticket.bytes.data(), sizeof place);
   return place;
 }
@@ -203,7 +203,7 @@ void MbcfChannel<D>::on_own_entry(link::PeerId from, Bytes entry) {
 template <link::PacketDevice D>
 bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie,
                                   Ticket& ticket) {
-  Place place{};
+  MbcfPlace place{};
   if (lost(from)) {
     this->fail_receive(cookie);
   } else {
@@ -223,7 +223,7 @@ bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Co
 
 template <link::PacketDevice D>
 void MbcfChannel<D>::close_receive(int, const Ticket& ticket) {
-  const Place place = place_of(ticket);
+  const MbcfPlace place = mbcf_place_of(ticket);
   if (place.key == 0 || place.receive >= receives_.size() ||
       receives_[place.receive].key.value != place.key)
     return;
@@ -254,7 +254,7 @@ bool MbcfChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, Cookie
     if (lost(to)) this->fail_send(cookie);
     return lost(to);
   }
-  const Place place = place_of(ticket);
+  const MbcfPlace place = mbcf_place_of(ticket);
   std::uint32_t name;
   Send* send = sends_.take(name);
   if (send == nullptr) return false;

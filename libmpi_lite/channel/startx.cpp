@@ -40,14 +40,14 @@ constexpr std::size_t words_of(std::size_t bytes) {
 }
 
 // In a Ticket.
-struct Place {
+struct StartxPlace {
   startx::Right right;
   startx::TransferId transfer;  // the receiver's; 0: the peer was lost before it was opened
 };
-static_assert(sizeof(Place) <= Ticket::kMost);
+static_assert(sizeof(StartxPlace) <= Ticket::kMost);
 
-Place place_of(const Ticket& ticket) {
-  Place place;
+StartxPlace startx_place_of(const Ticket& ticket) {
+  StartxPlace place;
   std::memcpy(&place, ticket.bytes.data(), sizeof place);
   return place;
 }
@@ -251,7 +251,7 @@ void StartxChannel<D>::on_part(int from, const startx::Received& packet) {
 template <link::PacketDevice D>
 bool StartxChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie,
                                     Ticket& ticket) {
-  Place place{};
+  StartxPlace place{};
   if (!this->found(from)) {
     this->fail_receive(cookie);
   } else {
@@ -274,7 +274,7 @@ bool StartxChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, 
 
 template <link::PacketDevice D>
 void StartxChannel<D>::close_receive(int, const Ticket& ticket) {
-  const startx::TransferId id = place_of(ticket).transfer;
+  const startx::TransferId id = startx_place_of(ticket).transfer;
   if (rdma().revoke(id)) rdma().deregister(transfer(id).region);
 }
 
@@ -289,7 +289,7 @@ bool StartxChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, Cook
   const startx::RegionId region = rdma().register_memory(memory);
   if (!region.value) return false;
   const startx::Started started =
-      rdma().write(peer(to).id, place_of(ticket).right, {region, 0, data.size()}, now());
+      rdma().write(peer(to).id, startx_place_of(ticket).right, {region, 0, data.size()}, now());
   if (started.status == RdmaStatus::ok) {
     transfer(started.transfer) = {started.transfer, region, cookie};
     ++sending_;

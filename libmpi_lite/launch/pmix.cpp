@@ -20,7 +20,7 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::size_t kLongestKey = 200, kLongestValue = 4096;
+constexpr std::size_t kLongestPmixKey = 200, kLongestPmixValue = 4096;
 // How long the server may take to answer a request that depends on it alone.
 constexpr int kPatienceSeconds = 60;
 constexpr auto kAbortPatience = std::chrono::seconds(5);
@@ -187,7 +187,7 @@ int Pmix::must_know(pmix_rank_t rank, const char* key, int least) const {
 }
 
 void Pmix::put(std::string_view key, std::string_view value) {
-  check_card(key, value, kLongestKey, kLongestValue);
+  check_card(key, value, kLongestPmixKey, kLongestPmixValue);
   std::string text(value);
   pmix_value_t stored;
   std::memset(&stored, 0, sizeof stored);

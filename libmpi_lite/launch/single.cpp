@@ -11,7 +11,7 @@ namespace viaduct::mpi {
 namespace {
 
 // As strict as the strictest manager, so that what works alone works in a job.
-constexpr std::size_t kLongestKey = 50, kLongestValue = 900;
+constexpr std::size_t kLongestOwnKey = 50, kLongestOwnValue = 900;
 
 // Where launchers say how many processes they have started, and which of them this one is. What
 // Slurm says is of its steps: what a batch script starts itself is alone, and means to be.
@@ -36,7 +36,7 @@ int number_or_zero(const char* variable) {
 Single::Single() : job_key_(agree_on_job_key(*this)) {}
 
 void Single::put(std::string_view key, std::string_view value) {
-  check_card(key, value, kLongestKey, kLongestValue);
+  check_card(key, value, kLongestOwnKey, kLongestOwnValue);
   values_.insert_or_assign(std::string(key), std::string(value));
 }
 

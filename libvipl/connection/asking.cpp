@@ -14,7 +14,8 @@ namespace {
 // that is stopped does not: another connection most likely finds another one.
 constexpr auto kSilence = std::chrono::seconds(3);
 // After a process died that had our request.
-constexpr auto kShortest = std::chrono::milliseconds(1), kLongest = std::chrono::milliseconds(100);
+constexpr auto kShortestDelay = std::chrono::milliseconds(1),
+               kLongestDelay = std::chrono::milliseconds(100);
 // The second peer to ask finds the first, so asking again is needed only after accidents.
 constexpr auto kPeerRetry = std::chrono::seconds(1);
 
@@ -41,7 +42,7 @@ void Session::ask(const Discriminator& local, const Endpoint& remote, Deadline d
   local_ = {desk_.self, local};
   remote_ = remote;
   nonce_ = random_bits();
-  delay_ = kShortest;
+  delay_ = kShortestDelay;
   if (deadline)
     deadline_ = Loop::Timer(desk_.loop, *deadline,
                             [this] { finish(unreachable_ ? VIP_NOT_REACHABLE : VIP_TIMEOUT); });
@@ -115,7 +116,7 @@ void Session::on_refused(Refusal refusal) {
 // Whoever had our request is dead, or does nothing.
 void Session::on_no_answer() {
   not_asking(delay_);
-  delay_ = std::min<Clock::duration>(2 * delay_, kLongest);
+  delay_ = std::min<Clock::duration>(2 * delay_, kLongestDelay);
 }
 
 // Nothing of ours is on its way: now the other's request may be answered.

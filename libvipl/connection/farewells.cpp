@@ -5,19 +5,20 @@
 namespace viaduct::vipl {
 namespace {
 
-constexpr auto kLongest = std::chrono::seconds(1);
+constexpr auto kLongestFarewell = std::chrono::seconds(1);
 // Of them at a time; then the oldest has to go.
-constexpr std::size_t kMost = 1024;
+constexpr std::size_t kMostFarewells = 1024;
 
 }  // namespace
 
 void Farewells::add(std::shared_ptr<Stream> stream) {
   stream->set_owner(*this);
   stream->finish();
-  if (departing_.size() >= kMost) remove(departing_.begin());
+  if (departing_.size() >= kMostFarewells) remove(departing_.begin());
   Stream* const which = stream.get();
-  departing_.push_back(
-      {std::move(stream), Loop::Timer(loop_, kLongest, [this, which] { remove(*which); }), {}});
+  departing_.push_back({std::move(stream),
+                        Loop::Timer(loop_, kLongestFarewell, [this, which] { remove(*which); }),
+                        {}});
 }
 
 void Farewells::add(std::shared_ptr<Stream> stream, const Tally& mine) {

@@ -11,7 +11,7 @@ namespace viaduct::vipl {
 namespace {
 
 // Never destroyed: programs may use the library in their last static destructor.
-Cq::Table& table() {
+Cq::Table& cq_table() {
   static Cq::Table& it = *new Cq::Table;
   return it;
 }
@@ -21,14 +21,14 @@ Cq::Table& table() {
 VIP_RETURN Cq::create(const std::shared_ptr<Nic>& nic, std::size_t entries, VIP_CQ_HANDLE& made) {
   if (entries == 0) return VIP_INVALID_PARAMETER;
   if (entries > nic->attributes().MaxCQEntries) return VIP_ERROR_RESOURCE;
-  Cq* const cq = table().take();
+  Cq* const cq = cq_table().take();
   if (cq == nullptr) return VIP_ERROR_RESOURCE;
   std::unique_lock lock(cq->completions_.mutex());
   cq->nic_ = nic.get();
   if (!cq->open(*nic, entries)) {
     cq->close();
     lock.unlock();
-    table().give_back(*cq);
+    cq_table().give_back(*cq);
     return VIP_ERROR_RESOURCE;
   }
   Table::show(*cq);
@@ -57,7 +57,7 @@ void Cq::end(std::unique_lock<Mutex>& lock) {
   Table::hide(*this);
   close();
   lock.unlock();
-  table().give_back(*this);
+  cq_table().give_back(*this);
 }
 
 bool Cq::is_of_this_process(Handle cq) const {

@@ -18,7 +18,7 @@ namespace {
 
 using Table = ObjectTable<Nic, HandleKind::nic>;
 
-Table& table() {
+Table& nic_table() {
   static Table& it = *new Table;
   return it;
 }
@@ -88,7 +88,7 @@ Nic::~Nic() = default;
 std::shared_ptr<Nic> Nic::open(const std::string& name, std::unique_ptr<vi::Device> device,
                                const NicAddress& address) {
   const std::shared_ptr<Nic> nic(new Nic(name, std::move(device), address));
-  const VIP_NIC_HANDLE handle = table().add(nic);
+  const VIP_NIC_HANDLE handle = nic_table().add(nic);
   try {
     nic->start(handle);
   } catch (...) {
@@ -109,13 +109,13 @@ void Nic::start(VIP_NIC_HANDLE handle) {
 }
 
 std::shared_ptr<Nic> Nic::find(VIP_NIC_HANDLE handle) {
-  std::shared_ptr<Nic> nic = table().find(handle);
+  std::shared_ptr<Nic> nic = nic_table().find(handle);
   return nic != nullptr && nic->is_ours() ? nic : nullptr;
 }
 
 bool Nic::close(VIP_NIC_HANDLE handle) {
   if (find(handle) == nullptr) return false;
-  const std::shared_ptr<Nic> nic = table().remove(handle);
+  const std::shared_ptr<Nic> nic = nic_table().remove(handle);
   if (nic == nullptr) return false;
   nic->end();
   return true;

@@ -11,7 +11,7 @@ namespace viaduct::vipl {
 namespace {
 
 // Never destroyed: programs may use the library in their last static destructor.
-Vi::Table& table() {
+Vi::Table& vi_table() {
   static Vi::Table& it = *new Vi::Table;
   return it;
 }
@@ -85,7 +85,7 @@ VIP_RETURN Vi::create(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& 
   if (const VIP_RETURN wrong = check(*nic, attributes); wrong != VIP_SUCCESS) return wrong;
   const TagUse tag = nic->memory().use_tag(attributes.Ptag);
   if (tag == nullptr) return VIP_INVALID_PTAG;
-  Vi* const vi = table().take();
+  Vi* const vi = vi_table().take();
   if (vi == nullptr) return VIP_ERROR_RESOURCE;
   Attachment send(send_cq, *nic, vi->send_);
   Attachment receive(receive_cq, *nic, vi->receive_);
@@ -93,7 +93,7 @@ VIP_RETURN Vi::create(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& 
                                 ? VIP_INVALID_PARAMETER
                                 : vi->open(nic, attributes, tag, send.get(), receive.get(), made);
   if (result != VIP_SUCCESS) {
-    table().give_back(*vi);
+    vi_table().give_back(*vi);
     return result;
   }
   send.take_over();
@@ -227,7 +227,7 @@ VIP_RETURN Vi::destroy(VIP_VI_HANDLE handle) {
   if (nic == nullptr) return VIP_INVALID_PARAMETER;
   // The manager may still know of an attempt that failed.
   const VIP_RETURN result = nic->manager().disconnect(*vi, [&] { return vi->end(handle); });
-  if (result == VIP_SUCCESS) table().give_back(*vi);
+  if (result == VIP_SUCCESS) vi_table().give_back(*vi);
   return result;
 }
 
@@ -246,7 +246,7 @@ void Vi::reclaim(const Nic& nic) {
     if (nic_ != &nic) return;
     close();
   }
-  table().give_back(*this);
+  vi_table().give_back(*this);
 }
 
 // ---- attributes ----

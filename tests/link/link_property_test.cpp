@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "tests/link/scenario.hpp"
+#include "tests/support/effort.hpp"
 
 namespace viaduct::link::test {
 namespace {
@@ -18,7 +19,8 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 
 TEST(LinkProperties, HoldInThousandsOfSeededScenarios) {
   const std::uint64_t first = from_environment("VIADUCT_TEST_SEED", 1);
-  const std::uint64_t count = from_environment("VIADUCT_TEST_SCENARIOS", 3000);
+  const std::uint64_t count =
+      from_environment("VIADUCT_TEST_SCENARIOS", viaduct::test::effort(3000));
   ScenarioResult sum;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     const ScenarioResult r = run_scenario(draw_scenario(seed));

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/mbcf/bed.hpp"
+#include "tests/support/effort.hpp"
 
 namespace viaduct::mbcf {
 namespace {
@@ -122,7 +123,7 @@ std::string try_steps(const std::vector<std::size_t>& steps) {
 
 TEST(FifoCreditSearch, EveryOrderOfFourSteps) {
   std::vector<std::size_t> steps(4);
-  for (std::size_t number = 0; number < 10'000; ++number) {
+  for (std::size_t number = 0; number < 10'000; number += test::kShareOfEffort) {
     std::size_t rest = number;
     for (std::size_t& s : steps) s = rest % Search::kSteps, rest /= Search::kSteps;
     ASSERT_EQ(try_steps(steps), "");
@@ -131,7 +132,7 @@ TEST(FifoCreditSearch, EveryOrderOfFourSteps) {
 
 TEST(FifoCreditSearch, LongerOrdersDrawnAtRandom) {
   std::mt19937_64 random(1);
-  for (int i = 0; i < 3'000; ++i) {
+  for (std::uint64_t i = 0; i < test::effort(3'000); ++i) {
     std::vector<std::size_t> steps(5 + random() % 40);
     for (std::size_t& s : steps) s = random() % Search::kSteps;
     ASSERT_EQ(try_steps(steps), "");

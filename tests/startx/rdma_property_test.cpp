@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/startx/bed.hpp"
+#include "tests/support/effort.hpp"
 
 namespace viaduct::startx {
 namespace {
@@ -136,7 +137,7 @@ class RdmaProperty : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(RdmaProperty, EveryTransferArrivesWholeInAnyWeather) {
   std::uint64_t lost = 0, reordered = 0, corrupted = 0, pauses = 0;
-  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint32_t seed = 1; seed <= test::effort(300); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Scenario scenario(seed, GetParam());
     scenario.run();
@@ -146,10 +147,10 @@ TEST_P(RdmaProperty, EveryTransferArrivesWholeInAnyWeather) {
     corrupted += scenario.faults().corrupted;
     pauses += scenario.pauses();
   }
-  EXPECT_GT(lost, 1000u);
-  EXPECT_GT(reordered, 1000u);
-  EXPECT_GT(corrupted, 100u);
-  EXPECT_GT(pauses, 100u);
+  EXPECT_GT(lost, test::effort(1000));
+  EXPECT_GT(reordered, test::effort(1000));
+  EXPECT_GT(corrupted, test::effort(100));
+  EXPECT_GT(pauses, test::effort(100));
 }
 
 INSTANTIATE_TEST_SUITE_P(MaxOpen, RdmaProperty, ::testing::Values(1, 2, 16));
@@ -186,7 +187,7 @@ TEST(RdmaPatterns, RingsAndAllToAllComeToAnEnd) {
 
 // One of several peers dies somewhere in the middle: its transfers end, the others' are untouched.
 TEST(RdmaPatterns, ADeathHurtsNobodyElse) {
-  for (std::uint32_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint32_t seed = 1; seed <= test::effort(60); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     BedConfig config;

@@ -102,7 +102,7 @@ class MbcfAtomic {
   std::uint64_t asked_ = 0, completed_ = 0;
 };
 
-const RegisterLayer<MbcfAtomic> registration{
+const RegisterLayer<MbcfAtomic> register_mbcf_atomic{
     90, {"mbcf-atomic", "MBCF fetch_add on a word of the other side, one for each 8 bytes"}};
 
 }  // namespace

@@ -102,7 +102,7 @@ class MbcfFifo {
   std::uint64_t awaited_ = 0, confirmed_ = 0;  // long entries whose completion is due, that came
 };
 
-const RegisterLayer<MbcfFifo> registration{
+const RegisterLayer<MbcfFifo> register_mbcf_fifo{
     70, {"mbcf-fifo", "MBCF FIFO: entries appended in the receiver's memory, taken in place"}};
 
 }  // namespace

@@ -105,7 +105,7 @@ class MbcfRead {
   std::uint64_t told_ = 0;  // answered reads that stream() has told of
 };
 
-const RegisterLayer<MbcfRead> registration{
+const RegisterLayer<MbcfRead> register_mbcf_read{
     80, {"mbcf-read", "MBCF read: a round trip is one read; in a stream the receiver reads"}};
 
 }  // namespace

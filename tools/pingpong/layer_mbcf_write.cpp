@@ -158,9 +158,9 @@ class MbcfWrite {
   std::size_t slot_ = 0;         // the next one
 };
 
-const RegisterLayer<MbcfWrite<Notice::memory>> write{
+const RegisterLayer<MbcfWrite<Notice::memory>> register_mbcf_write{
     50, {"mbcf-write", "MBCF write: the receiver sees the message in its own memory"}};
-const RegisterLayer<MbcfWrite<Notice::signal>> signal{
+const RegisterLayer<MbcfWrite<Notice::signal>> register_mbcf_signal{
     60, {"mbcf-signal", "MBCF write with a signal: the receiver's handler is called"}};
 
 }  // namespace

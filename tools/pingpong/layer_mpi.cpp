@@ -217,7 +217,7 @@ class Mpi {
   std::string card_, failure_;
 };
 
-const RegisterLayer<Mpi> registration{
+const RegisterLayer<Mpi> register_mpi{
     95,
     {.name = "mpi",
      .summary = "MPI messages; VIADUCT_CHANNEL=mbcf|startx says over which driver",

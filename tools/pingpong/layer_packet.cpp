@@ -262,7 +262,7 @@ class PacketSocket {
   std::vector<std::byte> data_, frame_;
 };
 
-const RegisterLayer<PacketSocket> registration{
+const RegisterLayer<PacketSocket> register_packet{
     90,
     {"packet", "the kernel's packet sockets, unreliable: the most that an af_packet port could do",
      Over::kernel}};

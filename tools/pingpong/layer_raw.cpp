@@ -140,9 +140,9 @@ class Raw {
   port::Port::Frame* burst_[kBurst];
 };
 
-const RegisterLayer<Raw<false>> plain{
+const RegisterLayer<Raw<false>> register_raw{
     10, {"raw", "bare Ethernet frames over the DPDK port, unreliable: the yardstick"}};
-const RegisterLayer<Raw<true>> fetching{
+const RegisterLayer<Raw<true>> register_raw_fetching{
     11, {"raw-fetch", "raw with the prefetches that the link makes on a memif"}};
 
 }  // namespace

@@ -142,9 +142,9 @@ class StartxPackets {
   std::uint64_t sent_ = 0, arrived_ = 0;
 };
 
-const RegisterLayer<StartxPackets<Pio>> pio{
+const RegisterLayer<StartxPackets<Pio>> register_startx_pio{
     20, {"startx-pio", "StarT-X programmed I/O: every packet leaves at once; lowest latency"}};
-const RegisterLayer<StartxPackets<Queue>> queue{
+const RegisterLayer<StartxPackets<Queue>> register_startx_queue{
     30, {"startx-queue", "StarT-X cacheable queues: packets leave in batches; highest rate"}};
 
 }  // namespace

@@ -165,7 +165,7 @@ class StartxRdma {
   std::uint64_t sent_ = 0, completed_ = 0, arrived_ = 0;
 };
 
-const RegisterLayer<StartxRdma> registration{
+const RegisterLayer<StartxRdma> register_startx_rdma{
     40, {"startx-rdma", "StarT-X remote DMA between registered memory; for long messages"}};
 
 }  // namespace

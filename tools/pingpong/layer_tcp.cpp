@@ -130,7 +130,7 @@ class Tcp {
   std::vector<std::byte> in_, out_;
 };
 
-const RegisterLayer<Tcp> registration{
+const RegisterLayer<Tcp> register_tcp{
     110,
     {"tcp", "a kernel TCP connection over the same wire, TCP_NODELAY, both sides spinning",
      Over::kernel}};

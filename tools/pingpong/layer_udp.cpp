@@ -175,7 +175,7 @@ class Udp {
   iovec out_vec_[kBurst], in_vec_[kBurst];
 };
 
-const RegisterLayer<Udp> registration{
+const RegisterLayer<Udp> register_udp{
     100,
     {"udp", "kernel UDP sockets over the same wire, non-blocking, both sides spinning",
      Over::kernel}};

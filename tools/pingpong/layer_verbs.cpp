@@ -18,7 +18,7 @@ namespace viaduct::pingpong {
 namespace {
 
 // What a side tells the other, and once more when it is ready to receive.
-struct Introduction {
+struct VerbsIntroduction {
   ibv_gid gid;
   std::uint32_t number, mtu;
 };
@@ -152,7 +152,7 @@ class VerbsQueues {
 
   bool say() {
     ibv_port_attr port{};
-    Introduction mine{};
+    VerbsIntroduction mine{};
     if (ibv_query_port(context_.get(), device_.port, &port) != 0 ||
         ibv_query_gid(context_.get(), device_.port, device_.gid_index, &mine.gid) != 0)
       return good(EIO, "asking the device");
@@ -236,11 +236,11 @@ class VerbsQueues {
   bool socket_connected_ = false;
   int said_ = 0, heard_ = 0;
   std::uint32_t mtu_ = 0;
-  Introduction theirs_{};
+  VerbsIntroduction theirs_{};
   std::string failure_;
 };
 
-const RegisterLayer<Messages<VerbsQueues>> registration{
+const RegisterLayer<Messages<VerbsQueues>> register_verbs{
     120, {"verbs", "bare libibverbs, sends and receives of a reliable connection", Over::rdma}};
 
 }  // namespace

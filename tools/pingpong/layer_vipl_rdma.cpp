@@ -16,7 +16,7 @@ struct Words {
   std::uint64_t taken;     // packets of ours that it has taken
   std::uint64_t finished;  // 1: no more will come
 };
-struct Introduction {
+struct ViplIntroduction {
   std::uint64_t words, ring;
   VIP_MEM_HANDLE memory;
 };
@@ -30,8 +30,9 @@ class ViplRdma {
         place_bytes_((window_.bytes + 63) / 64 * 64),
         side_(wire, window_.packets + 3, kHead + 2 * window_.packets * place_bytes_, true) {
     describe(side_.descriptor(kIntroduction), &outgoing().introduction, side_.memory(),
-             sizeof(Introduction));
-    describe(side_.descriptor(kAnswer), &outgoing().theirs, side_.memory(), sizeof(Introduction));
+             sizeof(ViplIntroduction));
+    describe(side_.descriptor(kAnswer), &outgoing().theirs, side_.memory(),
+             sizeof(ViplIntroduction));
     side_.good(VipPostRecv(side_.vi(), side_.descriptor(kAnswer), side_.memory()),
                "posting a receive");
   }
@@ -81,7 +82,7 @@ class ViplRdma {
   // In front of the rings; the other side writes the first part.
   struct Outgoing {
     Words words;
-    Introduction introduction, theirs;
+    ViplIntroduction introduction, theirs;
   };
   static constexpr std::size_t kHead = 256;
   static_assert(sizeof(Words) <= 64 && sizeof(Outgoing) <= kHead - 64);
@@ -188,7 +189,7 @@ class ViplRdma {
   std::uint64_t arrived_ = 0, bytes_ = 0;
 };
 
-const RegisterLayer<ViplRdma> registration{
+const RegisterLayer<ViplRdma> register_vipl_rdma{
     140, {"vipl-rdma", "VIPL: RDMA writes into memory that the other side polls", Over::rdma}};
 
 }  // namespace

@@ -62,7 +62,7 @@ class ViplQueues {
   ViplSide side_;
 };
 
-const RegisterLayer<Messages<ViplQueues>> registration{
+const RegisterLayer<Messages<ViplQueues>> register_vipl_send{
     130, {"vipl-send", "VIPL: sends and receives of a Virtual Interface", Over::rdma}};
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace viaduct::pingpong {
 
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
@@ -23,14 +23,14 @@ std::uint64_t number(std::string_view option, std::string_view text, std::uint64
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
     throw UsageError(std::string(option) + " takes a number from " + std::to_string(least) +
-                     " to " + std::to_string(most) + ", not " + quoted(text));
+                     " to " + std::to_string(most) + ", not " + in_quotes(text));
   return value;
 }
 
 std::size_t size(std::string_view text) {
   const auto bad = [&] {
     return UsageError("--sizes takes sizes from 4 to 64M such as 8:1M or 8,64,1K, not " +
-                      quoted(text));
+                      in_quotes(text));
   };
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -64,7 +64,7 @@ void add_layers(std::vector<std::string>& to, std::string_view list,
     if (std::none_of(known.begin(), known.end(), named)) {
       std::string names;
       for (const LayerInfo& l : known) names += (names.empty() ? "" : ", ") + std::string(l.name);
-      throw UsageError("there is no layer " + quoted(name) + "; the layers are " + names);
+      throw UsageError("there is no layer " + in_quotes(name) + "; the layers are " + names);
     }
     if (std::find(to.begin(), to.end(), name) == to.end()) to.emplace_back(name);
   });
@@ -84,7 +84,7 @@ class Parser {
     while (next_ < arguments_.size()) {
       const std::string_view argument = arguments_[next_++];
       if (argument == "--help" || argument == "-h") return Options{};
-      if (!take(argument)) throw UsageError("unknown argument " + quoted(argument));
+      if (!take(argument)) throw UsageError("unknown argument " + in_quotes(argument));
     }
     check();
     return std::move(out_);
@@ -115,7 +115,7 @@ class Parser {
       else if (bed == "verbs")
         mode(Options::Mode::verbs);
       else
-        throw UsageError("--bed takes netns, memif, ring or verbs, not " + quoted(bed));
+        throw UsageError("--bed takes netns, memif, ring or verbs, not " + in_quotes(bed));
     } else if (option_ == "--listen") {
       if (inline_value_) throw UsageError("--listen takes no value");
       mode(Options::Mode::listen);
@@ -173,7 +173,7 @@ class Parser {
       out_.plot = value();
       if (!out_.plot.ends_with(".svg") && !out_.plot.ends_with(".png"))
         throw UsageError("--plot takes a file name that ends in .svg or .png, not " +
-                         quoted(out_.plot));
+                         in_quotes(out_.plot));
     } else {
       return false;
     }
@@ -196,14 +196,14 @@ class Parser {
 
   void take_which(std::string_view which) {
     if (which != "latency" && which != "bandwidth" && which != "both")
-      throw UsageError("--measure takes latency, bandwidth or both, not " + quoted(which));
+      throw UsageError("--measure takes latency, bandwidth or both, not " + in_quotes(which));
     out_.latency = which != "bandwidth";
     out_.bandwidth = which != "latency";
   }
 
   void take_pmd(std::string_view pmd) {
     if (pmd != "af_packet" && pmd != "af_xdp")
-      throw UsageError("--pmd takes af_packet or af_xdp, not " + quoted(pmd));
+      throw UsageError("--pmd takes af_packet or af_xdp, not " + in_quotes(pmd));
     out_.pmd = pmd;
     pmd_given_ = true;
   }
@@ -215,7 +215,7 @@ class Parser {
 
   bool on_or_off(std::string_view text) const {
     if (text != "on" && text != "off")
-      throw UsageError(std::string(option_) + " takes on or off, not " + quoted(text));
+      throw UsageError(std::string(option_) + " takes on or off, not " + in_quotes(text));
     return text == "on";
   }
 
@@ -250,7 +250,7 @@ class Parser {
       throw UsageError(
           "--connect takes the other side's MAC address (02:00:00:00:00:01) or IPv4 "
           "address, not " +
-          quoted(out_.connect_to));
+          in_quotes(out_.connect_to));
     if (out_.port.empty()) throw UsageError("--connect with a MAC address needs --port DEVARGS");
   }
 
@@ -314,7 +314,8 @@ std::vector<std::size_t> parse_sizes(std::string_view text) {
     const std::size_t colon = part.find(':');
     const std::size_t least = size(part.substr(0, colon));
     const std::size_t most = colon == std::string_view::npos ? least : size(part.substr(colon + 1));
-    if (most < least) throw UsageError("--sizes takes the smaller size first, not " + quoted(part));
+    if (most < least)
+      throw UsageError("--sizes takes the smaller size first, not " + in_quotes(part));
     for (std::size_t s = least; s <= most; s *= 2) out.push_back(s);
   });
   std::sort(out.begin(), out.end());

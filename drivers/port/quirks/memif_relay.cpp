@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMessage = 128;  // every control message, the type in the first two bytes
-enum MessageType : std::uint16_t { kConnected = 7, kDisconnect = 8 };
+enum SessionMessage : std::uint16_t { kConnected = 7, kDisconnect = 8 };
 
 constexpr base::Duration kTryAgain = milliseconds(1);        // after nobody was there
 constexpr base::Duration kAfterRefusal = milliseconds(100);  // after somebody was, and would not

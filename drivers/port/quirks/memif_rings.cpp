@@ -26,7 +26,7 @@ constexpr unsigned kMostLog2 = 14;
 //   add region:  number (16 bits), bytes (64); carries the file
 //   add ring:    flags (16), number (16), region (16), offset (32), log2 of the slots (8), ...;
 //                carries the eventfd of the ring's interrupt
-enum MessageType : std::uint16_t { kAddRegion = 4, kAddRing = 5 };
+enum LayoutMessage : std::uint16_t { kAddRegion = 4, kAddRing = 5 };
 constexpr std::size_t kLongestFields = 13;
 constexpr std::uint16_t kFromClient = 1;  // flag of a ring in which the client sends
 

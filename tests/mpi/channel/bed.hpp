@@ -177,11 +177,11 @@ class Bed {
 };
 
 // A test that holds for both channels.
-struct Kind {
+struct ChannelUnderTest {
   const char* name;
   MakeChannel make;
 };
-inline const Kind kKinds[] = {
+inline const ChannelUnderTest kChannelsUnderTest[] = {
     {"mbcf",
      [](ChannelSink& sink, Launch& launch, std::shared_ptr<sim::SimPort> port, const NetConfig& own,
         const BedConfig& config, ClockOf<sim::SimPort> clock) -> std::unique_ptr<Channel> {
@@ -196,7 +196,7 @@ inline const Kind kKinds[] = {
      }},
 };
 
-class NetChannels : public testing::TestWithParam<Kind> {
+class NetChannels : public testing::TestWithParam<ChannelUnderTest> {
  protected:
   Bed make(const BedConfig& config = {}) { return Bed(GetParam().make, config); }
 };

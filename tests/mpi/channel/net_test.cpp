@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/mpi/channel/workload.hpp"
+#include "tests/support/effort.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -14,7 +15,7 @@ using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
 
-INSTANTIATE_TEST_SUITE_P(All, NetChannels, testing::ValuesIn(kKinds),
+INSTANTIATE_TEST_SUITE_P(All, NetChannels, testing::ValuesIn(kChannelsUnderTest),
                          [](const auto& test) { return test.param.name; });
 
 // Tells `to` a text as soon as there is room.
@@ -228,7 +229,7 @@ TEST_P(NetChannels, BackPressureLosesNothing) {
 
 TEST_P(NetChannels, LongTransfersBothWaysOfAllSizes) {
   Bed bed = make();
-  Traffic traffic(bed);
+  RandomTraffic traffic(bed);
   for (const std::size_t size : {0, 1, 7, 8, 1400, 1450, 1500, 3000, 65'536, 1'000'003})
     for (const std::size_t spare : {0, 1, 5000}) {
       traffic.add(0, 1, size, size + spare);
@@ -241,7 +242,7 @@ TEST_P(NetChannels, LongTransfersBothWaysOfAllSizes) {
 // More than there are places: those that find none wait.
 TEST_P(NetChannels, ManyLongTransfersAtOnce) {
   Bed bed = make({.processes = 3});
-  Traffic traffic(bed);
+  RandomTraffic traffic(bed);
   std::mt19937_64 random(5);
   for (int i = 0; i < 4000; ++i) {
     const int from = static_cast<int>(random() % 3);
@@ -281,7 +282,7 @@ TEST_P(NetChannels, AReceiveFromALostPeerIsClosedWithoutHarm) {
   bed[0].close_receive(2, ticket);
   ASSERT_TRUE(bed.run([&] { return bed.sink(0).received.contains(1001); }));
   EXPECT_FALSE(bed.sink(0).received.at(1001));
-  Traffic traffic(bed);
+  RandomTraffic traffic(bed);
   for (int i = 0; i < 3; ++i) traffic.add(1, 0, 5000, 5000);
   ASSERT_TRUE(traffic.run());
   traffic.check();
@@ -320,7 +321,7 @@ TEST_P(NetChannels, TablesRunFullAndSaySo) {
 TEST_P(NetChannels, NothingIsLeftToDoInTheEnd) {
   Bed bed = make();
   EXPECT_FALSE(bed[0].busy()) << "nothing was done";
-  Traffic traffic(bed);
+  RandomTraffic traffic(bed);
   traffic.add(0, 1, 100'000, 100'000);
   traffic.step();
   ASSERT_TRUE(bed.run([&] {
@@ -333,7 +334,7 @@ TEST_P(NetChannels, NothingIsLeftToDoInTheEnd) {
 
 // Who stops polling as soon as its own things are done leaves nobody behind.
 TEST_P(NetChannels, TheLastAcknowledgementIsNotLost) {
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::effort(50); ++seed) {
     BedConfig config;
     config.net.faults = {.loss = 0.1, .seed = seed};
     Bed bed = make(config);
@@ -355,7 +356,7 @@ TEST_P(NetChannels, ADeadPeerEndsWhatIsOpenWithIt) {
   config.link.dead_after = 100ms;
   Bed bed = make(config);
   ASSERT_TRUE(Chatter(bed, 1, 2).run());
-  Traffic traffic(bed);
+  RandomTraffic traffic(bed);
   for (int i = 0; i < 3; ++i) {
     traffic.add(0, 1, 1'000'000, 1'000'000);
     traffic.add(1, 0, 1'000'000, 1'000'000);
@@ -428,7 +429,7 @@ TEST_P(NetChannels, WhoLeavesHasEndedAndIsNotCalledLost) {
 
 // A peer that leaves has said its last word before.
 TEST_P(NetChannels, WhatWasSaidBeforeLeavingIsHeard) {
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::effort(200); ++seed) {
     BedConfig config;
     config.net.faults = {.reorder = 0.3, .seed = seed};
     Bed bed = make(config);
@@ -518,7 +519,7 @@ bool ask_and_answer(Bed& bed, int rounds, std::size_t bytes) {
 // in time what is stuck.
 TEST_P(NetChannels, WhoLosesTheCpuLosesNothing) {
   std::uint64_t pauses = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::effort(200); ++seed) {
     BedConfig config{.processes = 3 + static_cast<int>(seed % 4)};
     config.pauses = {.probability = seed % 2 ? 0.01 : 0.002, .seed = seed};
     config.link.dead_after = 1h;
@@ -527,7 +528,7 @@ TEST_P(NetChannels, WhoLosesTheCpuLosesNothing) {
     Bed bed = make(config);
     ASSERT_TRUE(Chatter(bed, seed, 30).run()) << "seed " << seed;
     ASSERT_TRUE(ask_and_answer(bed, 20, seed % 2 ? 1000 : 16)) << "seed " << seed;
-    Traffic traffic(bed);
+    RandomTraffic traffic(bed);
     std::mt19937_64 random(seed);
     for (int i = 0; i < 9; ++i) {
       const std::size_t size = random() % 40'000;
@@ -544,7 +545,7 @@ TEST_P(NetChannels, WhoLosesTheCpuLosesNothing) {
 
 TEST_P(NetChannels, SurviveLossDuplicationReorderingAndDamage) {
   std::uint64_t lost = 0;
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::effort(1000); ++seed) {
     BedConfig config{.processes = 2 + static_cast<int>(seed % 2)};
     config.net.faults = {
         .loss = 0.05, .duplicate = 0.03, .reorder = 0.05, .corrupt = 0.02, .seed = seed};
@@ -556,7 +557,7 @@ TEST_P(NetChannels, SurviveLossDuplicationReorderingAndDamage) {
     if (seed % 7 == 0) config.link.max_window = 2;
     Bed bed = make(config);
     ASSERT_TRUE(Chatter(bed, seed, 40).run()) << "seed " << seed;
-    Traffic traffic(bed);
+    RandomTraffic traffic(bed);
     std::mt19937_64 random(seed);
     for (int i = 0; i < 12; ++i) {
       const int from = static_cast<int>(random() % static_cast<unsigned>(bed.size()));

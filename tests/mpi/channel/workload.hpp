@@ -81,7 +81,7 @@ class Chatter {
 };
 
 // Receivers open, tell the sender the ticket; senders start.
-class Traffic {
+class RandomTraffic {
  public:
   struct Transfer {
     int from, to;
@@ -90,7 +90,7 @@ class Traffic {
     bool open = false, told = false, heard = false, started = false;
   };
 
-  explicit Traffic(Bed& bed) : bed_(bed) {
+  explicit RandomTraffic(Bed& bed) : bed_(bed) {
     for (int rank = 0; rank < bed.size(); ++rank)
       bed.sink(rank).control = [this](int, Bytes m) {
         std::uint32_t number;

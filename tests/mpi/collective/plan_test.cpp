@@ -15,16 +15,16 @@ namespace {
 std::vector<int> vector_of(std::span<const int> s) {
   return {s.begin(), s.end()};
 }
-using Ints = std::vector<int>;
+using Expected = std::vector<int>;
 
 TEST(Plan, NodesAreNumberedByTheirLowestRanks) {
-  const Plan plan(Ints{7, 3, 7, 9, 3, 7}, 4, false, true);
+  const Plan plan(Expected{7, 3, 7, 9, 3, 7}, 4, false, true);
   EXPECT_EQ(plan.nodes(), 3);
-  EXPECT_EQ(vector_of(plan.members(0)), (Ints{0, 2, 5}));
-  EXPECT_EQ(vector_of(plan.members(1)), (Ints{1, 4}));
-  EXPECT_EQ(vector_of(plan.members(2)), (Ints{3}));
-  EXPECT_EQ(vector_of(plan.leaders()), (Ints{0, 1, 3}));
-  EXPECT_EQ(vector_of(plan.by_node()), (Ints{0, 2, 5, 1, 4, 3}));
+  EXPECT_EQ(vector_of(plan.members(0)), (Expected{0, 2, 5}));
+  EXPECT_EQ(vector_of(plan.members(1)), (Expected{1, 4}));
+  EXPECT_EQ(vector_of(plan.members(2)), (Expected{3}));
+  EXPECT_EQ(vector_of(plan.leaders()), (Expected{0, 1, 3}));
+  EXPECT_EQ(vector_of(plan.by_node()), (Expected{0, 2, 5, 1, 4, 3}));
   EXPECT_EQ(plan.my_node(), 1);
   EXPECT_EQ(plan.local_index(5), 2);
   EXPECT_FALSE(plan.ordered());
@@ -32,18 +32,18 @@ TEST(Plan, NodesAreNumberedByTheirLowestRanks) {
 }
 
 TEST(Plan, RanksInARowAreOrdered) {
-  EXPECT_TRUE(Plan(Ints{4, 4, 1, 1, 1, 8}, 0, false, true).ordered());
-  EXPECT_FALSE(Plan(Ints{4, 1, 4}, 0, false, true).ordered());
+  EXPECT_TRUE(Plan(Expected{4, 4, 1, 1, 1, 8}, 0, false, true).ordered());
+  EXPECT_FALSE(Plan(Expected{4, 1, 4}, 0, false, true).ordered());
 }
 
 TEST(Plan, StagesWhereTheyHelp) {
-  const Ints one_node(6, 0), spread{0, 1, 2, 3}, two_nodes{0, 0, 2, 2};
+  const Expected one_node(6, 0), spread{0, 1, 2, 3}, two_nodes{0, 0, 2, 2};
   EXPECT_FALSE(Plan(one_node, 0, false, true).staged());
   EXPECT_TRUE(Plan(one_node, 0, true, true).staged());
   for (const bool crowded : {true, false}) {
     EXPECT_FALSE(Plan(spread, 0, crowded, true).staged());
     EXPECT_TRUE(Plan(two_nodes, 0, crowded, true).staged());
-    for (const Ints& names : {one_node, spread, two_nodes}) {
+    for (const Expected& names : {one_node, spread, two_nodes}) {
       EXPECT_EQ(Plan(names, 0, crowded, true).crowded(), crowded);
       EXPECT_FALSE(Plan(names, 0, crowded, false).staged());
       EXPECT_FALSE(Plan(names, 0, crowded, false).crowded());
@@ -55,7 +55,7 @@ TEST(Plan, StagesWhereTheyHelp) {
 TEST(Plan, IsTheSameForAll) {
   std::mt19937 random(5);
   for (int round = 0; round < 50; ++round) {
-    Ints names(1 + random() % 40);
+    Expected names(1 + random() % 40);
     for (int& name : names) name = static_cast<int>(random() % 6);
     const Plan first(names, 0, false, true);
     std::set<int> seen(first.by_node().begin(), first.by_node().end());

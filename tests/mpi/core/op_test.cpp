@@ -244,23 +244,23 @@ TEST(Operations, LocationsTakeTheLowerIndexOfEqualValues) {
 
 // ---- user functions ----------------------------------------------------------------------------
 
-struct Calls {
+struct UserCalls {
   std::vector<int> lengths;
   std::vector<MPI_Datatype> types;
   std::vector<std::uintptr_t> addresses;
 };
-Calls calls;
+UserCalls user_calls;
 
 void record(void* in, void*, int* length, MPI_Datatype* type) {
-  calls.lengths.push_back(*length);
-  calls.types.push_back(*type);
-  calls.addresses.push_back(reinterpret_cast<std::uintptr_t>(in));
+  user_calls.lengths.push_back(*length);
+  user_calls.types.push_back(*type);
+  user_calls.addresses.push_back(reinterpret_cast<std::uintptr_t>(in));
   *length = -1;  // theirs to spoil
   *type = MPI_DATATYPE_NULL;
 }
 
 TEST(UserOperations, GetCountsThatFitAnIntAndTheHandleOfTheType) {
-  calls = {};
+  user_calls = {};
   const auto type = make_resized(datatype(MPI_BYTE), 0, 2);
   const auto handle = reinterpret_cast<MPI_Datatype>(datatype_handles.add(type));
   const auto user = make<Op>(record, false);
@@ -268,11 +268,11 @@ TEST(UserOperations, GetCountsThatFitAnIntAndTheHandleOfTheType) {
   EXPECT_FALSE(user->predefined());
   EXPECT_TRUE(user->allows(*type));
   user->apply(reinterpret_cast<void*>(1 << 20), nullptr, MPI_Count{INT32_MAX} + 5, handle);
-  EXPECT_EQ(calls.lengths, (std::vector{INT32_MAX, 5}));
-  EXPECT_EQ(calls.types, (std::vector{handle, handle}));
-  EXPECT_EQ(calls.addresses[1] - calls.addresses[0], 2ull * INT32_MAX);
+  EXPECT_EQ(user_calls.lengths, (std::vector{INT32_MAX, 5}));
+  EXPECT_EQ(user_calls.types, (std::vector{handle, handle}));
+  EXPECT_EQ(user_calls.addresses[1] - user_calls.addresses[0], 2ull * INT32_MAX);
   user->apply(nullptr, nullptr, 0, handle);
-  EXPECT_EQ(calls.lengths.size(), 2u) << "nothing to reduce, nothing to call";
+  EXPECT_EQ(user_calls.lengths.size(), 2u) << "nothing to reduce, nothing to call";
   datatype_handles.remove(reinterpret_cast<std::uintptr_t>(handle));
 }
 

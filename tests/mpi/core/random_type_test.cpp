@@ -3,6 +3,7 @@
 
 #include "tests/mpi/core/predefined.hpp"
 #include "tests/mpi/core/reference_type.hpp"
+#include "tests/support/effort.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -11,7 +12,7 @@ using reference::Both;
 using reference::RandomTypes;
 using Places = std::vector<MPI_Count>;
 
-constexpr unsigned kSeeds = 6000;
+constexpr unsigned kSeeds = test::effort(6000);
 
 // Memory around a buffer, so that items may reach to both sides of it.
 class Arena {

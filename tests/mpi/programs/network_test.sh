@@ -1,8 +1,9 @@
 #!/bin/bash
 # MPI programs between emulated hosts, over every channel, with and without faults. Prints TAP.
-# Arguments: viaduct-run, stress, point_to_point, other programs that run with any number of ranks.
-viaduct_run=$(realpath "$1") stress=$(realpath "$2") point_to_point=$(realpath "$3")
-shift 3
+# Arguments: viaduct-run, how many jobs of stress, stress, point_to_point, other programs that run with
+# any number of ranks.
+viaduct_run=$(realpath "$1") jobs=$2 stress=$(realpath "$3") point_to_point=$(realpath "$4")
+shift 4
 others=()
 for program; do others+=("$(realpath "$program")"); done
 source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
@@ -29,11 +30,11 @@ for channel in mbcf startx; do
   for program in "${others[@]}"; do
     on_hosts "${program##*/}, 4 ranks over $channel" -n 4 "$program"
   done
-  on_hosts "stress, 4 ranks over $channel" -n 4 "$stress" --seeds 1:400
+  on_hosts "stress, 4 ranks over $channel" -n 4 "$stress" --seeds 1:$jobs
   export VIADUCT_SHM=off
-  on_hosts "stress, 3 ranks over $channel, without shared memory" -n 3 "$stress" --seeds 1:200
+  on_hosts "stress, 3 ranks over $channel, without shared memory" -n 3 "$stress" --seeds 1:$((jobs / 2))
   export VIADUCT_FAULTS=loss=2%,dup=1%,reorder=2%
-  on_hosts "stress, 2 ranks over $channel, frames are lost, duplicated and reordered" -n 2 "$stress" --seeds 1:200
+  on_hosts "stress, 2 ranks over $channel, frames are lost, duplicated and reordered" -n 2 "$stress" --seeds 1:$((jobs / 2))
   unset VIADUCT_SHM VIADUCT_FAULTS
 done
 finish

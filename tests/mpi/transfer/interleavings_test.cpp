@@ -11,6 +11,7 @@
 
 #include "libmpi_lite/core/datatype_builder.hpp"
 #include "tests/mpi/transfer/step_net.hpp"
+#include "tests/support/effort.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -381,7 +382,7 @@ class Search {
 
 TEST(Interleavings, NoneGetsStuckOrBreaksTheRules) {
   define_datatypes();
-  constexpr std::uint64_t kScenarios = 50;
+  constexpr std::uint64_t kScenarios = test::effort(50);
   for (std::uint64_t seed = 1; seed <= kScenarios; ++seed) {
     SCOPED_TRACE("scenario " + std::to_string(seed));
     const Scenario scenario = random_scenario(seed);

@@ -7,6 +7,7 @@
 
 #include "libmpi_lite/core/datatype_builder.hpp"
 #include "tests/mpi/transfer/fake_net.hpp"
+#include "tests/support/effort.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -281,7 +282,7 @@ class Scenario {
 
 TEST(Matching, RandomScenariosKeepTheRules) {
   define_datatypes();
-  for (std::uint64_t seed = 1; seed <= 20'000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::effort(20'000); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Scenario(seed).run();
     if (HasFailure()) return;
