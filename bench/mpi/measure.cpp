@@ -7,7 +7,7 @@ namespace bench {
 namespace {
 
 constexpr double kSampleSeconds = 30e-6;  // what a batch should last, for the clock's sake
-constexpr int kMostCalls = 1000;          // in a batch
+constexpr int kMaxCalls = 1000;           // in a batch
 constexpr double kWarmUpShare = 0.1;      // of the time for a row
 
 double time_of(const Case& test, int calls) {
@@ -41,7 +41,7 @@ Plan make_plan(const Case& test, const Options& options) {
   int plan[2];
   plan[0] =
       test.batched
-          ? static_cast<int>(std::clamp(std::ceil(kSampleSeconds / each), 1.0, double{kMostCalls}))
+          ? static_cast<int>(std::clamp(std::ceil(kSampleSeconds / each), 1.0, double{kMaxCalls}))
           : 1;
   plan[1] = static_cast<int>(
       std::clamp(options.seconds / (each * plan[0]), 3.0, static_cast<double>(options.rounds)));

@@ -104,12 +104,12 @@ bool has_sse42() {
 // neighbouring stretches keep it busy. A chain's CRC is moved over the stretches behind it by
 // multiplying with a power of x; the product of two reflected numbers is short of one power, and
 // the reduction by the CRC instruction itself adds 32.
-constexpr std::size_t kMostWords = 96;
+constexpr std::size_t kMaxWords = 96;
 
-constexpr std::array<std::uint32_t, 2 * kMostWords + 1> make_shifts() {
-  std::array<std::uint32_t, 2 * kMostWords + 1> shifts{};
+constexpr std::array<std::uint32_t, 2 * kMaxWords + 1> make_shifts() {
+  std::array<std::uint32_t, 2 * kMaxWords + 1> shifts{};
   shifts[1] = power_of_x(64 - 33);
-  for (std::size_t words = 2; words <= 2 * kMostWords; ++words)
+  for (std::size_t words = 2; words <= 2 * kMaxWords; ++words)
     shifts[words] = power_of_x(64, shifts[words - 1]);
   return shifts;
 }
@@ -132,7 +132,7 @@ template <bool kCopy>
 VIADUCT_PCLMUL std::uint32_t interleaved(std::byte* to, const std::byte* from, std::size_t size,
                                          std::uint32_t crc) {
   while (size >= 24 * 8) {
-    const std::size_t words = size / 24 < kMostWords ? size / 24 : kMostWords;
+    const std::size_t words = size / 24 < kMaxWords ? size / 24 : kMaxWords;
     const std::size_t stretch = words * 8;
     std::uint64_t a = static_cast<std::uint32_t>(~crc), b = 0, c = 0;
     for (std::size_t at = 0; at < stretch; at += 8) {

@@ -93,13 +93,13 @@ class Link {
   using Receive = RxLane<Device>;
   static constexpr std::uint16_t kBurst = 32;
   static constexpr std::uint16_t kReceiveBurst = 8;
-  static constexpr std::uint16_t kFewFrames = 2;   // in a poll: somebody may be about to answer
-  static constexpr std::uint32_t kQuestions = 16;  // unanswered, before silence means death
-  static constexpr Duration kLeastAckDelay = std::chrono::microseconds{1};
+  static constexpr std::uint16_t kFewFrames = 2;       // in a poll: somebody may be about to answer
+  static constexpr std::uint32_t kMaxUnanswered = 16;  // probes, before silence means death
+  static constexpr Duration kMinAckDelay = std::chrono::microseconds{1};
   static constexpr Duration kTimerSlack = std::chrono::microseconds{20};
   static constexpr Duration kContention = std::chrono::milliseconds{10};
 
-  // impl/peers.hpp: who is there
+  // impl/connection_table.hpp: who is there
   Peer* find(PeerId id) const {
     const std::size_t slot = id.value & 0xffff;
     Peer* p = slot < peers_.size() ? peers_[slot].get() : nullptr;
@@ -148,20 +148,19 @@ class Link {
   [[gnu::noinline]] void bring_up(Peer* peer, Time now);
   void handshake_timer(Peer* peer, Time now);
 
-  // impl/send.hpp
+  // impl/transmit.hpp
   [[gnu::always_inline]] Frame* new_frame(Lane lane);
   bool enqueue(Peer* peer, Lane lane, Order order, MessageType type,
                std::span<const std::byte> head, std::span<const std::byte> body,
                std::size_t capacity);
   Frame* new_control_frame();
-  [[gnu::always_inline]] bool may_depart(Peer* peer, Lane lane, Time now);
-  [[gnu::always_inline]] void line_up(Peer* peer, Lane lane, Frame* frame, std::uint32_t sum);
-  [[gnu::always_inline]] void record_departure(Peer* peer, Lane lane, Frame* frame, Time now);
+  [[gnu::always_inline]] bool can_send(Peer* peer, Lane lane, Time now);
+  [[gnu::always_inline]] void build_header(Peer* peer, Lane lane, Frame* frame, std::uint32_t sum);
+  [[gnu::always_inline]] void on_transmitted(Peer* peer, Lane lane, Frame* frame, Time now);
   void transmit_lane(Peer* peer, Lane lane, Time now);
-  void probe_for_credit(Peer* peer, Send& flow, Time now);
-  bool stage(Frame* frame);  // adds a reference
+  bool enqueue_tx(Frame* frame);  // adds a reference
   [[gnu::always_inline]] void flush();
-  void pump(Time now);
+  void send_pending(Time now);
   void release_sent(Frame* frame) {
     --frames_sending_;
     Device::release(frame);
@@ -170,25 +169,19 @@ class Link {
   // impl/receive.hpp
   void receive(Time now);
   [[gnu::always_inline]] void receive_frame(Frame* frame, Time now);
-  [[gnu::noinline]] void receive_from_stranger(Frame* frame, Time now);
+  [[gnu::noinline]] void receive_from_unknown(Frame* frame, Time now);
   [[gnu::always_inline]] void receive_data(Peer* peer, Frame* frame, const FrameHeader& header,
                                            Time now);
   [[gnu::noinline]] void receive_unusual(Peer* peer, Lane lane, Frame* frame,
                                          const FrameHeader& header, Time now);
   [[gnu::noinline]] void receive_control(Peer* peer, FrameType type, const FrameHeader& header,
                                          std::span<const std::byte> payload, Time now);
-  void receive_ack(Peer* peer, std::span<const std::byte> payload, Time now);
   [[gnu::always_inline]] bool deliver(Peer* peer, Lane lane, Order order, Frame* frame, Time now);
   [[gnu::noinline]] void stall(Peer* peer, Lane lane, Frame* frame, std::uint32_t sequence,
                                Time now);
   void settle_delivered();
   void deliver_held(Peer* peer, Lane lane, Time now);
   void offer_stalled(Time now);
-  [[gnu::always_inline]] void consumed(Peer* peer, Lane lane, Time now);
-  void want_credit(Peer* peer, Lane lane, Time now);
-  bool lend(Peer* peer, Lane lane, Time now);
-  void serve_wanting(Time now);
-  void reclaim_credit(Lane lane, Time now);
   void drop(Counter reason) { counters_.add(reason); }
   // Something unusual that has to do with that peer.
   [[gnu::noinline]] void count(const Peer* peer, Counter what) {
@@ -196,22 +189,35 @@ class Link {
     peer_counters_[peer->id.value & 0xffff].add(what);
   }
 
-  // impl/recovery.hpp: acknowledgements, losses, timers
-  [[gnu::noinline]] void acknowledge(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
-  void resend(Peer* peer, Lane lane, Frame* frame, Time now);
-  void resend_lost(Peer* peer, Lane lane, Time now);
+  // impl/credit.hpp
+  [[gnu::always_inline]] void consumed(Peer* peer, Lane lane, Time now);
+  void on_credit_wanted(Peer* peer, Lane lane, Time now);
+  bool grant_credit(Peer* peer, Lane lane, Time now);
+  void serve_credit_waiters(Time now);
+  void reclaim_credit(Lane lane, Time now);
+  void probe_for_credit(Peer* peer, Send& flow, Time now);
+
+  // impl/ack.hpp
   void ack_later(Peer* peer, const Receive& flow, Time now);
   Duration ack_delay(const Peer* peer) const;
   [[gnu::noinline]] void send_due_acks(Time now);
   bool send_ack(Peer* peer, std::uint8_t flags, Time now);
+
+  // impl/loss_recovery.hpp
+  [[gnu::noinline]] void acknowledge(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
+  void receive_ack(Peer* peer, std::span<const std::byte> payload, Time now);
+  void resend(Peer* peer, Lane lane, Frame* frame, Time now);
+  void resend_lost(Peer* peer, Lane lane, Time now);
+
+  // impl/event_loop.hpp
   Duration timeout(const Peer* peer, const Send& flow) const;
-  Time next_question(const Peer* peer) const;
+  Time next_probe(const Peer* peer) const;
   Time next_deadline(const Peer* peer) const;
   [[gnu::noinline]] void run_timers(Time now);
   bool peer_timer(Peer* peer, Time now);
   void lane_timer(Peer* peer, Lane lane, Time now);
-  bool question(Peer* peer, Time now);
-  void asked(Peer* peer, Time now);
+  bool probe(Peer* peer, Time now);
+  void on_probe_sent(Peer* peer, Time now);
 
   // impl/invariants.hpp
   void check_invariants(Time now) const;
@@ -224,10 +230,11 @@ class Link {
 
   std::vector<std::unique_ptr<Peer>> peers_;  // by slot
 
-  PeerList<Peer, &Peer::pump_hook> pumping_;     // have frames that can go
+  PeerList<Peer, &Peer::pending_hook> pending_;  // have frames that can go
   PeerList<Peer, &Peer::ack_hook> acking_;       // have something to acknowledge
   PeerList<Peer, &Peer::stalled_hook> stalled_;  // have messages a sink was too busy for
-  PeerList<Peer, &Peer::wanting_hook> wanting_;  // asked for credit when there was none
+  // Have asked for credit when there was none.
+  PeerList<Peer, &Peer::credit_waiter_hook> credit_waiters_;
   base::DeadlineHeap<Peer> timers_;
 
   // Frames that were delivered and whose upkeep (freeing them, what they acknowledge, when to
@@ -241,8 +248,8 @@ class Link {
   std::uint16_t delivered_count_ = 0;
   Time delivered_at_{};
 
-  Frame* staged_[kBurst];
-  std::uint16_t staged_count_ = 0;
+  Frame* tx_burst_[kBurst];
+  std::uint16_t tx_burst_size_ = 0;
   std::size_t frames_sending_ = 0;                   // in backlogs and in flight
   std::array<std::size_t, kLanes> sending_limit_{};  // frames_sending_ up to which a lane may add
 
@@ -263,7 +270,7 @@ class Link {
     std::uint32_t share(std::uint32_t flows) const { return std::max(capacity / (flows + 1), 1u); }
   };
   std::array<CreditPool, kLanes> credit_;
-  std::uint32_t reclaim_hand_ = 0;
+  std::uint32_t clock_hand_ = 0;
 
   // Of making and ending peers; apart from what every message touches, which their presence in
   // between makes a percent of a round trip slower.

@@ -22,12 +22,12 @@ enum class SendStatus : std::uint8_t {
   peer_down,  // that peer has ended
 };
 
-// `now`: hand it to the device before returning (lowest latency), unless kMostAlone frames that
+// `now`: hand it to the device before returning (lowest latency), unless kMaxAlone frames that
 // went the same way are unacknowledged: the peer is busy with those, and a frame shared with what
 // follows costs both sides less. `batch`, and what `now` held back: leave with the next poll,
 // sharing a frame with what else goes the same way (highest rate).
 enum class Urgency : std::uint8_t { now, batch };
-inline constexpr std::uint32_t kMostAlone = 4;
+inline constexpr std::uint32_t kMaxAlone = 4;
 
 // A message that has arrived. The bytes lie in the received frame: valid during on_message only.
 struct Incoming {

@@ -99,10 +99,10 @@ struct Peer {
   std::array<RxLane<Device>, kLanes> receive;
   RttEstimator rtt;
 
-  Time last_heard{}, asked_at{};  // asked_at: last keepalive
-  std::uint32_t unanswered = 0;   // questions since last_heard
+  Time last_heard{}, probe_sent_at{};   // the last probe of any kind
+  std::uint32_t unanswered_probes = 0;  // since last_heard
 
-  Hook pump_hook, ack_hook, stalled_hook, wanting_hook;
+  Hook pending_hook, ack_hook, stalled_hook, credit_waiter_hook;
   Hook half_open_hook;  // made by an incoming hello, not yet up, and unknown to our side
   Time ack_at{};
   Time timer_at{};

@@ -7,7 +7,7 @@ namespace viaduct::mbcf {
 namespace {
 
 // What the C header says in numbers of its own.
-static_assert(kMostCarried == RTE_PMD_MBCF_MOST_CARRIED);
+static_assert(kMaxCarried == RTE_PMD_MBCF_MOST_CARRIED);
 static_assert(static_cast<int>(Rights::read) == RTE_PMD_MBCF_READ &&
               static_cast<int>(Rights::write) == RTE_PMD_MBCF_WRITE &&
               static_cast<int>(Rights::atomic) == RTE_PMD_MBCF_ATOMIC);
@@ -172,7 +172,7 @@ int rte_pmd_mbcf_withdraw(rte_pmd_mbcf* mbcf, std::uint64_t key) {
 
 int rte_pmd_mbcf_create_fifo(rte_pmd_mbcf* mbcf, std::size_t bytes, rte_pmd_mbcf_fifo** fifo,
                              std::uint64_t* key) {
-  if (mbcf == nullptr || fifo == nullptr || key == nullptr || bytes == 0 || bytes > kMostFifoBytes)
+  if (mbcf == nullptr || fifo == nullptr || key == nullptr || bytes == 0 || bytes > kMaxFifoBytes)
     return -EINVAL;
   return guarded([&] {
     Fifo* const made = mbcf->node->engine().create_fifo(bytes);

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <string>
 
-#include "drivers/mbcf/impl/answers.hpp"
-#include "drivers/mbcf/impl/issue.hpp"
-#include "drivers/mbcf/impl/serve.hpp"
-#include "drivers/mbcf/impl/streams.hpp"
-#include "drivers/mbcf/impl/writers.hpp"
+#include "drivers/mbcf/impl/completions.hpp"
+#include "drivers/mbcf/impl/fifo_credit.hpp"
+#include "drivers/mbcf/impl/initiator.hpp"
+#include "drivers/mbcf/impl/segmentation.hpp"
+#include "drivers/mbcf/impl/target.hpp"
 #include "drivers/port/port.hpp"
 #include "drivers/sim/sim_network.hpp"
 
@@ -44,8 +44,8 @@ const EngineConfig& checked(const EngineConfig& config) {
       throw base::SetupError("MBCF cannot work with " + std::string(name) + " = " +
                              std::to_string(value) + ": choose 1 to " + std::to_string(most));
   };
-  demand("max_requests", config.max_requests, kMostRequests);
-  demand("max_writers", config.max_writers, kMostWriters);
+  demand("max_requests", config.max_requests, kMaxRequests);
+  demand("max_writers", config.max_writers, kMaxWriters);
   return config;
 }
 

@@ -96,7 +96,7 @@ class Engine final : private link::MessageSink {
   WriterId open_writer(link::PeerId peer, Key fifo, Time now);
   // Gives the credit back. Entries that were issued still arrive.
   void close_writer(WriterId writer);
-  // Appends head ++ body as one entry; head at most kMostCarried bytes. no_room while the FIFO is
+  // Appends head ++ body as one entry; head at most kMaxCarried bytes. no_room while the FIFO is
   // full: poll, try again. A writer whose FIFO is gone says why with each append.
   // What was not `copied` can be kept elsewhere: from relocate() on it is read from there.
   Issued append(WriterId writer, Bytes head, Bytes body, const Options& options, Time now);
@@ -127,7 +127,7 @@ class Engine final : private link::MessageSink {
   // One life of one peer, as far as something long is under way with it.
   struct Peer {
     // Long reads that are asked for at once, and answered: enough to hide the round trip.
-    static constexpr std::uint32_t kMostReading = 8;
+    static constexpr std::uint32_t kMaxReading = 8;
 
     link::PeerId id;
     bool listed = false;  // in active_
@@ -154,13 +154,13 @@ class Engine final : private link::MessageSink {
     struct Read {  // long reads that are being answered, in turn
       std::uint32_t id = 0;
       std::uint64_t key = 0, offset = 0, remaining = 0;
-    } serving[kMostReading];
+    } serving[kMaxReading];
     std::uint32_t serving_first = 0;
     std::uint32_t serving_count = 0;
 
     bool idle() const {
       return writes.empty() && append == base::kNoSlot && serving_count == 0 &&
-             (reads.empty() || reading == kMostReading);
+             (reads.empty() || reading == kMaxReading);
     }
   };
 
@@ -206,7 +206,7 @@ class Engine final : private link::MessageSink {
     std::uint32_t name;
   };
 
-  // impl/issue.hpp: requests of ours
+  // impl/initiator.hpp: requests of ours
   Issued refused(link::SendStatus status);
   Issued write_short(const Remote& to, Bytes data, const Options& options, Time now);
   // What follows the data of a long write.
@@ -235,7 +235,7 @@ class Engine final : private link::MessageSink {
   void activate(Peer& peer);
   void complete(Slot slot, Status status);
 
-  // impl/writers.hpp: our ends of other tasks' FIFOs, and their ends of ours
+  // impl/fifo_credit.hpp: our ends of other tasks' FIFOs, and their ends of ours
   Writer* find_writer(WriterId id);                              // as the user may name it
   Writer* find_waiting(std::uint32_t name, link::PeerId owner);  // as its FIFO's owner may
   WriterId id_of(const Writer& w) const {
@@ -257,7 +257,7 @@ class Engine final : private link::MessageSink {
   void tell_writers(Time now);
   bool tell_writers(Fifo& fifo, Time now);
 
-  // impl/serve.hpp: requests of others
+  // impl/target.hpp: requests of others
   link::Verdict on_message(const link::Incoming& message) override;
   link::Verdict serve_silent(const link::Incoming& message, Kind kind);
   [[gnu::always_inline]] link::Verdict serve_request(const link::Incoming& message, Kind kind,
@@ -291,7 +291,7 @@ class Engine final : private link::MessageSink {
   void raise(Signal& signal);
   void tell_signals();
 
-  // impl/answers.hpp: what peers say to requests of ours
+  // impl/completions.hpp: what peers say to requests of ours
   void on_answer(const link::Incoming& message);
   void on_value(const link::Incoming& message);
   void on_data(const link::Incoming& message);
@@ -299,7 +299,7 @@ class Engine final : private link::MessageSink {
   void on_peer_down(link::PeerId peer, const link::Address& address,
                     link::DownReason reason) override;
 
-  // impl/streams.hpp: long requests, piece by piece
+  // impl/segmentation.hpp: long requests, piece by piece
   void pump(Time now);
   void start_now(Peer& peer, const Options& options, Time now);
   std::optional<std::size_t> send_piece(link::PeerId to, link::Lane lane, Kind kind, Bytes head,

@@ -16,9 +16,9 @@ namespace {
 // Powers of two, so that a position in the ring is a mask away; whole pages, so that it can be
 // mirrored.
 std::size_t ring_size(std::size_t bytes) {
-  if (bytes == 0 || bytes > kMostFifoBytes)
+  if (bytes == 0 || bytes > kMaxFifoBytes)
     throw base::SetupError("a FIFO cannot have " + std::to_string(bytes) + " bytes: choose 1 to " +
-                           std::to_string(kMostFifoBytes));
+                           std::to_string(kMaxFifoBytes));
   return std::bit_ceil(std::max<std::size_t>(bytes, static_cast<std::size_t>(::getpagesize())));
 }
 

@@ -25,7 +25,7 @@ inline constexpr std::size_t kBlock = 64;  // bytes; an entry takes at least one
 constexpr std::uint64_t blocks_of(std::uint64_t bytes) {
   return bytes == 0 ? 1 : bytes / kBlock + (bytes % kBlock != 0);
 }
-inline constexpr std::size_t kMostFifoBytes = std::size_t{1} << 36;
+inline constexpr std::size_t kMaxFifoBytes = std::size_t{1} << 36;
 
 // A received entry, in place: valid until popped.
 struct Entry {

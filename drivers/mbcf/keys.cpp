@@ -11,9 +11,9 @@ namespace viaduct::mbcf {
 namespace {
 
 std::size_t checked(std::size_t most) {
-  if (most == 0 || most > kMostKeys)
+  if (most == 0 || most > kMaxKeys)
     throw base::SetupError("MBCF cannot work with max_keys = " + std::to_string(most) +
-                           ": choose 1 to " + std::to_string(kMostKeys));
+                           ": choose 1 to " + std::to_string(kMaxKeys));
   return most;
 }
 

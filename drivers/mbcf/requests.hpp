@@ -41,7 +41,7 @@ struct Request {
   bool carries = false;      // `then` and `entry` follow the data
   std::uint32_t writer = 0;  // the name of the one that paid for the entry
   ThenHead then{};
-  std::array<std::byte, kMostCarried> entry;
+  std::array<std::byte, kMaxCarried> entry;
 
   std::uint64_t behind = 0;  // a fence: lasting requests issued before it and not complete
   bool answered = false;     // a fence: by the peer

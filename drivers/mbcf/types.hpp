@@ -47,7 +47,7 @@ enum class Status : std::uint8_t {
   misaligned = 7,    // an atomic operand or flag that does not lie on a multiple of its size
   wrong_kind = 8,    // a segment's request for a FIFO or signal, or the like
   no_credit = 9,     // a FIFO entry that its writer had no credit for: a broken writer
-  too_long = 10,     // an entry larger than the FIFO, or one beyond kMostCarried on a write
+  too_long = 10,     // an entry larger than the FIFO, or one beyond kMaxCarried on a write
 };
 inline constexpr std::uint8_t kStatuses = 11;
 // "done", "withdrawn by its owner", ...
@@ -127,12 +127,12 @@ struct Then {
   Kind kind = Kind::none;
   Width width = Width::eight;
   WriterId writer;                   // entry: into that FIFO
-  std::span<const std::byte> entry;  // entry: copied at once; at most kMostCarried bytes
+  std::span<const std::byte> entry;  // entry: copied at once; at most kMaxCarried bytes
   Key key;                           // signal, flag
   std::uint64_t offset = 0, value = 0;
 };
 // The largest FIFO entry that rides on a write.
-inline constexpr std::size_t kMostCarried = 128;
+inline constexpr std::size_t kMaxCarried = 128;
 
 // Called by Engine::poll with the number of signals since the last call.
 using SignalHandler = std::function<void(std::uint64_t count)>;
@@ -142,8 +142,8 @@ struct EngineConfig {
   std::size_t max_requests = 1024;  // requests whose completion has not been taken
   std::size_t max_writers = 4096;   // open ends of other tasks' FIFOs
 };
-inline constexpr std::size_t kMostKeys = 65535;
-inline constexpr std::size_t kMostRequests = 65535;
-inline constexpr std::size_t kMostWriters = 65535;
+inline constexpr std::size_t kMaxKeys = 65535;
+inline constexpr std::size_t kMaxRequests = 65535;
+inline constexpr std::size_t kMaxWriters = 65535;
 
 }  // namespace viaduct::mbcf

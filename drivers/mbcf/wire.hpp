@@ -81,7 +81,7 @@ struct [[gnu::packed]] LongRequestHead {
 // What an entry begins with: its first bytes may come from elsewhere than the others.
 struct [[gnu::packed]] AppendHead {
   TargetHead target;
-  std::byte head[kMostCarried];
+  std::byte head[kMaxCarried];
 };
 
 struct [[gnu::packed]] StreamHead {
@@ -107,7 +107,7 @@ static_assert(sizeof(ThenHead) == 28);
 struct [[gnu::packed]] WriteThenHead {
   TargetHead target;
   ThenHead then;
-  std::byte entry[kMostCarried];
+  std::byte entry[kMaxCarried];
 };
 
 enum class AtomicOp : std::uint8_t { swap = 0, fetch_add = 1, compare_swap = 2 };

@@ -38,7 +38,7 @@ struct XdpQueueRefused : base::SetupError {
   explicit XdpQueueRefused(const base::SetupError& why) : base::SetupError(why) {}
 };
 
-constexpr std::size_t kLeastToSend = 512;  // frames beyond those that wait to receive
+constexpr std::size_t kMinToSend = 512;  // frames beyond those that wait to receive
 constexpr std::uint16_t kSendDescriptors = 1024;
 constexpr std::uint32_t kPollsJoined = 8192;  // empty polls between looks at a memif's peer
 // A handshake has ten steps, and who waits may yield between polls.
@@ -159,10 +159,10 @@ void free_when_full(rte_mempool* pool) {
 // Until one of them is readable or `also` is. False: there are none, or one is in a state in which
 // to wait is in vain (its interface is down).
 bool wait_readable(std::span<const int> files, int also, base::Duration most) {
-  constexpr std::size_t kMost = 4;  // a port has one queue
-  std::array<pollfd, kMost + 1> polled{};
+  constexpr std::size_t kMax = 4;  // a port has one queue
+  std::array<pollfd, kMax + 1> polled{};
   std::size_t count = 0;
-  if (files.empty() || files.size() > kMost) return false;
+  if (files.empty() || files.size() > kMax) return false;
   for (const int file : files) polled[count++] = {file, POLLIN, 0};
   polled[count] = {also, POLLIN, 0};  // -1 is passed over
   const auto seconds = std::chrono::floor<std::chrono::seconds>(most);
@@ -304,11 +304,11 @@ void Port::create_pool() {
     mtu_ = has;
   }
   const std::size_t held = p.plan.kind == PortKind::af_xdp ? kXdpRing : p.plan.descriptors;
-  if (p.plan.frames < held + kLeastToSend)
+  if (p.plan.frames < held + kMinToSend)
     throw base::SetupError(
         "cannot open port " + p.plan.asked + ": " + std::to_string(p.plan.frames) +
         " frames are too few, its receive queue alone may hold " + std::to_string(held) +
-        "; set VIADUCT_FRAMES to " + std::to_string(held + kLeastToSend) + " or more");
+        "; set VIADUCT_FRAMES to " + std::to_string(held + kMinToSend) + " or more");
   const std::size_t room = room_for(p.plan, mtu_) + RTE_PKTMBUF_HEADROOM;
   // A port has one owner, but a process may have two copies of this code, which both count from 0.
   const std::string name = "viaduct_" + std::to_string(port_) + "_" + std::to_string(serial++);

@@ -34,10 +34,10 @@ static_assert(counter_of(Counter::pio_high_sent, 1, 1) == Counter::queue_low_sen
 static_assert(counter_of(Counter::pio_high_received, 1, 1) == Counter::queue_low_received);
 
 std::size_t checked_depth(std::size_t depth) {
-  if (!std::has_single_bit(depth) || depth > kMostQueueDepth)
+  if (!std::has_single_bit(depth) || depth > kMaxQueueDepth)
     throw base::SetupError("a StarT-X queue cannot have " + std::to_string(depth) +
                            " entries: queue_depth must be a power of two up to " +
-                           std::to_string(kMostQueueDepth));
+                           std::to_string(kMaxQueueDepth));
   return depth;
 }
 

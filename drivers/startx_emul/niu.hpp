@@ -28,7 +28,7 @@ struct NiuConfig {
   std::size_t queue_depth = 1024;  // packets in each receive and transmit queue; a power of two
   RdmaConfig rdma;
 };
-inline constexpr std::size_t kMostQueueDepth = 1u << 20;
+inline constexpr std::size_t kMaxQueueDepth = 1u << 20;
 
 using link::Event;
 

@@ -28,10 +28,10 @@ const RdmaConfig& checked(const RdmaConfig& config) {
       throw base::SetupError("StarT-X RDMA cannot work with " + std::string(name) + " = " +
                              std::to_string(value) + ": choose 1 to " + std::to_string(most));
   };
-  demand(config.max_posted >= 1 && config.max_posted <= kMostPosted, "max_posted",
-         config.max_posted, kMostPosted);
-  demand(config.max_regions >= 1 && config.max_regions <= kMostRegions, "max_regions",
-         config.max_regions, kMostRegions);
+  demand(config.max_posted >= 1 && config.max_posted <= kMaxPosted, "max_posted", config.max_posted,
+         kMaxPosted);
+  demand(config.max_regions >= 1 && config.max_regions <= kMaxRegions, "max_regions",
+         config.max_regions, kMaxRegions);
   demand(config.max_open >= 1 && config.max_open <= config.max_posted, "max_open", config.max_open,
          config.max_posted);
   return config;

@@ -16,8 +16,8 @@ struct RdmaConfig {
   std::size_t max_posted = 1024;  // receives, sends and unanswered requests known at once (each)
   std::size_t max_regions = 256;
 };
-inline constexpr std::size_t kMostPosted = 32768;
-inline constexpr std::size_t kMostRegions = 65534;
+inline constexpr std::size_t kMaxPosted = 32768;
+inline constexpr std::size_t kMaxRegions = 65534;
 
 // Memory that RDMA may use. Registered by the owner, who keeps it alive until deregistered.
 struct RegionId {

@@ -281,9 +281,9 @@ Limits limits_of(const ibv_device_attr& device, const ibv_port_attr& port) {
   const auto natural = [](int value) { return static_cast<std::uint32_t>(std::max(value, 0)); };
   // As many as RDMA NICs have. Soft-RoCE would have 128, and takes 8 KB for them in each queue
   // pair.
-  constexpr int kMostReads = 16;
+  constexpr int kMaxReads = 16;
   const auto reads = [=](int value) {
-    return static_cast<std::uint8_t>(std::clamp(value, 0, kMostReads));
+    return static_cast<std::uint8_t>(std::clamp(value, 0, kMaxReads));
   };
   Limits limits;
   limits.queue_depth = natural(device.max_qp_wr);
@@ -379,9 +379,9 @@ std::string interface_name(std::uint32_t index) {
 
 // The RoCE v2 entries of IPv4 addresses that the port has: control connections use the address too.
 void look_up_addresses(ibv_context* context, const ibv_device_attr& device, DeviceInfo& info) {
-  constexpr std::size_t kMostGids = 4096;
+  constexpr std::size_t kMaxGids = 4096;
   std::vector<ibv_gid_entry> gids(
-      std::min<std::size_t>(kMostGids, std::size_t{device.phys_port_cnt} * 1024));
+      std::min<std::size_t>(kMaxGids, std::size_t{device.phys_port_cnt} * 1024));
   const ssize_t n = ibv_query_gid_table(context, gids.data(), gids.size(), 0);
   gids.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   for (const ibv_gid_entry& entry : gids) {

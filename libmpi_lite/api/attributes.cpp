@@ -13,7 +13,7 @@ bool predefined_attribute(int keyval, int** value) {
   static int tag_ub, host, io, wtime_is_global, appnum, universe_size;
   switch (keyval) {
     case MPI_TAG_UB:
-      tag_ub = kMostTag;
+      tag_ub = kMaxTag;
       *value = &tag_ub;
       return true;
     case MPI_HOST:

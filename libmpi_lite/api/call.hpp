@@ -82,7 +82,7 @@ template <class Body>
 
 // ---- arguments: each throws Error that names the argument and its value ------------------------
 
-inline constexpr int kMostTag = 0x7fffffff;  // MPI_TAG_UB
+inline constexpr int kMaxTag = 0x7fffffff;  // MPI_TAG_UB
 
 template <class T>
 T* check_pointer(T* pointer, const char* argument) {

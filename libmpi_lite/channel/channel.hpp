@@ -4,7 +4,7 @@
 // Two services:
 //  * control messages: at most limits().control bytes, delivered once, whole, in order per peer;
 //  * long transfers: from a buffer of the sender straight into a buffer of the receiver. The
-//    receiver opens one and hands the ticket that comes out of it to the sender, in a control
+//    receiver opens one and hands the remote key that comes out of it to the sender, in a control
 //    message; the sender starts it. Both are told when it is over.
 //
 // Peers are ranks in MPI_COMM_WORLD. All calls are made by the thread that is in the library. No
@@ -28,9 +28,9 @@ using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
 // What one end of a long transfer has to know about the other: the channel's own business.
-struct Ticket {
-  static constexpr std::size_t kMost = 32;
-  std::array<std::byte, kMost> bytes{};
+struct RemoteKey {
+  static constexpr std::size_t kMax = 32;
+  std::array<std::byte, kMax> bytes{};
 };
 
 // Names a long transfer at one end; given by transfer/, returned by the channel.
@@ -67,22 +67,22 @@ class Channel {
   virtual const char* name() const = 0;  // "shm", "mbcf", ...
   virtual Limits limits() const = 0;
 
-  static constexpr std::size_t kMostHead = 128;
-  // One control message: head (at most kMostHead bytes) ++ body. Its first byte is below 0xf0
+  static constexpr std::size_t kMaxHead = 128;
+  // One control message: head (at most kMaxHead bytes) ++ body. Its first byte is below 0xf0
   // (larger ones are for channels themselves). false: no room just now; poll, then try again.
   virtual bool send_control(int to, Bytes head, Bytes body) = 0;
 
-  // Sender, when it announces a transfer: what its ticket may hold, so that the receiver can fetch
-  // by itself. The data must stay until the end of the transfer.
-  virtual void offer(int to, Bytes data, Ticket& offered) = 0;
-  // Receiver. `offered`: the sender's ticket, nullptr if it has not announced anything yet (the
+  // Sender, when it announces a transfer: what its remote key may hold, so that the receiver can
+  // fetch by itself. The data must stay until the end of the transfer.
+  virtual void offer(int to, Bytes data, RemoteKey& offered) = 0;
+  // Receiver. `offered`: the sender's remote key, nullptr if it has not announced anything yet (the
   // write protocol). The sender may send less than the buffer holds. false: no room just now.
-  virtual bool open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
-                            Ticket& ticket) = 0;
+  virtual bool open_receive(int from, MutableBytes into, const RemoteKey* offered, Cookie cookie,
+                            RemoteKey& remote_key) = 0;
   // Takes back a receive for which the sender has not started anything and will not.
-  virtual void close_receive(int from, const Ticket& ticket) = 0;
-  // Sender: `ticket` is the receiver's. false: no room just now.
-  virtual bool start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) = 0;
+  virtual void close_receive(int from, const RemoteKey& remote_key) = 0;
+  // Sender: `remote_key` is the receiver's. false: no room just now.
+  virtual bool start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) = 0;
 
   // Somebody waits for that process: its end is noticed even if nothing has been sent to it.
   virtual void watch(int) {}
@@ -93,7 +93,7 @@ class Channel {
   // that others fetch): MPI_Finalize goes on polling.
   virtual bool busy() const = 0;
   // The processes of the node share CPUs: a receiver may be asleep.
-  virtual void crowded() {}
+  virtual void oversubscribed() {}
   // Sleeps until something may have come through this channel or is to be done for it, or the
   // descriptor `bell` (-1: none) is readable, at most so long. false: it did not, since it has
   // nothing to sleep on, or work to do.

@@ -29,21 +29,21 @@ struct Introduction {
 struct Written {
   Own kind = Own::written;
   std::uint8_t reserved[3] = {};
-  std::uint32_t receive;  // as the receiver's ticket says
+  std::uint32_t receive;  // as the receiver's remote key says
   std::uint64_t key;
 };
 static_assert(sizeof(Introduction) == 16 && sizeof(Written) == 16);
 
-// In a Ticket.
+// In a RemoteKey.
 struct MbcfPlace {
   std::uint64_t key;  // 0: the peer was lost before it was opened
   std::uint32_t receive;
 };
-static_assert(sizeof(MbcfPlace) <= Ticket::kMost);
+static_assert(sizeof(MbcfPlace) <= RemoteKey::kMax);
 
-MbcfPlace mbcf_place_of(const Ticket& ticket) {
+MbcfPlace mbcf_place_of(const RemoteKey& remote_key) {
   MbcfPlace place;
-  std::memcpy(&place, ticket.bytes.data(), sizeof place);
+  std::memcpy(&place, remote_key.bytes.data(), sizeof place);
   return place;
 }
 
@@ -63,16 +63,16 @@ constexpr mbcf::Options with_context(std::uint64_t context) {
   return {.urgency = link::Urgency::now, .silent = false, .context = context};
 }
 
-constexpr std::size_t kMostLongEntries = 64;
+constexpr std::size_t kMaxLongEntries = 64;
 // A FIFO holds at least that many of the largest messages.
-constexpr std::size_t kLeastEntries = 4;
+constexpr std::size_t kMinEntries = 4;
 
 mbcf::EngineConfig engine_config(const Launch& launch) {
   const auto size = static_cast<std::size_t>(launch.size());
   const std::size_t transfers = net_transfers(launch.size());
   return {.max_keys = transfers + 1,  // and the FIFO
-          .max_requests = transfers + kMostLongEntries,
-          .max_writers = std::min(size, mbcf::kMostWriters)};
+          .max_requests = transfers + kMaxLongEntries,
+          .max_writers = std::min(size, mbcf::kMaxWriters)};
 }
 
 }  // namespace
@@ -81,10 +81,10 @@ template <link::PacketDevice D>
 MbcfChannel<D>::MbcfChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device,
                             const NetConfig& config, std::size_t fifo, ClockOf<D> clock)
     : Net(sink, launch, std::move(device), config, engine_config(launch), clock),
-      fifo_(driver_.create_fifo(std::max(fifo, kLeastEntries * this->limits().control))),
+      fifo_(driver_.create_fifo(std::max(fifo, kMinEntries * this->limits().control))),
       receives_(net_transfers(launch.size())),
       sends_(net_transfers(launch.size())),
-      long_entries_(kMostLongEntries) {
+      long_entries_(kMaxLongEntries) {
   this->publish(fifo_->key().value);
 }
 
@@ -126,7 +126,7 @@ bool MbcfChannel<D>::send_control(int to, Bytes head, Bytes body) {
   return append_long(to, head, body);
 }
 
-static_assert(Channel::kMostHead <= mbcf::kMostCarried);
+static_assert(Channel::kMaxHead <= mbcf::kMaxCarried);
 
 // As a rule the link has room for all pieces at once, which are copied then. Else the bytes have to
 // stay until the entry is complete, and the caller does not wait for that.
@@ -201,8 +201,8 @@ void MbcfChannel<D>::on_own_entry(link::PeerId from, Bytes entry) {
 // ---- long transfers --------------------------------------------------------------------------
 
 template <link::PacketDevice D>
-bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie,
-                                  Ticket& ticket) {
+bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey*, Cookie cookie,
+                                  RemoteKey& remote_key) {
   MbcfPlace place{};
   if (lost(from)) {
     this->fail_receive(cookie);
@@ -217,13 +217,13 @@ bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Co
     *receive = {key, cookie, from};
     place.key = key.value;
   }
-  std::memcpy(ticket.bytes.data(), &place, sizeof place);
+  std::memcpy(remote_key.bytes.data(), &place, sizeof place);
   return true;
 }
 
 template <link::PacketDevice D>
-void MbcfChannel<D>::close_receive(int, const Ticket& ticket) {
-  const MbcfPlace place = mbcf_place_of(ticket);
+void MbcfChannel<D>::close_receive(int, const RemoteKey& remote_key) {
+  const MbcfPlace place = mbcf_place_of(remote_key);
   if (place.key == 0 || place.receive >= receives_.size() ||
       receives_[place.receive].key.value != place.key)
     return;
@@ -249,12 +249,12 @@ void MbcfChannel<D>::on_written(Bytes entry) {
 }
 
 template <link::PacketDevice D>
-bool MbcfChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) {
+bool MbcfChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) {
   if (!ready(to)) [[unlikely]] {
     if (lost(to)) this->fail_send(cookie);
     return lost(to);
   }
-  const MbcfPlace place = mbcf_place_of(ticket);
+  const MbcfPlace place = mbcf_place_of(remote_key);
   std::uint32_t name;
   Send* send = sends_.take(name);
   if (send == nullptr) return false;

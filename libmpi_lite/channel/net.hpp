@@ -116,7 +116,7 @@ template <class Self, link::PacketDevice D, class Driver, class DriverConfig, cl
 class NetChannel : public Channel {
  public:
   Limits limits() const final { return limits_; }
-  void offer(int, Bytes, Ticket&) final {}  // the receiver's ticket says all
+  void offer(int, Bytes, RemoteKey&) final {}  // the receiver's remote key says all
 
   bool poll() final {
     const InPoll guard(*this);

@@ -133,7 +133,7 @@ const NodeCard& Nodes::card(int rank) {
   return *card;
 }
 
-bool Nodes::crowded(bool one_machine) {
+bool Nodes::oversubscribed(bool one_machine) {
   struct Use {
     NodeCard::Cpus cpus;
     std::size_t processes = 0;

@@ -42,7 +42,7 @@ class Nodes {
   // Whether on some machine processes of the job share CPUs; all processes come to the same result.
   // Emulated hosts and containers are nodes of their own, but take each other's CPUs. Asks about
   // all processes, unless `one_machine` and this one may use CPUs enough for all.
-  bool crowded(bool one_machine);
+  bool oversubscribed(bool one_machine);
   // The lowest rank on its node.
   int node_of(int rank);
 

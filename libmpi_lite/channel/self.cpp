@@ -24,16 +24,17 @@ class SelfChannel final : public Channel {
     return true;
   }
 
-  void offer(int, Bytes, Ticket&) override {}
-  bool open_receive(int, MutableBytes into, const Ticket*, Cookie cookie, Ticket& ticket) override {
+  void offer(int, Bytes, RemoteKey&) override {}
+  bool open_receive(int, MutableBytes into, const RemoteKey*, Cookie cookie,
+                    RemoteKey& remote_key) override {
     const Buffer buffer{into.data(), cookie};
-    std::memcpy(ticket.bytes.data(), &buffer, sizeof buffer);
+    std::memcpy(remote_key.bytes.data(), &buffer, sizeof buffer);
     return true;
   }
-  void close_receive(int, const Ticket&) override {}
-  bool start_send(int, Bytes data, const Ticket& ticket, Cookie cookie) override {
+  void close_receive(int, const RemoteKey&) override {}
+  bool start_send(int, Bytes data, const RemoteKey& remote_key, Cookie cookie) override {
     Buffer buffer;
-    std::memcpy(&buffer, ticket.bytes.data(), sizeof buffer);
+    std::memcpy(&buffer, remote_key.bytes.data(), sizeof buffer);
     std::memcpy(buffer.data, data.data(), data.size());
     moved_.push_back({cookie, buffer.cookie});
     return true;
@@ -68,7 +69,7 @@ class SelfChannel final : public Channel {
     std::byte* data;
     Cookie cookie;
   };
-  static_assert(sizeof(Buffer) <= Ticket::kMost);
+  static_assert(sizeof(Buffer) <= RemoteKey::kMax);
   struct Moved {
     Cookie sent, received;
   };

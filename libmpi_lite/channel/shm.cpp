@@ -34,7 +34,7 @@ struct PieceHead {
   std::uint64_t offset;
 };
 constexpr std::size_t kPieceBytes = 8 << 10;
-static_assert(kMostEagerShm + 128 <= kLargestInRing, "with its head");
+static_assert(kMaxEagerShm + 128 <= kLargestInRing, "with its head");
 
 // Tells when another process has ended.
 class ProcessWatch {
@@ -78,7 +78,7 @@ class ShmChannel final : public Channel {
     Peer* p = peer(to);
     if (!p) return true;
     if (!p->writer.write(head, body)) return false;
-    if (crowded_) [[unlikely]]
+    if (oversubscribed_) [[unlikely]]
       std::atomic_thread_fence(std::memory_order_seq_cst);
     if (p->segment->asleep.load(std::memory_order_relaxed) != Segment::awake) [[unlikely]]
       wake(*p);
@@ -86,17 +86,17 @@ class ShmChannel final : public Channel {
   }
   void watch(int rank) override { peer(rank); }
 
-  void offer(int, Bytes data, Ticket& offered) override {
+  void offer(int, Bytes data, RemoteKey& offered) override {
     put(offered, CopyOffer{reinterpret_cast<std::uint64_t>(data.data())});
   }
-  bool open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
-                    Ticket& ticket) override;
+  bool open_receive(int from, MutableBytes into, const RemoteKey* offered, Cookie cookie,
+                    RemoteKey& remote_key) override;
   // Nothing is opened early, so there is nothing to take back.
-  void close_receive(int, const Ticket&) override {}
-  bool start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) override;
+  void close_receive(int, const RemoteKey&) override {}
+  bool start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) override;
 
   bool poll() override;
-  void crowded() override { crowded_ = true; }
+  void oversubscribed() override { oversubscribed_ = true; }
   void finished() override {
     segment_->presence.store(Presence::finished, std::memory_order_release);
   }
@@ -138,14 +138,14 @@ class ShmChannel final : public Channel {
   };
 
   template <class T>
-  static void put(Ticket& ticket, const T& t) {
-    static_assert(sizeof t <= Ticket::kMost);
-    std::memcpy(ticket.bytes.data(), &t, sizeof t);
+  static void put(RemoteKey& remote_key, const T& t) {
+    static_assert(sizeof t <= RemoteKey::kMax);
+    std::memcpy(remote_key.bytes.data(), &t, sizeof t);
   }
   template <class T>
-  static T get(const Ticket& ticket) {
+  static T get(const RemoteKey& remote_key) {
     T t;
-    std::memcpy(&t, ticket.bytes.data(), sizeof t);
+    std::memcpy(&t, remote_key.bytes.data(), sizeof t);
     return t;
   }
 
@@ -187,7 +187,7 @@ class ShmChannel final : public Channel {
   std::vector<Incoming> incoming_;
   std::vector<Copy> copies_;  // both directions
   std::vector<Stream> streams_;
-  bool crowded_ = false;
+  bool oversubscribed_ = false;
   int bell_ = -1;       // what we sleep on with others; made when it is first needed
   unsigned polls_ = 0;  // since the last look
   std::chrono::steady_clock::time_point last_look_;
@@ -281,8 +281,8 @@ bool ShmChannel::read(Incoming& in) {
     return in.streams = false;
   // A look at the word behind the last message is a miss: the writer has just made it 0. Who waits
   // for one message should not wait for that, too.
-  constexpr int kMostAtOnce = 64;  // so that the other rings get their turn
-  int left = in.streams ? kMostAtOnce : 1;
+  constexpr int kMaxAtOnce = 64;  // so that the other rings get their turn
+  int left = in.streams ? kMaxAtOnce : 1;
   in.streams = true;
   do {
     if (message[0] == PieceHead::kKind)
@@ -341,7 +341,7 @@ void ShmChannel::wake(const Peer& peer) {
 bool ShmChannel::fall_asleep(Segment::Asleep how) {
   segment_->asleep.store(how, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!crowded_ && !shares_cpu()) ::sched_yield();
+  if (!oversubscribed_ && !shares_cpu()) ::sched_yield();
   return !poll();
 }
 
@@ -399,15 +399,16 @@ bool ShmChannel::shares_cpu() {
 
 // ---- long transfers ----------------------------------------------------------------------------
 
-bool ShmChannel::open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
-                              Ticket& ticket) {
+bool ShmChannel::open_receive(int from, MutableBytes into, const RemoteKey* offered, Cookie cookie,
+                              RemoteKey& remote_key) {
   Peer* p = peer(from);
   if (!p) return false;
   std::uint32_t name;
   CopySlot* slot = slots_.take(name);
   if (!slot) return false;
   const bool fetches = offered && p->copy.reachable;
-  put(ticket, CopyTicket{name, fetches, reinterpret_cast<std::uint64_t>(into.data()), into.size()});
+  put(remote_key,
+      CopyKey{name, fetches, reinterpret_cast<std::uint64_t>(into.data()), into.size()});
   copies_.push_back({.slot = slot,
                      .local = into.data(),
                      .remote = offered ? get<CopyOffer>(*offered).address : 0,
@@ -420,9 +421,9 @@ bool ShmChannel::open_receive(int from, MutableBytes into, const Ticket* offered
   return true;
 }
 
-bool ShmChannel::start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) {
+bool ShmChannel::start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) {
   Peer* p = peer(to);
-  const auto t = get<CopyTicket>(ticket);
+  const auto t = get<CopyKey>(remote_key);
   if (!p || t.slot >= kCopySlots) return false;
   Copy copy{.slot = &p->segment->copies[t.slot],
             .local = const_cast<std::byte*>(data.data()),

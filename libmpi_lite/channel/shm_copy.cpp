@@ -7,11 +7,11 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::uint64_t kLeastPiece = 16 << 10, kMostPiece = 256 << 10;
+constexpr std::uint64_t kMinPiece = 16 << 10, kMaxPiece = 256 << 10;
 
 // About eight pieces, so that both ends get to work, in whole pages.
 std::uint64_t piece_of(std::uint64_t length) {
-  return std::clamp(length / 8, kLeastPiece, kMostPiece) & ~std::uint64_t{4095};
+  return std::clamp(length / 8, kMinPiece, kMaxPiece) & ~std::uint64_t{4095};
 }
 
 bool move(const Copy& c, std::uint64_t at, std::uint64_t bytes) {

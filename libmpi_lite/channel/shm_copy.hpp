@@ -16,12 +16,12 @@
 
 namespace viaduct::mpi {
 
-// What the sender tells the receiver in its ticket.
+// What the sender tells the receiver in its remote key.
 struct CopyOffer {
   std::uint64_t address;
 };
 // What the receiver tells the sender.
-struct CopyTicket {
+struct CopyKey {
   std::uint32_t slot;     // in the receiver's segment
   std::uint32_t fetches;  // the receiver takes part
   std::uint64_t address, length;

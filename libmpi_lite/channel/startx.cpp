@@ -19,7 +19,7 @@ using startx::RdmaStatus;
 
 constexpr auto kLow = startx::Priority::low;
 constexpr std::size_t kWord = sizeof(std::uint32_t);
-constexpr std::size_t kLeastBytes = startx::kMinWords * kWord;
+constexpr std::size_t kMinBytes = startx::kMinWords * kWord;
 constexpr std::size_t kPacketBytes = startx::kMaxWords * kWord;
 
 // The user's header word: what a packet is, and a number.
@@ -39,16 +39,16 @@ constexpr std::size_t words_of(std::size_t bytes) {
   return std::max(startx::kMinWords, (bytes + kWord - 1) / kWord);
 }
 
-// In a Ticket.
+// In a RemoteKey.
 struct StartxPlace {
   startx::Right right;
   startx::TransferId transfer;  // the receiver's; 0: the peer was lost before it was opened
 };
-static_assert(sizeof(StartxPlace) <= Ticket::kMost);
+static_assert(sizeof(StartxPlace) <= RemoteKey::kMax);
 
-StartxPlace startx_place_of(const Ticket& ticket) {
+StartxPlace startx_place_of(const RemoteKey& remote_key) {
   StartxPlace place;
-  std::memcpy(&place, ticket.bytes.data(), sizeof place);
+  std::memcpy(&place, remote_key.bytes.data(), sizeof place);
   return place;
 }
 
@@ -112,7 +112,7 @@ bool StartxChannel<D>::send_control(int to, Bytes head, Bytes body) {
   const StartxPeer& p = peer(to);
   if (size > kPacketBytes || p.rest.size != 0) [[unlikely]]
     return send_pieces(to, head, body);
-  if (size >= kLeastBytes && head.size() % kWord == 0 && body.size() % kWord == 0) [[likely]] {
+  if (size >= kMinBytes && head.size() % kWord == 0 && body.size() % kWord == 0) [[likely]] {
     // Put together in the frame.
     std::uint32_t words[1 + startx::kMaxWords];
     words[0] = tag(Part::whole, size);
@@ -249,8 +249,8 @@ void StartxChannel<D>::on_part(int from, const startx::Received& packet) {
 // ---- long transfers --------------------------------------------------------------------------
 
 template <link::PacketDevice D>
-bool StartxChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie,
-                                    Ticket& ticket) {
+bool StartxChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey*, Cookie cookie,
+                                    RemoteKey& remote_key) {
   StartxPlace place{};
   if (!this->found(from)) {
     this->fail_receive(cookie);
@@ -268,18 +268,18 @@ bool StartxChannel<D>::open_receive(int from, MutableBytes into, const Ticket*, 
       this->fail_receive(cookie);
     }
   }
-  std::memcpy(ticket.bytes.data(), &place, sizeof place);
+  std::memcpy(remote_key.bytes.data(), &place, sizeof place);
   return true;
 }
 
 template <link::PacketDevice D>
-void StartxChannel<D>::close_receive(int, const Ticket& ticket) {
-  const startx::TransferId id = startx_place_of(ticket).transfer;
+void StartxChannel<D>::close_receive(int, const RemoteKey& remote_key) {
+  const startx::TransferId id = startx_place_of(remote_key).transfer;
   if (rdma().revoke(id)) rdma().deregister(transfer(id).region);
 }
 
 template <link::PacketDevice D>
-bool StartxChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) {
+bool StartxChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) {
   if (!this->found(to)) {
     this->fail_send(cookie);
     return true;
@@ -289,7 +289,7 @@ bool StartxChannel<D>::start_send(int to, Bytes data, const Ticket& ticket, Cook
   const startx::RegionId region = rdma().register_memory(memory);
   if (!region.value) return false;
   const startx::Started started =
-      rdma().write(peer(to).id, startx_place_of(ticket).right, {region, 0, data.size()}, now());
+      rdma().write(peer(to).id, startx_place_of(remote_key).right, {region, 0, data.size()}, now());
   if (started.status == RdmaStatus::ok) {
     transfer(started.transfer) = {started.transfer, region, cookie};
     ++sending_;

@@ -30,10 +30,10 @@ class StartxChannel final
 
   const char* name() const override { return "startx"; }
   bool send_control(int to, Bytes head, Bytes body) override;
-  bool open_receive(int from, MutableBytes into, const Ticket* offered, Cookie cookie,
-                    Ticket& ticket) override;
-  void close_receive(int from, const Ticket& ticket) override;
-  bool start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) override;
+  bool open_receive(int from, MutableBytes into, const RemoteKey* offered, Cookie cookie,
+                    RemoteKey& remote_key) override;
+  void close_receive(int from, const RemoteKey& remote_key) override;
+  bool start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) override;
 
  private:
   using Net = NetChannel<StartxChannel<D>, D, startx::Niu<D>, startx::NiuConfig, StartxPeer>;

@@ -84,7 +84,7 @@ Task staged_broadcast(Collective& op, Items data, int root) {
 
 Task broadcast(Collective& op, Items data, int root) {
   const Plan& plan = plan_of(op.comm());
-  if (length(data) > kTreeBroadcast && op.comm().size() > 2 && !plan.crowded()) {
+  if (length(data) > kTreeBroadcast && op.comm().size() > 2 && !plan.oversubscribed()) {
     op.take_long_form();
     return chain_broadcast(op, data, root);
   }

@@ -6,16 +6,11 @@
 // for it. MPI_IN_PLACE as in the standard.
 #pragma once
 
-#include <functional>
-
 #include "libmpi_lite/core/op.hpp"
+#include "libmpi_lite/transfer/collective_sink.hpp"
 #include "libmpi_lite/transfer/transfer.hpp"
 
 namespace viaduct::mpi {
-
-class MatchQueues;
-class Unexpected;
-struct Refusal;
 
 struct Part {  // a buffer argument of a collective
   const void* data;
@@ -66,27 +61,7 @@ void finish_collective(const Request& collective);
 // Takes the place of the communicator's next operation, which cannot be started here: it fails with
 // that error at all ranks that have not completed it.
 void refuse_next_collective(Comm& comm, int error);
-// Another process has told so.
-void hear_refusal(MatchQueues& queues, const Refusal& refusal);
-// What a process that has waited for long asks another one: whether it has nothing more to send in
-// that operation, which the asking one takes for what the tag says.
-struct Question {
-  std::uint32_t context, number;
-  int tag;
-};
-// Calls visit(process, question) for each message that operations under way wait for; the longer
-// one has waited, the less often.
-void for_each_question(const MatchQueues& queues,
-                       const std::function<void(int, const Question&)>& visit);
-// Another process asks. Whether the answer is yes.
-bool on_question(MatchQueues& queues, const Question& question, int process);
-// Another process has answered yes, after all that it had to send.
-void hear_ended(MatchQueues& queues, std::uint32_t number, int process);
-// A message has arrived for which nothing is posted: ranks may disagree about what they are doing.
-void judge_early_message(MatchQueues& queues, const Unexpected& message);
-
-// Called by progress(): continues collectives whose messages have completed. Whether there were
-// any.
-bool continue_collectives();
+// What transfer/ tells collective operations.
+CollectiveSink& collective_sink();
 
 }  // namespace viaduct::mpi

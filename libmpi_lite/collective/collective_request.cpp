@@ -212,7 +212,7 @@ void Collective::judge_kept_messages() {
     if (!number) return;
     if (*number == this->number()) {
       if (tag != tag_) disagree(message.peer, tag);
-    } else if (message.head.kind != mpi::Kind::announce && !find(queues, *number)) {
+    } else if (message.head.kind != mpi::Kind::request_to_send && !find(queues, *number)) {
       Transfer::self().drop(queues, message);
     }
   });
@@ -256,13 +256,29 @@ void refuse_next_collective(Comm& comm, int error) {
   tell_all(comm, number, error);
 }
 
-void hear_refusal(MatchQueues& queues, const Refusal& refusal) {
+class Collectives final : public CollectiveSink {
+ public:
+  bool progress() override { return continue_collectives(); }
+  void on_early_message(MatchQueues& queues, const Unexpected& message) override;
+  void on_refusal(MatchQueues& queues, const Refusal& refusal) override;
+  void for_each_question(const MatchQueues& queues,
+                         const std::function<void(int, const Question&)>& visit) override;
+  bool on_question(MatchQueues& queues, const Question& question, int process) override;
+  void on_ended(MatchQueues& queues, std::uint32_t number, int process) override;
+};
+
+CollectiveSink& collective_sink() {
+  static Collectives collectives;
+  return collectives;
+}
+
+void Collectives::on_refusal(MatchQueues& queues, const Refusal& refusal) {
   if (Collective* const op = Collective::find(queues, refusal.number)) return op->hear(refusal);
   if (!is_past(refusal.number, queues.next_collective)) add_refusal(queues, refusal);
 }
 
-void for_each_question(const MatchQueues& queues,
-                       const std::function<void(int, const Question&)>& visit) {
+void Collectives::for_each_question(const MatchQueues& queues,
+                                    const std::function<void(int, const Question&)>& visit) {
   for (Collective* op = queues.under_way; op; op = op->next_) {
     if (!op->time_to_ask()) continue;
     const Question question{op->comm().collective_context(), op->number(), op->tag()};
@@ -270,13 +286,13 @@ void for_each_question(const MatchQueues& queues,
   }
 }
 
-bool on_question(MatchQueues& queues, const Question& question, int process) {
+bool Collectives::on_question(MatchQueues& queues, const Question& question, int process) {
   Collective* const op = Collective::find(queues, question.number);
   if (op && op->tag() != question.tag) op->disagree(process, question.tag);
   return !op && is_past(question.number, queues.next_collective);
 }
 
-void hear_ended(MatchQueues& queues, std::uint32_t number, int process) {
+void Collectives::on_ended(MatchQueues& queues, std::uint32_t number, int process) {
   Collective* const op = Collective::find(queues, number);
   if (!op || op->gave_up()) return;
   bool in_vain = false;
@@ -288,7 +304,7 @@ void hear_ended(MatchQueues& queues, std::uint32_t number, int process) {
                     "another one, and sends nothing more");
 }
 
-void judge_early_message(MatchQueues& queues, const Unexpected& message) {
+void Collectives::on_early_message(MatchQueues& queues, const Unexpected& message) {
   const int tag = message.head.tag;
   const std::optional<std::uint32_t> number = late_number(queues, tag);
   if (!number) return;

@@ -120,12 +120,7 @@ class Collective final : public Request, public Pooled {
 
  private:
   friend class Pending;
-  friend void for_each_question(const MatchQueues& queues,
-                                const std::function<void(int, const Question&)>& visit);
-  friend bool on_question(MatchQueues& queues, const Question& question, int process);
-  friend void hear_ended(MatchQueues& queues, std::uint32_t number, int process);
-  friend void hear_refusal(MatchQueues& queues, const Refusal& refusal);
-  friend void judge_early_message(MatchQueues& queues, const Unexpected& message);
+  friend class Collectives;
 
   Envelope with(int rank) const { return {comm_.get(), comm_->collective_context(), rank, tag_}; }
   void note(const std::exception_ptr& thrown);

@@ -171,7 +171,8 @@ Task direct_scatter(Collective& op, Spread from, Items mine, int root) {
   co_await pending;
 }
 
-// A tree saves the root messages, and costs copies. In a crowded team the tree would be a star.
+// A tree saves the root messages, and costs copies. In an oversubscribed team the tree would be a
+// star.
 bool by_tree(Comm& comm, std::size_t block) {
   const Plan& plan = plan_of(comm);
   return block <= kTreeGather && comm.size() > 2 && (in_stages(plan) || !plan.staged());

@@ -10,7 +10,7 @@
 
 namespace viaduct::mpi {
 
-Plan::Plan(std::span<const int> names, int me, bool crowded, bool two_stage) {
+Plan::Plan(std::span<const int> names, int me, bool oversubscribed, bool two_stage) {
   std::unordered_map<int, int> number;  // of a node, by its name
   std::vector<int> count;
   for (std::size_t rank = 0; rank < names.size(); ++rank) {
@@ -34,9 +34,10 @@ Plan::Plan(std::span<const int> names, int me, bool crowded, bool two_stage) {
   }
 
   my_node_ = node_of_[at(me)];
-  crowded_ = two_stage && crowded;
-  // On a single node, stages mean the tree of a crowded node: in and out, two waits for each rank.
-  staged_ = nodes() == 1 ? crowded_ : two_stage && names.size() > leaders_.size();
+  oversubscribed_ = two_stage && oversubscribed;
+  // On a single node, stages mean the tree of an oversubscribed node: in and out, two waits for
+  // each rank.
+  staged_ = nodes() == 1 ? oversubscribed_ : two_stage && names.size() > leaders_.size();
 }
 
 const Plan& make_plan(Comm& comm) {
@@ -53,10 +54,10 @@ const Plan& make_plan(Comm& comm) {
       name = process.node_of(comm.peer(rank));
   }
   // Nodes that are only said to be some are taken for machines of their own.
-  const bool crowded = node_ranks > 0 ? node_ranks > sysconf(_SC_NPROCESSORS_ONLN)
-                                      : Transfer::self().config().crowded;
-  comm.plan =
-      std::make_unique<Plan>(names, comm.rank(), crowded, config_vars().on("VIADUCT_TWO_STAGE"));
+  const bool oversubscribed = node_ranks > 0 ? node_ranks > sysconf(_SC_NPROCESSORS_ONLN)
+                                             : Transfer::self().config().oversubscribed;
+  comm.plan = std::make_unique<Plan>(names, comm.rank(), oversubscribed,
+                                     config_vars().on("VIADUCT_TWO_STAGE"));
   return static_cast<const Plan&>(*comm.plan);
 }
 

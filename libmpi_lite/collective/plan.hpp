@@ -13,9 +13,9 @@ namespace viaduct::mpi {
 
 class Plan final : public CommPlan {
  public:
-  // `names[i]`: any number that is the same for the ranks of one node. `crowded`: see crowded();
-  // the same in all processes. `two_stage`: VIADUCT_TWO_STAGE.
-  Plan(std::span<const int> names, int me, bool crowded, bool two_stage);
+  // `names[i]`: any number that is the same for the ranks of one node. `oversubscribed`: see
+  // oversubscribed(); the same in all processes. `two_stage`: VIADUCT_TWO_STAGE.
+  Plan(std::span<const int> names, int me, bool oversubscribed, bool two_stage);
 
   int nodes() const { return static_cast<int>(leaders_.size()); }
   int node_of(int rank) const { return node_of_[at(rank)]; }
@@ -33,7 +33,7 @@ class Plan final : public CommPlan {
   bool ordered() const { return ordered_; }
   // Somewhere processes of the job share CPUs. Then each wait costs a switch to another process,
   // and the algorithm with the fewest waits is the fastest one.
-  bool crowded() const { return crowded_; }
+  bool oversubscribed() const { return oversubscribed_; }
   // Algorithms work in stages (the ranks of each node, the leaders, the ranks of each node) rather
   // than over all ranks at once.
   bool staged() const { return staged_; }
@@ -43,7 +43,7 @@ class Plan final : public CommPlan {
 
   std::vector<int> node_of_, by_node_, starts_, local_index_, leaders_;
   int my_node_ = 0;
-  bool ordered_ = true, crowded_ = false, staged_ = false;
+  bool ordered_ = true, oversubscribed_ = false, staged_ = false;
 };
 
 // Of an intracommunicator.

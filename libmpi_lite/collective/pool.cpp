@@ -9,16 +9,16 @@ namespace {
 // Bytes; larger blocks come from malloc. All do where the sanitizer is to see what is used after it
 // was given back.
 #ifdef __SANITIZE_ADDRESS__
-constexpr std::size_t kStep = 64, kMost = 0;
+constexpr std::size_t kStep = 64, kMax = 0;
 #else
-constexpr std::size_t kStep = 64, kMost = 4096;
+constexpr std::size_t kStep = 64, kMax = 4096;
 #endif
 
 struct Free {
   Free* next;
 };
 // One thread at a time is in the library. What is in the lists stays there until the program ends.
-constinit std::array<Free*, kMost / kStep + 1> lists{};
+constinit std::array<Free*, kMax / kStep + 1> lists{};
 
 std::size_t list_of(std::size_t bytes) {
   return (bytes + kStep - 1) / kStep;
@@ -27,7 +27,7 @@ std::size_t list_of(std::size_t bytes) {
 }  // namespace
 
 void* pool_take(std::size_t bytes) {
-  if (bytes > kMost) return ::operator new(bytes);
+  if (bytes > kMax) return ::operator new(bytes);
   Free*& head = lists[list_of(bytes)];
   if (head) {
     Free* const block = head;
@@ -38,7 +38,7 @@ void* pool_take(std::size_t bytes) {
 }
 
 void pool_give(void* block, std::size_t bytes) noexcept {
-  if (bytes > kMost) return ::operator delete(block);
+  if (bytes > kMax) return ::operator delete(block);
   Free*& head = lists[list_of(bytes)];
   head = new (block) Free{head};
 }

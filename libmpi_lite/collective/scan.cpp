@@ -66,7 +66,7 @@ Task staged_prefix(Collective& op, const Reduction& reduction, void* all, Result
 Task any_prefix(Collective& op, const Reduction& reduction, void* all, Result before) {
   const Plan& plan = plan_of(op.comm());
   // The rank order is part of the result: stages only where nodes follow one another in it. On a
-  // single node, crowded or not, there are no fewer waits than log2(size) without sending
+  // single node, oversubscribed or not, there are no fewer waits than log2(size) without sending
   // everything to one rank.
   return plan.nodes() > 1 && plan.staged() && plan.ordered()
              ? staged_prefix(op, reduction, all, before)

@@ -6,7 +6,8 @@
 
 namespace viaduct::mpi {
 
-// A broadcast goes down a tree; above, through chains in segments, unless the job is crowded.
+// A broadcast goes down a tree; above, through chains in segments, unless the job is
+// oversubscribed.
 inline constexpr std::size_t kTreeBroadcast = 128 << 10;
 inline constexpr std::size_t kSegment = 64 << 10;
 // A block travels through others on its way to or from a root; above, directly.

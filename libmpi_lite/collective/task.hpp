@@ -133,4 +133,7 @@ class Pending {
   Pending* older_ = nullptr;
 };
 
+// Resumes the operations whose messages have completed. Whether there were any.
+bool continue_collectives();
+
 }  // namespace viaduct::mpi

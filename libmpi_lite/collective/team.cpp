@@ -20,7 +20,7 @@ Stages::Stages(Collective& op, int root_rank) {
 
   const std::span<const int> members = plan.members(node);
   local = {&op, members.data(), static_cast<int>(members.size()), plan.local_index(rank),
-           plan.crowded()};
+           plan.oversubscribed()};
   head = root_rank >= 0 && root == node ? plan.local_index(root_rank) : 0;
 
   std::span<const int> heads = plan.leaders();
@@ -33,7 +33,10 @@ Stages::Stages(Collective& op, int root_rank) {
 }
 
 Tree::Tree(const Team& team, int root)
-    : size_(team.size), root_(root), place_(team.after(team.me, -root)), star_(team.crowded) {
+    : size_(team.size),
+      root_(root),
+      place_(team.after(team.me, -root)),
+      star_(team.oversubscribed) {
   if (star_) {
     if (place_ == 0) {
       children_ = size_ - 1;

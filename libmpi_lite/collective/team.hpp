@@ -13,8 +13,8 @@ struct Team {
   Collective* collective;
   const int* ranks;  // of the communicator, by their index in the team; nullptr: all of them
   int size;
-  int me;        // index of this process; -1: it is not in the team
-  bool crowded;  // on one node, and waits are dear
+  int me;               // index of this process; -1: it is not in the team
+  bool oversubscribed;  // on one node, and waits are dear
 
   Collective& op() const { return *collective; }
   int rank(int index) const { return ranks ? ranks[index] : index; }
@@ -33,7 +33,7 @@ struct Team {
 inline Team everyone(Collective& op) {
   Comm& comm = op.comm();
   const Plan& plan = plan_of(comm);
-  return {&op, nullptr, comm.size(), comm.rank(), plan.crowded() && plan.nodes() == 1};
+  return {&op, nullptr, comm.size(), comm.rank(), plan.oversubscribed() && plan.nodes() == 1};
 }
 // All ranks, node after node: for rings.
 Team by_node(Collective& op);
@@ -61,7 +61,8 @@ class Stages {
 // after the root's. A subtree is a row of places that starts at its top, and the children of one
 // process follow one another in it: what a subtree has gathered is in order without sorting.
 //
-// Binomial: child k has 2^k places. In a crowded team a star: everybody waits for the root only.
+// Binomial: child k has 2^k places. In an oversubscribed team a star: everybody waits for the root
+// only.
 class Tree {
  public:
   Tree(const Team& team, int root);

@@ -33,7 +33,7 @@ constexpr std::array kTable{
               one_of("SIGUSR1|SIGUSR2|off")},
     ConfigVar{"VIADUCT_EAGER_SHM", "16384", "bytes",
               "MPI messages up to this go through a ring, longer ones are copied by both processes",
-              whole_number(0, kMostEagerShm)},
+              whole_number(0, kMaxEagerShm)},
     ConfigVar{"VIADUCT_EAGER_MBCF", "16384", "bytes",
               "MPI messages up to this go through a FIFO, longer ones by Remote Write", kEagerNet},
     ConfigVar{"VIADUCT_EAGER_STARTX", "1024", "bytes",

@@ -6,7 +6,7 @@
 namespace viaduct::mpi {
 
 // Must fit in a ring in shared memory; the channel makes sure of it.
-inline constexpr std::size_t kMostEagerShm = 32632;
+inline constexpr std::size_t kMaxEagerShm = 32632;
 
 const base::ConfigTable& config_vars();
 

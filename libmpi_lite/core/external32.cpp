@@ -9,7 +9,7 @@ namespace viaduct::mpi {
 
 namespace {
 
-constexpr std::size_t kMostBytes = 16;  // of a number
+constexpr std::size_t kMaxBytes = 16;  // of a number
 
 // A number's bytes from one byte order to another, or the same if both are equal.
 void reorder(const std::byte* in, std::size_t bytes, std::byte* out) {
@@ -19,13 +19,13 @@ void reorder(const std::byte* in, std::size_t bytes, std::byte* out) {
 
 // The least significant bytes move (section 14.5.2).
 void write_integer(const std::byte* in, std::size_t size, std::byte* out, std::size_t out_size) {
-  std::byte big[kMostBytes];
+  std::byte big[kMaxBytes];
   reorder(in, size, big);
   std::memcpy(out, big + (size - out_size), out_size);
 }
 void read_integer(const std::byte* in, std::size_t in_size, std::byte* out, std::size_t size,
                   bool is_signed) {
-  std::byte big[kMostBytes];
+  std::byte big[kMaxBytes];
   const bool negative = is_signed && (in[0] & std::byte{0x80}) != std::byte{0};
   std::memset(big, negative ? 0xff : 0, size - in_size);
   std::memcpy(big + (size - in_size), in, in_size);

@@ -37,7 +37,7 @@ class HandleTable {
   // 0: the table is full (2 million objects).
   std::uintptr_t add(Ref<T> object) {
     if (first_free_ == kNone) [[unlikely]] {
-      if (slots_.size() > kMostSlot) return 0;
+      if (slots_.size() > kMaxSlot) return 0;
       const auto at = static_cast<std::uint32_t>(slots_.size());
       slots_.push_back({.object = nullptr, .handle = kFirst | at});
       first_free_ = at;
@@ -50,13 +50,13 @@ class HandleTable {
   // The object, or nullptr if there is none behind this value (never was, freed, a null handle).
   T* find(std::uintptr_t handle) const {
     if (handle < kPredefinedHandles) return predefined_[handle].get();
-    const std::uintptr_t at = handle & kMostSlot;
+    const std::uintptr_t at = handle & kMaxSlot;
     return at < slots_.size() && slots_[at].handle == handle ? slots_[at].object.get() : nullptr;
   }
   // Takes the handle out of use. Nothing for predefined and unknown ones.
   Ref<T> remove(std::uintptr_t handle) {
     if (handle < kPredefinedHandles || !find(handle)) return nullptr;
-    const auto at = static_cast<std::uint32_t>(handle & kMostSlot);
+    const auto at = static_cast<std::uint32_t>(handle & kMaxSlot);
     Slot& slot = slots_[at];
     slot.handle = slot.handle < kLastGeneration ? slot.handle + kGeneration : kFirst | at;
     slot.next_free = std::exchange(first_free_, at);
@@ -76,8 +76,8 @@ class HandleTable {
   }
 
  private:
-  static constexpr std::uint32_t kMostSlot = (1u << 21) - 1;
-  static constexpr std::uint32_t kGeneration = kMostSlot + 1;
+  static constexpr std::uint32_t kMaxSlot = (1u << 21) - 1;
+  static constexpr std::uint32_t kGeneration = kMaxSlot + 1;
   static constexpr std::uint32_t kFirst = static_cast<std::uint32_t>(kKind) << 28 | kGeneration;
   static constexpr std::uint32_t kLastGeneration = kFirst + 126 * kGeneration;
   static constexpr std::uint32_t kNone = ~0u;

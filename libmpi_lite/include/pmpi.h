@@ -4,6 +4,8 @@
 #ifndef VIADUCT_PMPI_H
 #define VIADUCT_PMPI_H
 
+#include "mpi.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

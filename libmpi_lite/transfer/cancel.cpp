@@ -47,7 +47,7 @@ void Transfer::on_cancel_send(Peer& p, const IdHead& head) {
 
 void Transfer::drop(MatchQueues& queues, Unexpected& message) {
   const Ref<Unexpected> taken = queues.take(message);
-  if (taken->head.kind != Kind::announce && taken->head.kind != Kind::loss)
+  if (taken->head.kind != Kind::request_to_send && taken->head.kind != Kind::loss)
     consume(peer(taken->peer), static_cast<std::size_t>(taken->length) + kEagerCharge);
 }
 
@@ -69,7 +69,7 @@ void Transfer::on_cancelled(Peer& p, const CancelledHead& head) {
     return;  // it has met another message since
   matches_[receive->context].unpost(*receive);
   end_want(*receive);
-  p.through->close_receive(p.rank, receive->ticket);
+  p.through->close_receive(p.rank, receive->remote_key);
   finish_cancelled(*receive);
   finish(*receive);
 }

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "libmpi_lite/channel/copy.hpp"
-#include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 
@@ -133,7 +132,7 @@ void Transfer::start(ReceiveRequest& receive) {
 void Transfer::receive_kept(ReceiveRequest& receive, Unexpected& message) {
   Peer& p = peer(message.peer);
   if (message.lost >= 0) return fail_for_loss(receive, message.lost);
-  if (message.head.kind != Kind::announce) {
+  if (message.head.kind != Kind::request_to_send) {
     const auto bytes = static_cast<std::size_t>(message.length);
     if (message.send != 0) say(p, bytes_of(IdHead{Kind::matched, {}, message.send}));
     deliver(receive, message.head, {message.data.get(), bytes});
@@ -169,7 +168,7 @@ Unexpected& Transfer::keep(Peer& p, const Head& head) {
   message->peer = p.rank;
   MatchQueues& queues = matches_[head.context];
   Unexpected& kept = queues.keep(std::move(message));
-  if (collective_context(head.context)) judge_early_message(queues, kept);
+  if (collective_context(head.context)) config_.collectives->on_early_message(queues, kept);
   return kept;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/core/error.hpp"
 
 namespace viaduct::mpi {
@@ -102,7 +101,7 @@ bool Transfer::pump(Peer& p) {
   }
   while (!p.ready.empty()) {
     const Ready& r = p.ready.front();
-    if (!p.through->start_send(p.rank, r.data, r.ticket, r.send->id)) return any;
+    if (!p.through->start_send(p.rank, r.data, r.remote_key, r.send->id)) return any;
     p.ready.pop_front();
     any = true;
   }
@@ -167,11 +166,10 @@ void Transfer::on_control(int from, Bytes message) {
     case Kind::eager: return as(Head{}, [&](const Head& h) { on_eager(p, h, rest, 0); });
     case Kind::eager_sync:
       return as(SyncHead{}, [&](const SyncHead& h) { on_eager(p, h.head, rest, h.send); });
-    case Kind::announce:
-      return as(AnnounceHead{}, [&](const AnnounceHead& h) { on_announce(p, h); });
+    case Kind::request_to_send: return as(RtsHead{}, [&](const RtsHead& h) { on_announce(p, h); });
     case Kind::matched: return as(IdHead{}, [&](const IdHead& h) { on_matched(p, h); });
-    case Kind::grant: return as(GrantHead{}, [&](const GrantHead& h) { on_grant(p, h); });
-    case Kind::want: return as(WantHead{}, [&](const WantHead& h) { on_want(p, h); });
+    case Kind::clear_to_send: return as(CtsHead{}, [&](const CtsHead& h) { on_grant(p, h); });
+    case Kind::ready_to_receive: return as(RtrHead{}, [&](const RtrHead& h) { on_want(p, h); });
     case Kind::written: return as(WrittenHead{}, [&](const WrittenHead& h) { on_written(p, h); });
     case Kind::cancel_send: return as(IdHead{}, [&](const IdHead& h) { on_cancel_send(p, h); });
     case Kind::cancel_want: return as(IdHead{}, [&](const IdHead& h) { on_cancel_want(p, h); });
@@ -209,13 +207,13 @@ bool Transfer::progress() {
   bool any = false;
   for (const std::unique_ptr<Channel>& channel : channels_) any |= channel->poll();
   if (!backlogged_.empty()) any |= pump();
-  any |= continue_collectives();
+  any |= config_.collectives->progress();
   return any;
 }
 
-void Transfer::set_crowded() {
-  config_.crowded = true;
-  for (const std::unique_ptr<Channel>& channel : channels_) channel->crowded();
+void Transfer::set_oversubscribed() {
+  config_.oversubscribed = true;
+  for (const std::unique_ptr<Channel>& channel : channels_) channel->oversubscribed();
 }
 
 void Transfer::finished() {

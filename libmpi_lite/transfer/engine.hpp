@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "libmpi_lite/transfer/collective_sink.hpp"
 #include "libmpi_lite/transfer/counters.hpp"
 #include "libmpi_lite/transfer/match.hpp"
 #include "libmpi_lite/transfer/watch.hpp"
@@ -25,9 +26,10 @@ namespace viaduct::mpi {
 
 struct TransferConfig {
   bool write_protocol = true;             // VIADUCT_WRITE_PROTOCOL
-  bool crowded = false;                   // processes of the job share CPUs: who waits gives way
+  bool oversubscribed = false;            // processes of the job share CPUs: who waits gives way
   std::uint32_t eager_budget = 4u << 20;  // bytes of eager messages that may wait at one receiver
   MPI_Count piece = 4 << 20;              // of long messages of types with gaps
+  CollectiveSink* collectives = &NoCollectives::self();
 };
 
 class Transfer final : private ChannelSink {
@@ -88,7 +90,7 @@ class Transfer final : private ChannelSink {
   int rank() const { return rank_; }
   const TransferConfig& config() const { return config_; }
   // What processes know only once they can ask about each other.
-  void set_crowded();
+  void set_oversubscribed();
   // As Channel's.
   void finished();
   void ends_early();
@@ -111,12 +113,12 @@ class Transfer final : private ChannelSink {
     std::uint32_t context;
     int tag;
     std::uint64_t receive, capacity;
-    Ticket ticket;
+    RemoteKey remote_key;
   };
   struct Ready {  // a transfer that found no room in the channel
     Ref<SendRequest> send;
     Bytes data;
-    Ticket ticket;
+    RemoteKey remote_key;
   };
   struct Peer {
     int rank = 0;  // of the process
@@ -138,7 +140,7 @@ class Transfer final : private ChannelSink {
       bool accounted;
     };
     std::deque<Sent> log;
-    // Receives that asked in vain since one that did not, up to kMostMissed; and because of that,
+    // Receives that asked in vain since one that did not, up to kMaxMissed; and because of that,
     // receives that will not ask when they are posted.
     unsigned missed = 0, silent = 0;
     std::deque<Outgoing> outgoing;
@@ -222,21 +224,21 @@ class Transfer final : private ChannelSink {
 
   // rendezvous.cpp
   void announce(Peer& peer, SendRequest& send);
-  void on_announce(Peer& peer, const AnnounceHead& head);
+  void on_announce(Peer& peer, const RtsHead& head);
   void accept(ReceiveRequest& receive, Peer& peer, const Head& head, std::uint64_t send,
-              std::uint64_t length, const Ticket* offer);
+              std::uint64_t length, const RemoteKey* offer);
   bool grant_next(ReceiveRequest& receive);
   std::size_t staging_room(const Operation& operation) const;
-  bool continues(const SendRequest& send, const GrantHead& head) const;
-  void on_grant(Peer& peer, const GrantHead& head);
-  void send_part(Peer& peer, SendRequest& send, const GrantHead& head);
-  void start_long(Peer& peer, SendRequest& send, Bytes data, const Ticket& ticket);
+  bool continues(const SendRequest& send, const CtsHead& head) const;
+  void on_grant(Peer& peer, const CtsHead& head);
+  void send_part(Peer& peer, SendRequest& send, const CtsHead& head);
+  void start_long(Peer& peer, SendRequest& send, Bytes data, const RemoteKey& remote_key);
   void received_part(ReceiveRequest& receive);
   void sent_part(SendRequest& send);
 
   // write_protocol.cpp
   void want(Peer& peer, ReceiveRequest& receive);
-  void on_want(Peer& peer, const WantHead& head);
+  void on_want(Peer& peer, const RtrHead& head);
   bool write_wanted(Peer& peer, SendRequest& send);
   bool take_wanted(Peer& peer, std::uint32_t context, int tag, Want* taken = nullptr);
   void count_sent(Peer& peer, std::uint32_t context, int tag);

@@ -1,7 +1,6 @@
 // Processes that are lost: what waits for them ends with MPI_ERR_PROC_ABORTED, and so does what
 // would have needed them by way of others, whom those tell.
 
-#include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 
@@ -107,13 +106,13 @@ void Transfer::on_refusal(Peer& p, const RefusalHead& head) {
   if (head.error <= MPI_SUCCESS || head.error > MPI_ERR_LASTCODE ||
       !collective_context(head.context))
     return void(malformed(p));
-  hear_refusal(matches_[head.context], {head.number, p.rank, head.error});
+  config_.collectives->on_refusal(matches_[head.context], {head.number, p.rank, head.error});
 }
 
 // A question that finds no room is not kept: there will be another one.
 void Transfer::ask_in_collectives() {
   matches_.for_each([&](MatchQueues& queues) {
-    for_each_question(queues, [&](int process, const Question& q) {
+    config_.collectives->for_each_question(queues, [&](int process, const Question& q) {
       Peer& p = peer(process);
       const QuestionHead head{Kind::question, {}, q.context, q.number, q.tag};
       if (!p.lost && p.outgoing.empty()) p.through->send_control(p.rank, bytes_of(head), {});
@@ -125,14 +124,16 @@ void Transfer::ask_in_collectives() {
 void Transfer::on_question(Peer& p, const QuestionHead& head) {
   if (!collective_context(head.context)) return void(malformed(p));
   MatchQueues* const queues = matches_.known(head.context);
-  if (!queues || !mpi::on_question(*queues, {head.context, head.number, head.tag}, p.rank)) return;
+  if (!queues) return;
+  const Question question{head.context, head.number, head.tag};
+  if (!config_.collectives->on_question(*queues, question, p.rank)) return;
   say(p, bytes_of(QuestionHead{Kind::ended, {}, head.context, head.number, head.tag}));
 }
 
 void Transfer::on_ended(Peer& p, const QuestionHead& head) {
   if (!collective_context(head.context)) return void(malformed(p));
   if (MatchQueues* const queues = matches_.known(head.context))
-    hear_ended(*queues, head.number, p.rank);
+    config_.collectives->on_ended(*queues, head.number, p.rank);
 }
 
 void Transfer::fail_for_loss(ReceiveRequest& receive, int process) {

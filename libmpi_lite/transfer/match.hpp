@@ -25,7 +25,7 @@ class Unexpected final : public Message, public Recycled<Unexpected> {
   std::uint64_t send = 0;  // synchronous and announced ones
   std::uint64_t length = 0;
   bool offered = false;
-  Ticket offer;
+  RemoteKey offer;
   std::unique_ptr<std::byte[]> data;  // eager ones
   int lost = -1;                      // kind loss: the process whose loss it tells
   Ref<Comm> comm;                     // once MPI_Mprobe has taken it

@@ -1,6 +1,7 @@
-// Long messages: the sender announces, the receiver grants as soon as the receive is there, and the
-// channel moves the data from buffer to buffer. The receiver grants a message in one part if both
-// buffers are contiguous, else in parts that are packed and unpacked in between.
+// Rendezvous, for long messages: the sender announces (request to send, RTS), the receiver grants
+// (clear to send, CTS) as soon as the receive is there, and the channel moves the data from buffer
+// to buffer. The receiver grants a message in one part if both buffers are contiguous, else in
+// parts that are packed and unpacked in between.
 //
 // No order of nonblocking sends and receives can deadlock: nobody waits inside; every step is taken
 // by whoever makes progress. Two processes that exchange head to head grant each other.
@@ -18,8 +19,8 @@ namespace viaduct::mpi {
 void Transfer::announce(Peer& p, SendRequest& send) {
   enter(send);
   send.awaits = SendRequest::Awaits::first_grant;
-  AnnounceHead head{};
-  head.head = {Kind::announce, {}, send.context, send.comm->rank(), send.tag};
+  RtsHead head{};
+  head.head = {Kind::request_to_send, {}, send.context, send.comm->rank(), send.tag};
   head.send = send.id;
   head.length = static_cast<std::uint64_t>(send.bytes);
   if (send.type->contiguous() && send.bytes > 0) {
@@ -37,7 +38,7 @@ std::size_t Transfer::staging_room(const Operation& operation) const {
 
 // Whether the message can go on like that: parts follow each other and end with the total, which is
 // settled by the first one.
-bool Transfer::continues(const SendRequest& send, const GrantHead& head) const {
+bool Transfer::continues(const SendRequest& send, const CtsHead& head) const {
   const bool first = send.awaits == SendRequest::Awaits::first_grant;
   if (!first && (send.awaits != SendRequest::Awaits::grant || send.next_grant)) return false;
   const auto total = static_cast<std::uint64_t>(first ? send.bytes : send.total);
@@ -47,7 +48,7 @@ bool Transfer::continues(const SendRequest& send, const GrantHead& head) const {
   return send.type->contiguous() || head.length <= staging_room(send);
 }
 
-void Transfer::on_grant(Peer& p, const GrantHead& head) {
+void Transfer::on_grant(Peer& p, const CtsHead& head) {
   const Ref<SendRequest> send = find<SendRequest>(head.send, p);
   if (!send || !continues(*send, head)) return void(malformed(p));
   send->awaits = SendRequest::Awaits::grant;
@@ -58,7 +59,7 @@ void Transfer::on_grant(Peer& p, const GrantHead& head) {
     send->next_grant = head;
 }
 
-void Transfer::send_part(Peer& p, SendRequest& send, const GrantHead& head) {
+void Transfer::send_part(Peer& p, SendRequest& send, const CtsHead& head) {
   send.part = static_cast<MPI_Count>(head.length);
   if (head.length == 0) return finish(send);  // the receiver has no room for any of it
   const auto length = static_cast<std::size_t>(head.length);
@@ -70,12 +71,12 @@ void Transfer::send_part(Peer& p, SendRequest& send, const GrantHead& head) {
     send.type->pack(send.data, send.moved, {send.staging.get(), length});
     data = {send.staging.get(), length};
   }
-  start_long(p, send, data, head.ticket);
+  start_long(p, send, data, head.remote_key);
 }
 
-void Transfer::start_long(Peer& p, SendRequest& send, Bytes data, const Ticket& ticket) {
-  if (p.ready.empty() && p.through->start_send(p.rank, data, ticket, send.id)) return;
-  p.ready.push_back({Ref(&send), data, ticket});
+void Transfer::start_long(Peer& p, SendRequest& send, Bytes data, const RemoteKey& remote_key) {
+  if (p.ready.empty() && p.through->start_send(p.rank, data, remote_key, send.id)) return;
+  p.ready.push_back({Ref(&send), data, remote_key});
   backlog(p);
 }
 
@@ -87,11 +88,11 @@ void Transfer::sent_part(SendRequest& send) {
 
 // ---- receiver ----------------------------------------------------------------------------------
 
-void Transfer::on_announce(Peer& p, const AnnounceHead& head) {
+void Transfer::on_announce(Peer& p, const RtsHead& head) {
   if (head.length > static_cast<std::uint64_t>(std::numeric_limits<MPI_Count>::max()))
     return void(malformed(p));
   ++p.arrived;
-  const Ticket* offer = head.has_offer ? &head.offer : nullptr;
+  const RemoteKey* offer = head.has_offer ? &head.offer : nullptr;
   if (const Ref<ReceiveRequest> receive = matches_[head.head.context].match_message(head.head)) {
     unwant(*receive);
     accept(*receive, p, head.head, head.send, head.length, offer);
@@ -106,7 +107,7 @@ void Transfer::on_announce(Peer& p, const AnnounceHead& head) {
 }
 
 void Transfer::accept(ReceiveRequest& receive, Peer& p, const Head& head, std::uint64_t send,
-                      std::uint64_t length, const Ticket* offer) {
+                      std::uint64_t length, const RemoteKey* offer) {
   set_status(receive, head, length);
   receive.peer = p.rank;
   receive.send = send;
@@ -127,8 +128,8 @@ bool Transfer::grant_next(ReceiveRequest& receive) {
   const bool contiguous = receive.type->contiguous();
   const bool whole = contiguous && receive.offered;
   const MPI_Count left = receive.total - receive.moved;
-  GrantHead head{};
-  head.kind = Kind::grant;
+  CtsHead head{};
+  head.kind = Kind::clear_to_send;
   head.send = receive.send;
   head.total = static_cast<std::uint64_t>(receive.total);
   head.offset = static_cast<std::uint64_t>(receive.moved);
@@ -139,7 +140,7 @@ bool Transfer::grant_next(ReceiveRequest& receive) {
     if (!contiguous && !receive.staging) receive.staging.reset(new std::byte[length]);
     std::byte* into = contiguous ? receive.contiguous() + receive.moved : receive.staging.get();
     if (!p.through->open_receive(p.rank, {into, length}, whole ? &receive.offer : nullptr,
-                                 receive.id, head.ticket))
+                                 receive.id, head.remote_key))
       return false;
   }
   say(p, bytes_of(head));

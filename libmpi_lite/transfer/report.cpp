@@ -171,7 +171,7 @@ std::string Transfer::dump() {
       messages += "  from process " + std::to_string(m.peer) + ", rank " +
                   std::to_string(m.head.source) + " of context " + number(m.head.context) +
                   ", tag " + std::to_string(m.head.tag) + ", " + number(m.length) + " bytes" +
-                  (m.head.kind == Kind::announce ? ", announced" : "") +
+                  (m.head.kind == Kind::request_to_send ? ", announced" : "") +
                   (m.lost >= 0 ? ", lost" : "") + '\n';
     });
   });

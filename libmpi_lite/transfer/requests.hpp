@@ -109,7 +109,7 @@ class SendRequest final : public Operation, public Recycled<SendRequest> {
   MPI_Count total = 0;  // bytes that the receiver takes
   MPI_Count part = 0;   // bytes of the part that is being sent; 0: none is
   // For the next part, when it was quicker than the channel's word that this part is through.
-  std::optional<GrantHead> next_grant;
+  std::optional<CtsHead> next_grant;
 };
 
 class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {
@@ -132,7 +132,7 @@ class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {
   // A long message for it.
   std::uint64_t send = 0;  // the sender's name for it
   bool offered = false;    // `offer` holds
-  Ticket offer;
+  RemoteKey offer;
   std::uint64_t sent_length = 0;  // bytes that the sender had, if they did not fit
   MPI_Count total = 0;            // bytes that will come
   MPI_Count part = 0;             // bytes of the part that is coming
@@ -140,7 +140,7 @@ class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {
   bool wanted = false;   // the sender was asked to write
   bool written = false;  // ... and says that it does
   bool arrived = false;  // ... and the data is there
-  Ticket ticket;
+  RemoteKey remote_key;
 };
 
 }  // namespace viaduct::mpi

@@ -54,17 +54,17 @@ bool Idle::shares_cpu(const Transfer& transfer) const {
 void Idle::give_way(const WaitedFor& what) {
   Transfer& transfer = Transfer::self();
   if (polls_ == 1) LongWait::begin();
-  const bool crowded = transfer.config().crowded;
-  const bool shares = !crowded && shares_cpu(transfer);
+  const bool oversubscribed = transfer.config().oversubscribed;
+  const bool shares = !oversubscribed && shares_cpu(transfer);
   // A PAUSE instruction takes as long as a whole poll or longer, and half of that would be added to
   // each latency.
-  if (!crowded && !shares)
+  if (!oversubscribed && !shares)
     spins_ = polls_ < kSpinsBeforeLook ? kSpinsBeforeLook : std::min(kSpins, patience_);
   if (polls_ < spins_) return;
   ask_now_and_then();
   DumpSignal::answer_if_asked(&what);
   LongWait::look(what);
-  if ((shares || (crowded && polls_ > kYieldsOfSharedCpu && transfer.sleeps_lightly())) &&
+  if ((shares || (oversubscribed && polls_ > kYieldsOfSharedCpu && transfer.sleeps_lightly())) &&
       transfer.sleep(kLongestSleep)) {
     // The next poll in vain leads here again. A sleep counts for many: the kernel may move this
     // process or the other one at each wake-up, and not after each is there all that looking again.

@@ -1,4 +1,5 @@
-// Waiting without wasting what others could use: spin briefly, then yield, then sleep.
+// Waiting without wasting what others could use: spin briefly, then yield, then sleep. In an
+// oversubscribed job, which has more processes on a machine than CPUs, yield at once.
 #pragma once
 
 #include <algorithm>

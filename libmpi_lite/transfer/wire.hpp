@@ -13,13 +13,13 @@
 namespace viaduct::mpi {
 
 enum class Kind : std::uint8_t {
-  eager = 1,         // Head, data: a whole message
-  eager_sync = 2,    // SyncHead, data: the sender waits for `matched`
-  announce = 3,      // AnnounceHead: a long message waits at the sender (request to send)
-  matched = 4,       // IdHead: a synchronous message has met its receive
-  grant = 5,         // GrantHead: send that part of the long message (clear to send)
-  want = 6,          // WantHead: write protocol: a receive waits, write into it
-  written = 7,       // WrittenHead: write protocol: the message for that receive is on its way
+  eager = 1,             // Head, data: a whole message
+  eager_sync = 2,        // SyncHead, data: the sender waits for `matched`
+  request_to_send = 3,   // RtsHead (RTS): a long message waits at the sender
+  matched = 4,           // IdHead: a synchronous message has met its receive
+  clear_to_send = 5,     // CtsHead (CTS): send that part of the long message
+  ready_to_receive = 6,  // RtrHead (RTR): write protocol: a receive waits, write into it
+  written = 7,           // WrittenHead: write protocol: the message for that receive is on its way
   cancel_send = 8,   // IdHead: forget that announced or synchronous message if it has not matched
   cancel_want = 9,   // IdHead: forget that wanted receive if nothing was written
   cancelled = 10,    // CancelledHead: the answer to both
@@ -71,13 +71,13 @@ struct SyncHead {
   std::uint64_t send;  // names the sender's request
 };
 
-struct AnnounceHead {
+struct RtsHead {
   Head head;
   std::uint64_t send;
   std::uint64_t length;    // bytes of the whole message
   std::uint8_t has_offer;  // `offer` says how to fetch it
   std::uint8_t reserved[7];
-  Ticket offer;
+  RemoteKey offer;
 };
 
 struct LossHead {
@@ -115,16 +115,16 @@ struct CancelledHead {
   std::uint64_t id;
 };
 
-struct GrantHead {
+struct CtsHead {
   Kind kind;
   std::uint8_t reserved[7];
   std::uint64_t send;
   std::uint64_t total;           // bytes that the receiver will take of the message
   std::uint64_t offset, length;  // the part that this grant is for
-  Ticket ticket;
+  RemoteKey remote_key;
 };
 
-struct WantHead {
+struct RtrHead {
   Kind kind;
   std::uint8_t reserved[3];
   std::uint32_t context;
@@ -132,7 +132,7 @@ struct WantHead {
   std::uint32_t seen;  // matching messages from the addressed process so far, modulo 2^32
   std::uint64_t receive;
   std::uint64_t capacity;
-  Ticket ticket;
+  RemoteKey remote_key;
 };
 
 struct WrittenHead {
@@ -154,10 +154,10 @@ struct ConsumedHead {
 
 static_assert(sizeof(ShortHead) == 8 && sizeof(Head) == 16 && sizeof(SyncHead) == 24 &&
               sizeof(LossHead) == 24 && sizeof(RefusalHead) == 16 && sizeof(QuestionHead) == 16 &&
-              sizeof(AnnounceHead) == 72);
-static_assert(sizeof(GrantHead) == 72 && sizeof(WantHead) == 64 && sizeof(WrittenHead) == 32);
+              sizeof(RtsHead) == 72);
+static_assert(sizeof(CtsHead) == 72 && sizeof(RtrHead) == 64 && sizeof(WrittenHead) == 32);
 inline constexpr std::size_t kLargestHead = 72;
-static_assert(kLargestHead <= Channel::kMostHead);
+static_assert(kLargestHead <= Channel::kMaxHead);
 
 template <class T>
 Bytes bytes_of(const T& head) {

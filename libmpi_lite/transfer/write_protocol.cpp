@@ -1,6 +1,6 @@
 // MBCF's write protocol (MPI/MBCF, EuroPVM/MPI 1999, section 3.2): a receive from a known source
-// that is posted before its message tells the sender where its buffer is; the sender writes
-// straight into it.
+// that is posted before its message tells the sender where its buffer is (ready to receive, RTR: a
+// receiver-initiated rendezvous); the sender writes straight into it.
 //
 // The sender must not use a request that another message will have satisfied, and must use requests
 // in the order in which MPI matches. Both ends know enough to be exact:
@@ -20,9 +20,9 @@ namespace {
 
 // Where messages are always sent before they can be asked for, 2^6 receives are posted without
 // asking before it is tried again...
-constexpr unsigned kMostMissed = 6;
+constexpr unsigned kMaxMissed = 6;
 // ... with so many of those that wait at a time. Each looks through all receives before it.
-constexpr unsigned kMostAsked = 8;
+constexpr unsigned kMaxAsked = 8;
 
 bool accepts(int wanted_tag, int tag) {
   return wanted_tag == MPI_ANY_TAG || wanted_tag == tag;
@@ -37,7 +37,7 @@ bool accepts(int wanted_tag, int tag) {
 void Transfer::want(Peer& p, ReceiveRequest& receive) {
   if (!may_want(p, receive) || stays_silent(p)) return;
   MatchQueues& queues = matches_[receive.context];
-  for (unsigned asked = 0; asked < kMostAsked; ++asked) {
+  for (unsigned asked = 0; asked < kMaxAsked; ++asked) {
     ReceiveRequest& oldest = queues.first_not_wanted(receive);
     if (&oldest != &receive &&
         (oldest.peer != p.rank || &queues.first_not_wanted(oldest) != &oldest))
@@ -55,20 +55,20 @@ bool Transfer::may_want(const Peer& p, const ReceiveRequest& receive) const {
 bool Transfer::ask(Peer& p, ReceiveRequest& receive) {
   if (!may_want(p, receive)) return false;
   enter(receive);
-  WantHead head{};
+  RtrHead head{};
   const MutableBytes into{receive.contiguous(), static_cast<std::size_t>(receive.bytes)};
-  if (!p.through->open_receive(p.rank, into, nullptr, receive.id, receive.ticket))
+  if (!p.through->open_receive(p.rank, into, nullptr, receive.id, receive.remote_key))
     return leave(receive), false;
   receive.wanted = true;
   ++wanted_[p.channel];
   receive.written = receive.arrived = false;
-  head.kind = Kind::want;
+  head.kind = Kind::ready_to_receive;
   head.context = receive.context;
   head.tag = receive.tag;
   head.seen = p.arrived;
   head.receive = receive.id;
   head.capacity = static_cast<std::uint64_t>(receive.bytes);
-  head.ticket = receive.ticket;
+  head.remote_key = receive.remote_key;
   ++counters_[p.channel].wants;
   if (p.missed != 0) p.silent = 1u << p.missed;  // until it is known how this one fares
   say(p, bytes_of(head));
@@ -88,10 +88,10 @@ void Transfer::unwant(ReceiveRequest& receive) {
   end_want(receive);
   Peer& p = peer(receive.peer);
   ++counters_[p.channel].wants_missed;
-  p.missed = std::min(p.missed + 1, kMostMissed);
+  p.missed = std::min(p.missed + 1, kMaxMissed);
   p.silent = 1u << p.missed;
   // A sender that has written although it sends the message another way has closed it itself.
-  if (!receive.arrived) p.through->close_receive(p.rank, receive.ticket);
+  if (!receive.arrived) p.through->close_receive(p.rank, receive.remote_key);
 }
 
 void Transfer::end_want(ReceiveRequest& receive) {
@@ -120,14 +120,14 @@ void Transfer::written_part(ReceiveRequest& receive) {
 
 // ---- sender ------------------------------------------------------------------------------------
 
-void Transfer::on_want(Peer& p, const WantHead& head) {
+void Transfer::on_want(Peer& p, const RtrHead& head) {
   forget_seen(p, head.seen);
   for (Peer::Sent& m : p.log)
     if (!m.accounted && m.context == head.context && accepts(head.tag, m.tag)) {
       m.accounted = true;  // it has crossed that message, which will satisfy it
       return;
     }
-  p.wants.push_back({head.context, head.tag, head.receive, head.capacity, head.ticket});
+  p.wants.push_back({head.context, head.tag, head.receive, head.capacity, head.remote_key});
 }
 
 bool Transfer::take_wanted(Peer& p, std::uint32_t context, int tag, Want* taken) {
@@ -155,7 +155,7 @@ bool Transfer::write_wanted(Peer& p, SendRequest& send) {
   send.total = send.part = static_cast<MPI_Count>(std::min(head.length, want.capacity));
   counters_[p.channel].add(Protocol::write, send.bytes);
   say(p, bytes_of(head));
-  start_long(p, send, {send.contiguous(), static_cast<std::size_t>(send.total)}, want.ticket);
+  start_long(p, send, {send.contiguous(), static_cast<std::size_t>(send.total)}, want.remote_key);
   return true;
 }
 

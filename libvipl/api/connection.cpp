@@ -63,7 +63,7 @@ VIP_RETURN wait(Nic& nic, const Discriminator& local, Deadline deadline, VIP_NET
   std::shared_ptr<Incoming> request;
   const VIP_RETURN result = nic.manager().wait(local, deadline, request);
   if (result != VIP_SUCCESS) return result;
-  requests().remove_if([](const Incoming& other) { return other.desk() == nullptr; });
+  requests().remove_if([](const Incoming& other) { return other.table() == nullptr; });
   handle = requests().add(request);
   const Caller& caller = Manager::caller(*request);
   if (remote != nullptr) write(caller.endpoint, *remote);
@@ -106,7 +106,7 @@ VIP_RETURN peer_request(VIP_VI_HANDLE handle, const VIP_NET_ADDRESS* local,
 }
 
 // VipConnectPeerDone and VipConnectPeerWait.
-using Outcome = VIP_RETURN (Manager::*)(Party& party, Card& remote, const Step& check);
+using Outcome = VIP_RETURN (Manager::*)(ConnectionUser& user, Card& remote, const Step& check);
 
 VIP_RETURN peer_outcome(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes, Outcome outcome) {
   Vi* const vi = Vi::find(handle);

@@ -27,7 +27,7 @@ std::string NicAddress::text() const {
 }
 
 std::optional<Discriminator> Discriminator::from(std::span<const std::uint8_t> bytes) {
-  if (bytes.size() > kMost) return std::nullopt;
+  if (bytes.size() > kMax) return std::nullopt;
   Discriminator d;
   d.size_ = static_cast<std::uint8_t>(bytes.size());
   std::copy(bytes.begin(), bytes.end(), d.bytes_.begin());
@@ -37,7 +37,7 @@ std::optional<Discriminator> Discriminator::from(std::span<const std::uint8_t> b
 namespace {
 
 // No VIA network had longer addresses; a length beyond was never set, and leads anywhere.
-constexpr VIP_UINT16 kMostHostBytes = 20;
+constexpr VIP_UINT16 kMaxHostBytes = 20;
 
 // VIP_NET_ADDRESS declares one byte of what follows its two lengths.
 const std::uint8_t* host_bytes(const VIP_NET_ADDRESS& address) {
@@ -47,7 +47,7 @@ const std::uint8_t* host_bytes(const VIP_NET_ADDRESS& address) {
 }  // namespace
 
 std::optional<Discriminator> discriminator_of(const VIP_NET_ADDRESS& address) {
-  if (address.HostAddressLen > kMostHostBytes) return std::nullopt;
+  if (address.HostAddressLen > kMaxHostBytes) return std::nullopt;
   return Discriminator::from(
       {host_bytes(address) + address.HostAddressLen, address.DiscriminatorLen});
 }

@@ -34,7 +34,7 @@ class Discriminator {
  public:
   // MaxDiscriminatorLen. Programs have the remote address that VipConnectWait fills in within 40
   // bytes (facts of NT and ARMCI), so what a stranger sends must not be longer.
-  static constexpr std::size_t kMost = 16;
+  static constexpr std::size_t kMax = 16;
 
   Discriminator() = default;
   // nullopt: too long.
@@ -45,7 +45,7 @@ class Discriminator {
 
  private:
   std::uint8_t size_ = 0;
-  std::array<std::uint8_t, kMost> bytes_{};  // zero beyond size_
+  std::array<std::uint8_t, kMax> bytes_{};  // zero beyond size_
 };
 
 struct Endpoint {

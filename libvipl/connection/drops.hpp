@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "libvipl/connection/party.hpp"
+#include "libvipl/connection/connection_user.hpp"
 
 namespace viaduct::vipl {
 

@@ -14,9 +14,9 @@ namespace {
 
 // A bit for each descriptor. Beyond, which raise_descriptor_limit() does not go, they are not
 // closed.
-constexpr std::size_t kMostDescriptors = 65536, kBits = 64;
+constexpr std::size_t kMaxDescriptors = 65536, kBits = 64;
 
-std::array<std::atomic<std::uint64_t>, kMostDescriptors / kBits> owned{};
+std::array<std::atomic<std::uint64_t>, kMaxDescriptors / kBits> owned{};
 std::atomic<unsigned> number{0};
 
 // Other threads may have been anywhere, so there are no locks and no memory is allocated.
@@ -32,7 +32,7 @@ std::uint64_t bit(int fd) {
 }
 std::atomic<std::uint64_t>* word(int fd) {
   const auto at = static_cast<std::size_t>(fd);
-  return fd >= 0 && at < kMostDescriptors ? &owned[at / kBits] : nullptr;
+  return fd >= 0 && at < kMaxDescriptors ? &owned[at / kBits] : nullptr;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "libvipl/connection/incoming.hpp"
 
-#include "libvipl/connection/desk.hpp"
+#include "libvipl/connection/connection_table.hpp"
 
 namespace viaduct::vipl {
 
@@ -9,15 +9,15 @@ bool note(Aliases& aliases, const Message& message) {
     aliases.erase(message.name);
   else
     aliases[message.name] = message.key;
-  return aliases.size() <= kMostAliases;
+  return aliases.size() <= kMaxAliases;
 }
 
-Incoming::Incoming(Desk& desk, Visitor visitor)
-    : desk_(desk.weak_from_this()),
-      request_(visitor.request),
-      caller_{visitor.request.caller, visitor.request.card},
+Incoming::Incoming(ConnectionTable& table, PendingRequest pending)
+    : table_(table.weak_from_this()),
+      request_(pending.request),
+      caller_{pending.request.caller, pending.request.card},
       stream_(
-          Stream::make(desk.loop, std::move(visitor.connection), Stream::Kind::connected, *this)) {
+          Stream::make(table.loop, std::move(pending.connection), Stream::Kind::connected, *this)) {
   stream_->send({.type = MessageType::held});
 }
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <memory>
 
-#include "libvipl/connection/door.hpp"
 #include "libvipl/connection/manager.hpp"
+#include "libvipl/connection/rendezvous_socket.hpp"
 #include "libvipl/connection/stream.hpp"
 
 namespace viaduct::vipl {
@@ -20,12 +20,12 @@ class Incoming final : public StreamOwner {
   // Told when the caller has gone.
   using Gone = std::function<void()>;
 
-  Incoming(Desk& desk, Visitor visitor);
+  Incoming(ConnectionTable& table, PendingRequest pending);
 
   const Request& request() const { return request_; }
   const Caller& caller() const { return caller_; }
   // nullptr: its NIC is closed.
-  std::shared_ptr<Desk> desk() const { return desk_.lock(); }
+  std::shared_ptr<ConnectionTable> table() const { return table_.lock(); }
   // The caller still waits for an answer.
   bool waiting() const { return stream_ != nullptr; }
   void set_gone(Gone gone) { gone_ = std::move(gone); }
@@ -37,7 +37,7 @@ class Incoming final : public StreamOwner {
   void on_message(Stream& stream, const Message& message) override;
   void on_end(Stream& stream, Loss loss) override;
 
-  const std::weak_ptr<Desk> desk_;
+  const std::weak_ptr<ConnectionTable> table_;
   const Request request_;
   const Caller caller_;
   std::shared_ptr<Stream> stream_;  // nullptr: answered, or the caller has gone

@@ -38,7 +38,7 @@ bool call(const Function& function, Arguments... arguments) {
   }
 }
 
-constexpr Clock::duration kLeastDelay = std::chrono::microseconds(100);
+constexpr Clock::duration kMinDelay = std::chrono::microseconds(100);
 
 }  // namespace
 
@@ -88,7 +88,7 @@ void Loop::set_clock() {
   if (timers_.empty()) return;
   const auto first = timers_.begin()->first.first;
   if (first >= clock_set_to_) return;
-  const auto delay = std::max(first - Clock::now(), kLeastDelay);
+  const auto delay = std::max(first - Clock::now(), kMinDelay);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(delay);
   itimerspec setting{};
   setting.it_value.tv_sec = seconds.count();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "libvipl/connection/desk.hpp"
+#include "libvipl/connection/connection_table.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -16,15 +16,17 @@ using Lock = std::unique_lock<std::mutex>;
 // A thread in a function that may block; shutdown() waits until it has left.
 class Visit {
  public:
-  explicit Visit(std::shared_ptr<Desk> desk) : desk_(std::move(desk)), lock(desk_->mutex) {
-    ++desk_->inside;
+  explicit Visit(std::shared_ptr<ConnectionTable> table)
+      : table_(std::move(table)), lock(table_->mutex) {
+    ++table_->inside;
   }
   ~Visit() {
-    if (--desk_->inside == 0) desk_->left.notify_all();
+    if (--table_->inside == 0) table_->left.notify_all();
   }
 
  private:
-  const std::shared_ptr<Desk> desk_;  // the manager may be gone when the lock is given back
+  const std::shared_ptr<ConnectionTable>
+      table_;  // the manager may be gone when the lock is given back
 
  public:
   Lock lock;
@@ -34,44 +36,44 @@ VIP_RETURN take(const Step& step) {
   return step ? step() : VIP_SUCCESS;
 }
 
-VIP_RETURN give_up(Party& party, VIP_RETURN result) {
-  party.abandoned(false);
+VIP_RETURN give_up(ConnectionUser& user, VIP_RETURN result) {
+  user.abandoned(false);
   return result;
 }
 
 template <typename Function>
-VIP_RETURN attempt(Desk& desk, Party& party, Function function) {
+VIP_RETURN attempt(ConnectionTable& table, ConnectionUser& user, Function function) {
   try {
     return function();
   } catch (const std::bad_alloc&) {
-    desk.sessions.erase(&party);
-    return give_up(party, VIP_ERROR_RESOURCE);
+    table.sessions.erase(&user);
+    return give_up(user, VIP_ERROR_RESOURCE);
   }
 }
 
 }  // namespace
 
-std::shared_ptr<Session> Desk::session_of(Party& party) const {
-  const auto found = sessions.find(&party);
+std::shared_ptr<Session> ConnectionTable::session_of(ConnectionUser& user) const {
+  const auto found = sessions.find(&user);
   return found == sessions.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<Session> Desk::start(Party& party, Session::Role role) {
-  if (const auto old = session_of(party)) old->leave(VIP_INVALID_STATE);
-  auto session = std::make_shared<Session>(*this, party, role);
-  sessions[&party] = session;
-  forget_failures(party);
+std::shared_ptr<Session> ConnectionTable::start(ConnectionUser& user, Session::Role role) {
+  if (const auto old = session_of(user)) old->leave(VIP_INVALID_STATE);
+  auto session = std::make_shared<Session>(*this, user, role);
+  sessions[&user] = session;
+  forget_failures(user);
   const std::lock_guard lock(failures_mutex);
   failures.reserve(sessions.size());
   return session;
 }
 
-void Desk::forget_if_finished(Party& party) {
-  const auto found = sessions.find(&party);
+void ConnectionTable::forget_if_finished(ConnectionUser& user) {
+  const auto found = sessions.find(&user);
   if (found != sessions.end() && found->second->finished()) sessions.erase(found);
 }
 
-void Desk::take_failures() {
+void ConnectionTable::take_failures() {
   std::vector<Failure> taken;
   {
     const std::lock_guard lock(failures_mutex);
@@ -79,34 +81,34 @@ void Desk::take_failures() {
     taken.reserve(failures.capacity());
     taken.swap(failures);
   }
-  for (const auto& [party, loss] : taken) {
-    if (const auto session = session_of(*party)) session->fail(loss);
-    forget_if_finished(*party);
+  for (const auto& [user, loss] : taken) {
+    if (const auto session = session_of(*user)) session->fail(loss);
+    forget_if_finished(*user);
   }
 }
 
-void Desk::forget_failures(Party& party) {
+void ConnectionTable::forget_failures(ConnectionUser& user) {
   const std::lock_guard lock(failures_mutex);
-  std::erase_if(failures, [&](const Failure& failure) { return failure.party == &party; });
+  std::erase_if(failures, [&](const Failure& failure) { return failure.user == &user; });
 }
 
-std::shared_ptr<Session> Desk::untold_peer(Party& party) const {
-  const auto session = session_of(party);
+std::shared_ptr<Session> ConnectionTable::untold_peer(ConnectionUser& user) const {
+  const auto session = session_of(user);
   const bool untold =
       session != nullptr && session->role() == Session::Role::peer && !session->told();
   return untold ? session : nullptr;
 }
 
-VIP_RETURN Desk::tell(Party& party, Session& session, Card& remote_card) {
+VIP_RETURN ConnectionTable::tell(ConnectionUser& user, Session& session, Card& remote_card) {
   remote_card = session.remote_card();
   session.set_told();
-  forget_if_finished(party);
+  forget_if_finished(user);
   return *session.outcome();
 }
 
 Manager::Manager(const NicAddress& self) {
   raise_descriptor_limit();
-  desk_ = std::make_shared<Desk>(self);
+  table_ = std::make_shared<ConnectionTable>(self);
 }
 
 Manager::~Manager() {
@@ -114,53 +116,53 @@ Manager::~Manager() {
 }
 
 const NicAddress& Manager::self() const {
-  return desk_->self;
+  return table_->self;
 }
 
 int Manager::fd() const {
-  return desk_->loop.fd();
+  return table_->loop.fd();
 }
 
 void Manager::progress() {
-  Bells::Later woken_later;
-  const Lock lock(desk_->mutex);
-  const Bells::Holding holding(desk_->bells, woken_later);
-  desk_->take_failures();
-  desk_->loop.run();
+  Wakeups::Later woken_later;
+  const Lock lock(table_->mutex);
+  const Wakeups::Holding holding(table_->wakeups, woken_later);
+  table_->take_failures();
+  table_->loop.run();
 }
 
 bool Manager::listening() const {
-  const Lock lock(desk_->mutex);
-  return desk_->reception.listening();
+  const Lock lock(table_->mutex);
+  return table_->acceptor.listening();
 }
 
 std::string Manager::drops() const {
-  const Lock lock(desk_->mutex);
-  return desk_->drops.text();
+  const Lock lock(table_->mutex);
+  return table_->drops.text();
 }
 
 void Manager::shutdown(Clock::duration patience) {
-  Lock lock(desk_->mutex);
-  desk_->closed = true;
-  for (const auto& [party, session] : desk_->sessions) session->leave(VIP_ERROR_RESOURCE);
-  desk_->waiting_room.wake();
-  desk_->left.wait(lock, [&] { return desk_->inside == 0; });
-  desk_->sessions.clear();
-  desk_->farewells.wait(lock, patience);
-  desk_->waiting_room.clear();
-  for (const auto& incoming : desk_->given) incoming->take_stream();
-  desk_->given.clear();
-  desk_->reception.close();
-  desk_->usher.clear();
-  desk_->farewells.clear();
+  Lock lock(table_->mutex);
+  table_->closed = true;
+  for (const auto& [user, session] : table_->sessions) session->leave(VIP_ERROR_RESOURCE);
+  table_->listen_queue.wake();
+  table_->left.wait(lock, [&] { return table_->inside == 0; });
+  table_->sessions.clear();
+  table_->closing.wait(lock, patience);
+  table_->listen_queue.clear();
+  for (const auto& incoming : table_->given) incoming->take_stream();
+  table_->given.clear();
+  table_->acceptor.close();
+  table_->router.clear();
+  table_->closing.clear();
 }
 
 VIP_RETURN Manager::wait(const Discriminator& local, Deadline deadline,
                          std::shared_ptr<Incoming>& request) {
-  Visit visit(desk_);
-  if (desk_->closed) return VIP_ERROR_RESOURCE;
-  const VIP_RETURN result = desk_->waiting_room.wait(visit.lock, local, deadline, request);
-  if (result == VIP_SUCCESS) desk_->given.insert(request);
+  Visit visit(table_);
+  if (table_->closed) return VIP_ERROR_RESOURCE;
+  const VIP_RETURN result = table_->listen_queue.wait(visit.lock, local, deadline, request);
+  if (result == VIP_SUCCESS) table_->given.insert(request);
   return result;
 }
 
@@ -169,114 +171,115 @@ const Caller& Manager::caller(const Incoming& request) {
 }
 
 bool Manager::is_from_here(const Incoming& request) const {
-  return request.desk() == desk_;
+  return request.table() == table_;
 }
 
-VIP_RETURN Manager::accept(const std::shared_ptr<Incoming>& request, Party& party,
+VIP_RETURN Manager::accept(const std::shared_ptr<Incoming>& request, ConnectionUser& user,
                            const Step& begin) {
-  const std::shared_ptr<Desk> desk = request->desk();
-  if (desk == nullptr) return VIP_INVALID_PARAMETER;
-  Visit visit(desk);
-  if (desk->closed) return VIP_ERROR_RESOURCE;
-  if (!desk->given.contains(request)) return VIP_INVALID_PARAMETER;
+  const std::shared_ptr<ConnectionTable> table = request->table();
+  if (table == nullptr) return VIP_INVALID_PARAMETER;
+  Visit visit(table);
+  if (table->closed) return VIP_ERROR_RESOURCE;
+  if (!table->given.contains(request)) return VIP_INVALID_PARAMETER;
   if (!request->waiting()) return VIP_TIMEOUT;
   if (const VIP_RETURN wrong = take(begin); wrong != VIP_SUCCESS) return wrong;
-  return attempt(*desk, party, [&] {
-    const auto session = desk->start(party, Session::Role::server);
+  return attempt(*table, user, [&] {
+    const auto session = table->start(user, Session::Role::server);
     session->answer(request);
     const VIP_RETURN result = session->wait(visit.lock);
-    if (result == VIP_SUCCESS) desk->given.erase(request);
-    desk->forget_if_finished(party);
+    if (result == VIP_SUCCESS) table->given.erase(request);
+    table->forget_if_finished(user);
     return result;
   });
 }
 
 VIP_RETURN Manager::reject(const std::shared_ptr<Incoming>& request) {
-  const std::shared_ptr<Desk> desk = request->desk();
-  if (desk == nullptr || !desk->is_ours()) return VIP_INVALID_PARAMETER;
-  const Lock lock(desk->mutex);
-  if (desk->given.erase(request) == 0) return VIP_INVALID_PARAMETER;
-  if (request->waiting()) desk->farewells.refuse(request->take_stream(), Refusal::rejected);
+  const std::shared_ptr<ConnectionTable> table = request->table();
+  if (table == nullptr || !table->is_ours()) return VIP_INVALID_PARAMETER;
+  const Lock lock(table->mutex);
+  if (table->given.erase(request) == 0) return VIP_INVALID_PARAMETER;
+  if (request->waiting()) table->closing.refuse(request->take_stream(), Refusal::rejected);
   return VIP_SUCCESS;
 }
 
-VIP_RETURN Manager::request(Party& party, const Discriminator& local, const Endpoint& remote,
-                            Deadline deadline, Card& remote_card, const Step& begin) {
-  Visit visit(desk_);
-  if (desk_->closed) return VIP_ERROR_RESOURCE;
+VIP_RETURN Manager::request(ConnectionUser& user, const Discriminator& local,
+                            const Endpoint& remote, Deadline deadline, Card& remote_card,
+                            const Step& begin) {
+  Visit visit(table_);
+  if (table_->closed) return VIP_ERROR_RESOURCE;
   if (const VIP_RETURN wrong = take(begin); wrong != VIP_SUCCESS) return wrong;
-  return attempt(*desk_, party, [&] {
-    const auto session = desk_->start(party, Session::Role::client);
+  return attempt(*table_, user, [&] {
+    const auto session = table_->start(user, Session::Role::client);
     session->ask(local, remote, deadline);
     const VIP_RETURN result = session->wait(visit.lock);
     remote_card = session->remote_card();
-    desk_->forget_if_finished(party);
+    table_->forget_if_finished(user);
     return result;
   });
 }
 
-VIP_RETURN Manager::peer_request(Party& party, const Discriminator& local, const Endpoint& remote,
-                                 Deadline deadline, const Step& begin) {
-  const Lock lock(desk_->mutex);
-  if (desk_->closed) return VIP_ERROR_RESOURCE;
+VIP_RETURN Manager::peer_request(ConnectionUser& user, const Discriminator& local,
+                                 const Endpoint& remote, Deadline deadline, const Step& begin) {
+  const Lock lock(table_->mutex);
+  if (table_->closed) return VIP_ERROR_RESOURCE;
   if (const VIP_RETURN wrong = take(begin); wrong != VIP_SUCCESS) return wrong;
-  return attempt(*desk_, party, [&] {
-    desk_->start(party, Session::Role::peer)->ask(local, remote, deadline);
+  return attempt(*table_, user, [&] {
+    table_->start(user, Session::Role::peer)->ask(local, remote, deadline);
     return VIP_SUCCESS;
   });
 }
 
-VIP_RETURN Manager::peer_done(Party& party, Card& remote_card, const Step& check) {
-  const Lock lock(desk_->mutex);
+VIP_RETURN Manager::peer_done(ConnectionUser& user, Card& remote_card, const Step& check) {
+  const Lock lock(table_->mutex);
   if (const VIP_RETURN wrong = take(check); wrong != VIP_SUCCESS) return wrong;
-  const auto session = desk_->untold_peer(party);
+  const auto session = table_->untold_peer(user);
   if (session == nullptr) return VIP_INVALID_STATE;
-  return session->outcome() ? desk_->tell(party, *session, remote_card) : VIP_NOT_DONE;
+  return session->outcome() ? table_->tell(user, *session, remote_card) : VIP_NOT_DONE;
 }
 
-VIP_RETURN Manager::peer_wait(Party& party, Card& remote_card, const Step& check) {
-  Visit visit(desk_);
+VIP_RETURN Manager::peer_wait(ConnectionUser& user, Card& remote_card, const Step& check) {
+  Visit visit(table_);
   if (const VIP_RETURN wrong = take(check); wrong != VIP_SUCCESS) return wrong;
-  const auto session = desk_->untold_peer(party);
+  const auto session = table_->untold_peer(user);
   if (session == nullptr) return VIP_INVALID_STATE;
   session->wait(visit.lock);
-  return desk_->tell(party, *session, remote_card);
+  return table_->tell(user, *session, remote_card);
 }
 
 // After `end` nothing is added to the failures of this connection, so none is left for the next.
-VIP_RETURN Manager::disconnect(Party& party, const Step& end) {
-  const Lock lock(desk_->mutex);
+VIP_RETURN Manager::disconnect(ConnectionUser& user, const Step& end) {
+  const Lock lock(table_->mutex);
   if (const VIP_RETURN wrong = take(end); wrong != VIP_SUCCESS) return wrong;
-  desk_->take_failures();
-  if (const auto session = desk_->session_of(party)) {
+  table_->take_failures();
+  if (const auto session = table_->session_of(user)) {
     session->leave(VIP_INVALID_STATE);
-    desk_->sessions.erase(&party);
+    table_->sessions.erase(&user);
   }
   return VIP_SUCCESS;
 }
 
-void Manager::fail(Party& party, Loss loss) {
+void Manager::fail(ConnectionUser& user, Loss loss) {
   {
-    const std::lock_guard lock(desk_->failures_mutex);
-    desk_->failures.push_back({&party, loss});
+    const std::lock_guard lock(table_->failures_mutex);
+    table_->failures.push_back({&user, loss});
   }
-  desk_->loop.wake();
+  table_->loop.wake();
 }
 
 void Manager::announce(std::uint32_t name, std::uint32_t key) {
-  Visit visit(desk_);
+  Visit visit(table_);
   if (key == 0)
-    desk_->aliases.erase(name);
+    table_->aliases.erase(name);
   else
-    desk_->aliases[name] = key;
+    table_->aliases[name] = key;
   std::vector<std::shared_ptr<Session>> told;
-  for (const auto& [party, session] : desk_->sessions) {
+  for (const auto& [user, session] : table_->sessions) {
     session->announce(name, key);
     told.push_back(session);
   }
-  desk_->aliases_known.wait_for(visit.lock, kKnownPatience, [&] {
-    return desk_->closed || std::all_of(told.begin(), told.end(),
-                                        [](const auto& session) { return session->all_known(); });
+  table_->aliases_known.wait_for(visit.lock, kKnownPatience, [&] {
+    return table_->closed || std::all_of(told.begin(), told.end(),
+                                         [](const auto& session) { return session->all_known(); });
   });
 }
 

@@ -5,8 +5,9 @@
 // level triggered) and calls progress() when it is readable; everything advances there. The other
 // functions may be called by any thread, and block only where it is said.
 //
-// Lock order: the manager's lock, then what a Party takes. So whoever calls the manager holds no
-// lock that a Party takes; fail() is the exception and may be called with any lock held.
+// Lock order: the manager's lock, then what a ConnectionUser takes. So whoever calls the manager
+// holds no lock that a ConnectionUser takes; fail() is the exception and may be called with any
+// lock held.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,13 @@
 #include <string>
 
 #include "libvipl/connection/address.hpp"
+#include "libvipl/connection/connection_user.hpp"
 #include "libvipl/connection/deadline.hpp"
-#include "libvipl/connection/party.hpp"
 
 namespace viaduct::vipl {
 
-class Desk;      // the state behind it, in desk.hpp
-class Incoming;  // a request that a wait returned: what a VIP_CONN_HANDLE stands for
+class ConnectionTable;  // the state behind it, in connection_table.hpp
+class Incoming;         // a request that a wait returned: what a VIP_CONN_HANDLE stands for
 
 // What is known of a request before it is accepted.
 struct Caller {
@@ -65,35 +66,35 @@ class Manager {
   static const Caller& caller(const Incoming& request);
   // Blocks until the other end is connected as well. The request stays usable after VIP_INVALID_*;
   // afterwards it is spent. VIP_TIMEOUT: the client no longer waits.
-  static VIP_RETURN accept(const std::shared_ptr<Incoming>& request, Party& party,
+  static VIP_RETURN accept(const std::shared_ptr<Incoming>& request, ConnectionUser& user,
                            const Step& begin = {});
   static VIP_RETURN reject(const std::shared_ptr<Incoming>& request);
   bool is_from_here(const Incoming& request) const;
   // Blocks.
-  VIP_RETURN request(Party& party, const Discriminator& local, const Endpoint& remote,
+  VIP_RETURN request(ConnectionUser& user, const Discriminator& local, const Endpoint& remote,
                      Deadline deadline, Card& remote_card, const Step& begin = {});
 
   // Peer to peer. peer_wait() blocks. Both forget the attempt when they return anything but
   // VIP_NOT_DONE; VIP_INVALID_STATE: there is none.
-  VIP_RETURN peer_request(Party& party, const Discriminator& local, const Endpoint& remote,
+  VIP_RETURN peer_request(ConnectionUser& user, const Discriminator& local, const Endpoint& remote,
                           Deadline deadline, const Step& begin = {});
-  VIP_RETURN peer_done(Party& party, Card& remote_card, const Step& check = {});
-  VIP_RETURN peer_wait(Party& party, Card& remote_card, const Step& check = {});
+  VIP_RETURN peer_done(ConnectionUser& user, Card& remote_card, const Step& check = {});
+  VIP_RETURN peer_wait(ConnectionUser& user, Card& remote_card, const Step& check = {});
 
   // Ends the connection or the attempt, if there is any, and tells the other side; a blocked call
-  // for this party returns VIP_INVALID_STATE. After `end` the party calls fail() no more, and after
+  // for this user returns VIP_INVALID_STATE. After `end` the user calls fail() no more, and after
   // the function it may be destroyed.
-  VIP_RETURN disconnect(Party& party, const Step& end = {});
-  // The VI is in the error state because of this: the other side is told and its Party gets
-  // lost(loss). For the party here the connection is over, nothing is called. Any lock may be held;
-  // never blocks.
-  void fail(Party& party, Loss loss);
+  VIP_RETURN disconnect(ConnectionUser& user, const Step& end = {});
+  // The VI is in the error state because of this: the other side is told and its ConnectionUser
+  // gets lost(loss). For the user here the connection is over, nothing is called. Any lock may be
+  // held; never blocks.
+  void fail(ConnectionUser& user, Loss loss);
   // Every connected VI of the other sides learns that the memory handle `name` stands for `key`
   // (0: for itself again), and those connected later. Blocks until all have said that they know.
   void announce(std::uint32_t name, std::uint32_t key);
 
  private:
-  std::shared_ptr<Desk> desk_;
+  std::shared_ptr<ConnectionTable> table_;
 };
 
 }  // namespace viaduct::vipl

@@ -1,6 +1,6 @@
 #include "libvipl/connection/session.hpp"
 
-#include "libvipl/connection/desk.hpp"
+#include "libvipl/connection/connection_table.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -17,8 +17,8 @@ std::optional<Refusal> mismatch(const Card& one, const Card& other) {
   return std::nullopt;
 }
 
-Session::Session(Desk& desk, Party& party, Role role)
-    : desk_(desk), party_(party), role_(role), state_(State::asking), card_(party.card()) {}
+Session::Session(ConnectionTable& table, ConnectionUser& user, Role role)
+    : table_(table), user_(user), role_(role), state_(State::requesting), card_(user.card()) {}
 
 // The queue pair is ready before the other side hears of it: its first message may be faster than
 // anything we could do afterwards. Our own first message waits for `ready` in the same way.
@@ -29,10 +29,10 @@ void Session::answer(const std::shared_ptr<Incoming>& incoming) {
   remote_card_ = incoming->caller().card;
   if (const auto refusal = mismatch(card_, remote_card_)) {
     // A server may change its VI and accept after all, so its client is not told.
-    if (role_ == Role::peer) desk_.farewells.refuse(incoming->take_stream(), *refusal);
+    if (role_ == Role::peer) table_.closing.refuse(incoming->take_stream(), *refusal);
     return finish(result_of(*refusal));
   }
-  if (!party_.establish(remote_card_)) return finish(VIP_ERROR_RESOURCE);
+  if (!user_.establish(remote_card_)) return finish(VIP_ERROR_RESOURCE);
   state_ = State::accepting;
   other_nonce_ = incoming->request().nonce;
   stream_ = incoming->take_stream();
@@ -41,7 +41,7 @@ void Session::answer(const std::shared_ptr<Incoming>& incoming) {
   establish_aliases();
   send_aliases();
   stream_->send({.type = MessageType::accepted, .card = card_});
-  silence_ = Loop::Timer(desk_.loop, kReadyPatience, [this] {
+  silence_ = Loop::Timer(table_.loop, kReadyPatience, [this] {
     drop_stream();
     on_answer_lost();
   });
@@ -49,20 +49,20 @@ void Session::answer(const std::shared_ptr<Incoming>& incoming) {
 
 void Session::on_message(Stream&, const Message& message) {
   const auto self = shared_from_this();  // it may be forgotten meanwhile
-  const bool asking = state_ == State::asking;
+  const bool requesting = state_ == State::requesting;
   switch (message.type) {
     case MessageType::alias: return on_alias(message);
     case MessageType::known:
-      if (unknown_ > 0 && --unknown_ == 0) desk_.aliases_known.notify_all();
+      if (unknown_ > 0 && --unknown_ == 0) table_.aliases_known.notify_all();
       return;
     case MessageType::held:
-      if (asking) return silence_.end();
+      if (requesting) return silence_.end();
       break;
     case MessageType::refused:
-      if (asking) return on_refused(static_cast<Refusal>(message.code));
+      if (requesting) return on_refused(static_cast<Refusal>(message.code));
       break;
     case MessageType::accepted:
-      if (asking) return on_accepted(message.card);
+      if (requesting) return on_accepted(message.card);
       break;
     case MessageType::ready:
       if (state_ == State::accepting) return connected();
@@ -76,19 +76,19 @@ void Session::on_message(Stream&, const Message& message) {
 
 void Session::on_alias(const Message& message) {
   if (!note(aliases_, message)) return on_unexpected();
-  if (state_ != State::asking) party_.alias(message.name, message.key);
+  if (state_ != State::requesting) user_.alias(message.name, message.key);
   stream_->send({.type = MessageType::known});
 }
 
 // What was dropped of an unreliable connection only both counts together can tell, so the other
 // side gets ours.
 void Session::on_ended(const Message& message) {
-  party_.delivered(message.tally);
+  user_.delivered(message.tally);
   if (is_unreliable()) {
-    const Tally mine = party_.tally();
-    desk_.drops.count(mine, message.tally);
+    const Tally mine = user_.tally();
+    table_.drops.count(mine, message.tally);
     stream_->send({.type = MessageType::ended, .tally = mine});
-    desk_.farewells.add(std::exchange(stream_, nullptr));
+    table_.closing.add(std::exchange(stream_, nullptr));
   }
   drop_stream();
   on_lost(static_cast<Loss>(message.code));
@@ -105,10 +105,10 @@ void Session::on_end(Stream&, Loss loss) {
   const auto self = shared_from_this();
   drop_stream();
   switch (state_) {
-    case State::asking: return on_no_answer();
+    case State::requesting: return on_no_answer();
     case State::accepting: return on_answer_lost();
     case State::connected:
-      if (is_unreliable()) desk_.drops.count_unknown();
+      if (is_unreliable()) table_.drops.count_unknown();
       return on_lost(loss);
     case State::over: return;
   }
@@ -122,20 +122,20 @@ void Session::on_answer_lost() {
 void Session::on_lost(Loss loss) {
   let_go();
   state_ = State::over;
-  party_.lost(loss);
-  desk_.forget_if_finished(party_);
+  user_.lost(loss);
+  table_.forget_if_finished(user_);
 }
 
 void Session::establish_aliases() {
-  for (const auto& [name, key] : aliases_) party_.alias(name, key);
+  for (const auto& [name, key] : aliases_) user_.alias(name, key);
 }
 
 void Session::send_aliases() {
-  for (const auto& [name, key] : desk_.aliases) announce(name, key);
+  for (const auto& [name, key] : table_.aliases) announce(name, key);
 }
 
 void Session::announce(std::uint32_t name, std::uint32_t key) {
-  const bool introduced = state_ == State::asking ? request_sent_ : state_ != State::over;
+  const bool introduced = state_ == State::requesting ? request_sent_ : state_ != State::over;
   if (stream_ == nullptr || !introduced) return;
   ++unknown_;
   stream_->send({.type = MessageType::alias, .name = name, .key = key});
@@ -145,7 +145,7 @@ void Session::connected() {
   state_ = State::connected;
   deadline_.end();
   silence_.end();
-  door_ = nullptr;
+  rendezvous_ = nullptr;
   crossing_ = nullptr;
   set_outcome(VIP_SUCCESS);
 }
@@ -153,7 +153,7 @@ void Session::connected() {
 void Session::finish(VIP_RETURN outcome) {
   let_go();
   state_ = State::over;
-  party_.abandoned(false);
+  user_.abandoned(false);
   set_outcome(outcome);
 }
 
@@ -165,13 +165,13 @@ void Session::leave(VIP_RETURN outcome) {
 // ones may be lost with the queue pair.
 void Session::leave_because(Loss loss, VIP_RETURN outcome) {
   if (state_ == State::connected && stream_ != nullptr) {
-    const Tally mine = party_.tally();
+    const Tally mine = user_.tally();
     stream_->send(
         {.type = MessageType::ended, .code = static_cast<std::uint8_t>(loss), .tally = mine});
     if (is_unreliable())
-      desk_.farewells.add(std::exchange(stream_, nullptr), mine);
+      table_.closing.add(std::exchange(stream_, nullptr), mine);
     else
-      desk_.farewells.add(std::exchange(stream_, nullptr));
+      table_.closing.add(std::exchange(stream_, nullptr));
   }
   let_go();
   state_ = State::over;
@@ -189,7 +189,7 @@ void Session::fail(Loss loss) {
 void Session::let_go() {
   deadline_.end();
   retry_.end();
-  door_ = nullptr;
+  rendezvous_ = nullptr;
   crossing_ = nullptr;
   drop_stream();
 }
@@ -201,12 +201,12 @@ void Session::drop_stream() {
   aliases_.clear();
   request_sent_ = false;
   unknown_ = 0;
-  desk_.aliases_known.notify_all();
+  table_.aliases_known.notify_all();
 }
 
 void Session::set_outcome(VIP_RETURN outcome) {
   if (!outcome_) outcome_ = outcome;
-  desk_.bells.ring(changed_);
+  table_.wakeups.wake(changed_);
 }
 
 VIP_RETURN Session::wait(std::unique_lock<std::mutex>& lock) {

@@ -1,8 +1,13 @@
-// What the manager has of one Party: an attempt to connect it, and then the connection.
+// What the manager has of one ConnectionUser: an attempt to connect it, and then the connection.
 //
-//   client         asking --accepted--> connected
-//   server         accepting --ready--> connected
-//   peer           either way, and from accepting back to asking if the other side dies half way
+//             REQ sent            REP received, RTU sent
+//   client    requesting -----------------------------> connected ---> over
+//             REP sent             RTU received
+//   server    accepting  -----------------------------> connected ---> over
+//   peer      either way, and from accepting back to requesting if the other side dies half way
+//
+// (REQ, REP and RTU are the connection request, reply and ready-to-use of InfiniBand's connection
+// manager; wire.hpp calls them the request, `accepted` and `ready`.) Each state may end in over.
 //
 // Both peers ask. When the two requests cross, the side with the higher (NIC address, nonce) keeps
 // the other's request until it knows what became of its own; the lower side answers at once and
@@ -13,9 +18,9 @@
 #include <mutex>
 #include <optional>
 
-#include "libvipl/connection/bells.hpp"
-#include "libvipl/connection/door.hpp"
 #include "libvipl/connection/incoming.hpp"
+#include "libvipl/connection/rendezvous_socket.hpp"
+#include "libvipl/connection/wakeups.hpp"
 
 namespace viaduct::vipl {
 
@@ -24,13 +29,13 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
  public:
   enum class Role { client, server, peer };
 
-  Session(Desk& desk, Party& party, Role role);
+  Session(ConnectionTable& table, ConnectionUser& user, Role role);
 
   void ask(const Discriminator& local, const Endpoint& remote, Deadline deadline);
   // A request that still waits, and goes on waiting when nothing comes of it here
   // (VIP_INVALID_...).
   void answer(const std::shared_ptr<Incoming>& incoming);
-  // Ends it without a word to the Party. `outcome` is for who still waits for one.
+  // Ends it without a word to the ConnectionUser. `outcome` is for the thread that still waits.
   void leave(VIP_RETURN outcome);
   // The same, and the other side learns why.
   void fail(Loss loss);
@@ -46,12 +51,14 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void set_told() { told_ = true; }
   // What nobody needs to remember.
   bool finished() const { return state_ == State::over && (role_ != Role::peer || told_); }
-  bool all_known() const { return unknown_ == 0 || stream_ == nullptr || state_ == State::asking; }
+  bool all_known() const {
+    return unknown_ == 0 || stream_ == nullptr || state_ == State::requesting;
+  }
 
  private:
-  enum class State { asking, accepting, connected, over };
+  enum class State { requesting, accepting, connected, over };
 
-  // asking.cpp: our request on its way.
+  // active_open.cpp: our request on its way.
   void on_connected(Stream& stream, int error) override;
   void try_now();
   void try_later(Clock::duration delay);
@@ -60,11 +67,11 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void on_refused(Refusal refusal);
   void on_accepted(const Card& card);
   void on_no_answer();
-  void not_asking(Clock::duration retry);
+  void no_request_out(Clock::duration retry);
 
   // peer.cpp: the other's request.
-  void open_door();
-  void on_visitor(Visitor visitor);
+  void open_rendezvous();
+  void on_pending_request(PendingRequest pending);
   bool is_for_us(const Request& request) const;
   bool stays_active(const Request& other) const;
   void start_over();
@@ -88,8 +95,8 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void drop_stream();
   bool is_unreliable() const { return card_.reliability == VIP_SERVICE_UNRELIABLE; }
 
-  Desk& desk_;
-  Party& party_;
+  ConnectionTable& table_;
+  ConnectionUser& user_;
   const Role role_;
   State state_;
   Endpoint local_, remote_;
@@ -102,12 +109,12 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   std::uint8_t silent_ = 0;   // requests that were sent and then nothing came
   bool unreachable_ = false;  // what the network said last
   Clock::duration delay_{};
-  std::unique_ptr<Door> door_;          // peer
-  std::shared_ptr<Incoming> crossing_;  // the other's request, until ours is decided
+  std::unique_ptr<RendezvousSocket> rendezvous_;  // peer
+  std::shared_ptr<Incoming> crossing_;            // the other's request, until ours is decided
   Loop::Timer deadline_, retry_, silence_;
   std::optional<VIP_RETURN> outcome_;
   bool told_ = false;
-  const Bell changed_ = make_bell();
+  const Wakeup changed_ = make_wakeup();
 };
 
 // How two cards differ in what must be equal; nullopt: they match.

@@ -12,7 +12,7 @@ namespace viaduct::vipl {
 namespace {
 
 // More than all aliases of a NIC together. Who lets so much wait is not reading.
-constexpr std::size_t kMostWaiting = std::size_t{1} << 20;
+constexpr std::size_t kMaxWaiting = std::size_t{1} << 20;
 
 bool must_wait(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
@@ -83,11 +83,11 @@ void Stream::send(std::span<const std::byte> bytes) {
   flush();
 }
 
-// An error is left for receive() to find: nobody expects on_end() while he sends.
+// An error is left for receive() to find: nobody expects on_end() while sending.
 void Stream::flush() {
   while (!out_.empty()) {
     const ssize_t n = ::send(fd_.get(), out_.data(), out_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n < 0 && must_wait(errno) && out_.size() <= kMostWaiting)
+    if (n < 0 && must_wait(errno) && out_.size() <= kMaxWaiting)
       return watch_.change(EPOLLIN | EPOLLOUT);
     if (n < 0) {
       out_.clear();

@@ -10,7 +10,7 @@ static_assert(std::endian::native == std::endian::little);
 
 namespace {
 
-constexpr std::uint32_t kMost24Bits = 0xffffff;  // queue pair and packet sequence numbers
+constexpr std::uint32_t kMax24Bits = 0xffffff;  // queue pair and packet sequence numbers
 
 template <typename Struct>
 Struct read(std::span<const std::byte> bytes) {
@@ -36,7 +36,7 @@ WireEndpoint wire(const Endpoint& endpoint) {
 }
 
 bool parse(const WireEndpoint& wire, Endpoint& endpoint) {
-  if (wire.discriminator_length > Discriminator::kMost) return false;
+  if (wire.discriminator_length > Discriminator::kMax) return false;
   endpoint.nic = NicAddress::from(wire.nic);
   endpoint.discriminator =
       *Discriminator::from(std::span(wire.discriminator).first(wire.discriminator_length));
@@ -59,7 +59,7 @@ WireCard wire(const Card& card) {
 }
 
 bool parse(const WireCard& wire, Card& card) {
-  if (wire.number > kMost24Bits || wire.psn > kMost24Bits) return false;
+  if (wire.number > kMax24Bits || wire.psn > kMax24Bits) return false;
   if (wire.reliability != VIP_SERVICE_UNRELIABLE &&
       wire.reliability != VIP_SERVICE_RELIABLE_DELIVERY &&
       wire.reliability != VIP_SERVICE_RELIABLE_RECEPTION)

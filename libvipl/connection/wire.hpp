@@ -8,7 +8,7 @@
 #include <span>
 
 #include "libvipl/connection/address.hpp"
-#include "libvipl/connection/party.hpp"
+#include "libvipl/connection/connection_user.hpp"
 
 namespace viaduct::vipl {
 
@@ -26,13 +26,13 @@ struct Request {
 inline constexpr std::uint32_t kMagic = 0x43504956;  // "VIPC"
 inline constexpr std::uint16_t kVersion = 2;
 // Memory handles that stand for another key, at a time, of one side.
-inline constexpr std::size_t kMostAliases = 16384;
+inline constexpr std::size_t kMaxAliases = 16384;
 
 struct WireEndpoint {
   std::uint8_t nic[NicAddress::kBytes];  // network order, as in a VIP_NET_ADDRESS
   std::uint8_t discriminator_length;
   std::uint8_t reserved;
-  std::uint8_t discriminator[Discriminator::kMost];
+  std::uint8_t discriminator[Discriminator::kMax];
 };
 static_assert(sizeof(WireEndpoint) == 24);
 

@@ -24,7 +24,7 @@ constexpr std::array kTable{
               whole_number(1, 32768)},
     ConfigVar{"VIADUCT_VIPL_SEGMENTS", "32", "segments",
               "MaxSegmentsPerDesc, or what the device allows; likewise",
-              whole_number(1, kMostSegments)},
+              whole_number(1, kMaxSegments)},
     ConfigVar{"VIADUCT_VIPL_SPIN", "20", "us",
               "how long Wait functions look for a completion before they sleep",
               whole_number(0, 1000000)},

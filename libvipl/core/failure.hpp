@@ -10,7 +10,7 @@
 #include <vipl.h>
 
 #include "drivers/vi_over_verbs/verbs.hpp"
-#include "libvipl/connection/party.hpp"
+#include "libvipl/connection/connection_user.hpp"
 
 namespace viaduct::vipl {
 

@@ -210,7 +210,7 @@ VIP_RETURN Memory::change(void* address, VIP_MEM_HANDLE handle,
     const std::lock_guard lock(mutex_);
     const Registration* const old = find(address, handle);
     if (old == nullptr) return VIP_INVALID_PARAMETER;
-    if (!old->renamed && renamed_ == kMostAliases) return VIP_ERROR_RESOURCE;
+    if (!old->renamed && renamed_ == kMaxAliases) return VIP_ERROR_RESOURCE;
     wanted.bytes = old->bytes;
     wanted.registered = register_memory(wanted);
     if (wanted.registered == nullptr) return VIP_ERROR_RESOURCE;

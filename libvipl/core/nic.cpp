@@ -46,7 +46,7 @@ VIP_NIC_ATTRIBUTES attributes_of(const vi::Limits& limits, const std::string& na
   a.ProviderVersion = 1;
   a.NicAddressLen = NicAddress::kBytes;
   a.ThreadSafe = VIP_TRUE;
-  a.MaxDiscriminatorLen = Discriminator::kMost;
+  a.MaxDiscriminatorLen = Discriminator::kMax;
   a.MaxRegisterBytes = lockable_bytes();
   a.MaxRegisterRegions = limits.regions;
   a.MaxRegisterBlockBytes = limits.region_bytes;

@@ -53,7 +53,7 @@ class SlotTable {
  public:
   // The object whose handle this would have to be. nullptr: there is none.
   static T* slot_of(void* program_handle) {
-    return slots_[handle_of(program_handle) & (kMost - 1)].load(std::memory_order_acquire);
+    return slots_[handle_of(program_handle) & (kMax - 1)].load(std::memory_order_acquire);
   }
   // nullptr: there is no such object.
   static T* find(void* program_handle) {
@@ -85,14 +85,14 @@ class SlotTable {
   }
 
  private:
-  static constexpr std::size_t kMost = std::size_t{1} << kSlotBits;
+  static constexpr std::size_t kMax = std::size_t{1} << kSlotBits;
 
   // The handle of what is not in use: it leads to another slot, so that nobody can come with it.
   static constexpr Handle nobodys(std::uint32_t number) { return number ^ 1; }
 
   bool grow() {
     const std::size_t number = all_.size();
-    if (number == kMost) return false;
+    if (number == kMax) return false;
     auto object = std::make_unique<T>();
     object->number_ = static_cast<std::uint32_t>(number);
     hide(*object);
@@ -105,7 +105,7 @@ class SlotTable {
 
   // Found without asking whether the table is made, because posting begins here. Most of it is
   // never touched, so it takes no memory.
-  inline static constinit std::array<std::atomic<T*>, kMost> slots_{};
+  inline static constinit std::array<std::atomic<T*>, kMax> slots_{};
 
   std::mutex mutex_;
   std::uint64_t uses_ = 0;  // of all slots: handles that follow each other are not both valid

@@ -394,7 +394,7 @@ void Vi::report(VIP_ERROR_CODE code) {
   handlers().run_first(error_);
 }
 
-// ---- Party ----
+// ---- ConnectionUser ----
 
 Card Vi::card() {
   const std::lock_guard lock(state_mutex_);

@@ -15,7 +15,7 @@
 
 #include <vipl.h>
 
-#include "libvipl/connection/party.hpp"
+#include "libvipl/connection/connection_user.hpp"
 #include "libvipl/core/memory.hpp"
 #include "libvipl/core/remote_keys.hpp"
 #include "libvipl/core/slot_table.hpp"
@@ -25,7 +25,7 @@ namespace viaduct::vipl {
 
 class Nic;
 
-class Vi final : public Slot, public Party {
+class Vi final : public Slot, public ConnectionUser {
  public:
   Vi() : send_(*this, false), receive_(*this, true) {}
 
@@ -62,7 +62,7 @@ class Vi final : public Slot, public Party {
   // `nic`, whose VI it was, is closed: in any state.
   void reclaim(const Nic& nic);
 
-  // ---- Party: called by the connection manager ----
+  // ---- ConnectionUser: called by the connection manager ----
 
   Card card() override;
   bool establish(const Card& remote) override;

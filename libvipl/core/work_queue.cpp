@@ -309,7 +309,7 @@ std::uint32_t WorkQueue::error_of_failed_receive(vi::Outcome outcome) const {
   const std::uint32_t error = error_of_receive(outcome);
   if (error != VIP_STATUS_LENGTH_ERROR) return error;
   vi::ReceiveWork work;
-  std::array<vi::Segment, kMostSegments> segments;
+  std::array<vi::Segment, kMaxSegments> segments;
   const std::uint32_t wrong = read_again(place(completed_), work, segments.data());
   return wrong != 0 ? wrong : error;
 }

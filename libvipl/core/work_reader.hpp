@@ -16,7 +16,7 @@
 
 namespace viaduct::vipl {
 
-inline constexpr std::uint32_t kMostSegments = 256;
+inline constexpr std::uint32_t kMaxSegments = 256;
 
 // What a VI lets its descriptors do.
 struct PostRules {

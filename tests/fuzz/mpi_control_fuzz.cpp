@@ -5,24 +5,13 @@
 #include <cstring>
 #include <map>
 
-#include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 #include "tests/fuzz/require.hpp"
 
 using namespace viaduct::mpi;
 
-// Collectives are not part of this, nor is what a process tells of itself when it waits for long.
+// What a process tells of itself when it waits for long is not part of this.
 namespace viaduct::mpi {
-bool continue_collectives() {
-  return false;
-}
-void hear_refusal(MatchQueues&, const Refusal&) {}
-void for_each_question(const MatchQueues&, const std::function<void(int, const Question&)>&) {}
-bool on_question(MatchQueues&, const Question&, int) {
-  return false;
-}
-void hear_ended(MatchQueues&, std::uint32_t, int) {}
-void judge_early_message(MatchQueues&, const Unexpected&) {}
 void LongWait::look(const WaitedFor&) {}
 std::chrono::nanoseconds LongWait::lasted() {
   return {};
@@ -33,7 +22,7 @@ void DumpSignal::answer(const WaitedFor*) {}
 namespace {
 
 constexpr int kMe = 0, kPeer = 1;
-constexpr std::size_t kEager = 32, kLargest = 96, kGuard = 16, kMostOperations = 32;
+constexpr std::size_t kEager = 32, kLargest = 96, kGuard = 16, kMaxOperations = 32;
 constexpr std::size_t kPlaces = 8, kEarly = 4;  // of long receives; before they are announced
 
 class Input {
@@ -67,19 +56,20 @@ class Wire final : public Channel {
     require(to == kPeer);
     return true;
   }
-  void offer(int, Bytes, Ticket&) override {}
-  bool open_receive(int, MutableBytes into, const Ticket*, Cookie cookie, Ticket& ticket) override {
+  void offer(int, Bytes, RemoteKey&) override {}
+  bool open_receive(int, MutableBytes into, const RemoteKey*, Cookie cookie,
+                    RemoteKey& remote_key) override {
     if (open.size() == kPlaces) return false;
-    std::memcpy(ticket.bytes.data(), &cookie, sizeof cookie);
+    std::memcpy(remote_key.bytes.data(), &cookie, sizeof cookie);
     require(open.try_emplace(cookie, into).second);
     return true;
   }
-  void close_receive(int, const Ticket& ticket) override {
+  void close_receive(int, const RemoteKey& remote_key) override {
     Cookie cookie;
-    std::memcpy(&cookie, ticket.bytes.data(), sizeof cookie);
+    std::memcpy(&cookie, remote_key.bytes.data(), sizeof cookie);
     require(open.erase(cookie) == 1);
   }
-  bool start_send(int, Bytes data, const Ticket&, Cookie cookie) override {
+  bool start_send(int, Bytes data, const RemoteKey&, Cookie cookie) override {
     for (const std::byte b : data) sum += std::to_integer<unsigned>(b);  // it can be read
     sending.push_back(cookie);
     return true;
@@ -138,7 +128,7 @@ class Job {
 
  private:
   Buffer* buffer(std::uint8_t size) {
-    if (buffers_.size() == kMostOperations) return nullptr;
+    if (buffers_.size() == kMaxOperations) return nullptr;
     buffers_.push_back(std::make_unique<Buffer>());
     buffers_.back()->size = size % kLargest;
     return buffers_.back().get();

@@ -16,7 +16,7 @@ void check_request(std::span<const std::byte, sizeof(WireRequest)> bytes) {
   require(again.silent == request.silent);
   require(again.card.queue_pair.number == request.card.queue_pair.number);
   require(again.card.max_transfer_size == request.card.max_transfer_size);
-  require(request.callee.discriminator.bytes().size() <= Discriminator::kMost);
+  require(request.callee.discriminator.bytes().size() <= Discriminator::kMax);
 }
 
 void check_messages(std::span<const std::byte> bytes) {

@@ -11,7 +11,7 @@ using link::Lane;
 using link::Order;
 using link::SendStatus;
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kSize = 4096;   // of the segment under attack...
 constexpr std::size_t kPlace = 65'536;  // ... which lies here in the victim's memory
 constexpr std::uint32_t kId = 0x00010000;
@@ -108,7 +108,7 @@ class Attack : public ::testing::Test {
 };
 
 TEST_F(Attack, ForgedAndForeignKeys) {
-  for (const std::uint64_t bad : {std::uint64_t{0}, std::uint64_t{1}, kMost, key.value ^ 1u << 16,
+  for (const std::uint64_t bad : {std::uint64_t{0}, std::uint64_t{1}, kMax, key.value ^ 1u << 16,
                                   key.value ^ std::uint64_t{1} << 63, key.value ^ 1}) {
     send(Kind::write, 8, TargetHead{bad, 0, kId});
     for (const Kind kind : {Kind::write, Kind::append, Kind::signal})
@@ -131,10 +131,10 @@ TEST_F(Attack, ForgedAndForeignKeys) {
 TEST_F(Attack, RangesAtEveryEdge) {
   struct {
     std::uint64_t offset, length;
-  } const outside[] = {{kSize, 1},      {kSize + 1, 0}, {kSize + 1, 8},    {kMost, 0},
-                       {kMost, 1},      {kMost - 7, 8}, {kMost - 6, 8},    {kSize - 7, 8},
-                       {1ull << 63, 8}, {0, kSize + 1}, {0, kMost},        {1, kMost},
-                       {8, kMost - 7},  {kSize, kMost}, {kMost, kMost},    {kSize - 1, 2},
+  } const outside[] = {{kSize, 1},      {kSize + 1, 0}, {kSize + 1, 8},    {kMax, 0},
+                       {kMax, 1},       {kMax - 7, 8},  {kMax - 6, 8},     {kSize - 7, 8},
+                       {1ull << 63, 8}, {0, kSize + 1}, {0, kMax},         {1, kMax},
+                       {8, kMax - 7},   {kSize, kMax},  {kMax, kMax},      {kSize - 1, 2},
                        {0 - kSize, 8},  {0 - 8ull, 16}, {0 - 1ull, kSize}, {kSize / 2, kSize}};
   std::uint64_t refused = 0;
   for (const auto& [offset, length] : outside) {
@@ -267,7 +267,7 @@ TEST_F(Attack, EntriesWithoutCreditAndLyingOnes) {
   send(Kind::append, 100, TargetHead{name, 32 * 64 + 1, kId});
   EXPECT_EQ(news(Counter::refused_no_credit), 2u);
   send(Kind::append, 100, TargetHead{name, 4097, kId});
-  send(Kind::append, 100, TargetHead{name, kMost, kId});
+  send(Kind::append, 100, TargetHead{name, kMax, kId});
   EXPECT_EQ(news(Counter::refused_too_long), 2u);
   send(Kind::append, 100, TargetHead{name, 99, kId});
   send_silent(Kind::append, 8, name, 7);

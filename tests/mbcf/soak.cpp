@@ -19,7 +19,7 @@ namespace viaduct::mbcf {
 namespace {
 
 constexpr std::uint64_t kEachScenario = 20'000;
-constexpr std::size_t kMostNodes = 4;
+constexpr std::size_t kMaxNodes = 4;
 
 // What a node keeps for each of the others: the places that requests of that one act on.
 constexpr std::size_t kShort = 1024;          // short writes and reads, words
@@ -31,7 +31,7 @@ constexpr std::size_t kLongSlot = 16 * 1024;  // data of long combinations: thei
 constexpr std::size_t kAtLong = kShort, kAtStable = kAtLong + kLong, kAtSlots = kAtStable + kStable,
                       kAtLongSlot = kAtSlots + kSlot * kSlots, kAtFlag = kAtLongSlot + kLongSlot,
                       kArea = kAtFlag + 64;
-constexpr std::size_t kAtShared = kMostNodes * kArea;  // a word for all
+constexpr std::size_t kAtShared = kMaxNodes * kArea;  // a word for all
 
 [[noreturn]] void fail(std::uint64_t seed, const std::string& what) {
   std::printf("FAILED with seed %" PRIu64 ": %s\n", seed, what.c_str());
@@ -51,7 +51,7 @@ struct SimNode {
     all = engine.export_segment(memory, Rights::all);
     fifo = engine.create_fifo(16 * 1024);
     signal = engine.create_signal([this](std::uint64_t count) { signals += count; });
-    for (std::size_t n = 0; n < kMostNodes; ++n)
+    for (std::size_t n = 0; n < kMaxNodes; ++n)
       for (std::size_t i = 0; i < kStable; ++i) memory[n * kArea + kAtStable + i] = stable(i);
   }
   void poll(link::Time now) { engine.poll(now); }
@@ -142,7 +142,7 @@ class Scenario {
 
   link::test::BedConfigOf<SimNode::Config> config() {
     link::test::BedConfigOf<SimNode::Config> c;
-    c.nodes = 2 + pick(kMostNodes - 1);
+    c.nodes = 2 + pick(kMaxNodes - 1);
     c.net.faults = {
         .loss = 0.01, .duplicate = 0.001, .reorder = 0.01, .corrupt = 0.001, .seed = seed_};
     c.port.mtu = mtu_ = std::array<std::size_t, 4>{576, 1504, 1504, 9000}[pick(4)];
@@ -466,9 +466,9 @@ class Scenario {
   std::uint64_t left_;
   std::size_t mtu_ = 0;  // what is longer takes the way of long requests
   Bed bed_;
-  Pair pairs_[kMostNodes][kMostNodes];
-  std::unordered_map<std::uint32_t, Pending> pending_[kMostNodes];
-  std::uint64_t shared_[kMostNodes] = {};
+  Pair pairs_[kMaxNodes][kMaxNodes];
+  std::unordered_map<std::uint32_t, Pending> pending_[kMaxNodes];
+  std::uint64_t shared_[kMaxNodes] = {};
 
  public:
   static inline Totals served_;  // executed at the targets, of all scenarios

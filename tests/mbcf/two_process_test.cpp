@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLong = 3'000'000;
 constexpr std::uint64_t kEntries = 2'000, kAtomics = 2'000;
-constexpr std::size_t kLongEntry = 20'000, kMostShort = 1'000;
+constexpr std::size_t kLongEntry = 20'000, kMaxShort = 1'000;
 
 // A segment: a word to count in, a flag, then bytes.
 constexpr std::size_t kCounter = 0, kFlag = 8, kBytes = 64;
@@ -96,7 +96,7 @@ class Side : public link::test::MemifSide<Node> {
   // Short and long entries, in order and nothing missing, both ways at once.
   void exchange_entries() {
     const auto length = [](std::uint64_t n) {
-      return n % 100 == 99 ? kLongEntry : n * 37 % kMostShort;
+      return n % 100 == 99 ? kLongEntry : n * 37 % kMaxShort;
     };
     const WriterId writer = engine().open_writer(peer(), theirs_.fifo, port::now());
     std::uint64_t sent = 0, got = 0, complete = 0;

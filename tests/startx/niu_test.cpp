@@ -379,7 +379,7 @@ TEST(Niu, ImpossibleConfigurationsAreRefusedInASentence) {
   refused([](NiuConfig& c) { c.queue_depth = std::size_t{1} << 40; }, "queue_depth");
   refused([](NiuConfig& c) { c.rdma.max_open = 0; }, "max_open");
   refused([](NiuConfig& c) { c.rdma.max_open = c.rdma.max_posted + 1; }, "max_open");
-  refused([](NiuConfig& c) { c.rdma.max_posted = kMostPosted + 1; }, "max_posted");
+  refused([](NiuConfig& c) { c.rdma.max_posted = kMaxPosted + 1; }, "max_posted");
   refused([](NiuConfig& c) { c.rdma.max_regions = 0; }, "max_regions");
 }
 

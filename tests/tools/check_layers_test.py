@@ -37,12 +37,12 @@ class Layers(unittest.TestCase):
 
     def test_so_is_one_that_leads_sideways_or_out_of_the_product(self):
         status, said = check_files({
-            "drivers/mbcf/impl/serve.hpp": '#include "drivers/startx_emul/niu.hpp"\n',
+            "drivers/mbcf/impl/target.hpp": '#include "drivers/startx_emul/niu.hpp"\n',
             "libvipl/core/vi.cpp": '  #  include "tests/vipl/node.hpp"\n',
             "drivers/sim/quiet.cpp": '// #include "libmpi_lite/core/comm.hpp"\n#include <vector>\n'})
         self.assertEqual(status, 1)
         self.assertEqual([line.split(":")[0] for line in said],
-                         ["drivers/mbcf/impl/serve.hpp", "libvipl/core/vi.cpp"])
+                         ["drivers/mbcf/impl/target.hpp", "libvipl/core/vi.cpp"])
 
     def test_a_new_folder_has_to_be_put_into_its_place(self):
         status, said = check_files({"drivers/roce/device.hpp": "#pragma once\n"})

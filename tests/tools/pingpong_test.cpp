@@ -4,12 +4,12 @@
 #include <cmath>
 #include <sstream>
 
-#include "tools/pingpong/datagram.hpp"
 #include "tools/pingpong/error.hpp"
+#include "tools/pingpong/layers/datagram.hpp"
 #include "tools/pingpong/options.hpp"
-#include "tools/pingpong/plot.hpp"
-#include "tools/pingpong/stats.hpp"
-#include "tools/pingpong/table.hpp"
+#include "tools/pingpong/report/plot.hpp"
+#include "tools/pingpong/report/stats.hpp"
+#include "tools/pingpong/report/table.hpp"
 
 namespace viaduct::pingpong {
 namespace {
@@ -279,7 +279,7 @@ TEST(PingpongDatagram, SplitsAreEvenAndComplete) {
     EXPECT_EQ(sum, bytes);
     EXPECT_EQ(split.packets, (bytes + 1471) / 1472);
     EXPECT_LE(most, 1472);
-    EXPECT_GE(least, kLeastBytes);
+    EXPECT_GE(least, kMinBytes);
     EXPECT_LE(most - least, 1);
   }
 }

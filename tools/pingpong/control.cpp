@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "tools/pingpong/error.hpp"
-#include "tools/pingpong/raw_frame.hpp"
+#include "tools/pingpong/layers/raw_frame.hpp"
 #include "tools/pingpong/watch.hpp"
 
 namespace viaduct::pingpong {

@@ -41,7 +41,7 @@ struct Answer {
   std::uint64_t mtu = 0;                  // hello
   std::uint64_t messages = 0, bytes = 0;  // result
   double seconds = 0;                     // result
-  char card[kMostCard + 1] = {};          // turn
+  char card[kMaxCard + 1] = {};           // turn
   char reason[240] = {};                  // failed
 };
 static_assert(sizeof(Answer) == 352);

@@ -9,14 +9,14 @@
 
 #include "drivers/port/port.hpp"
 #include "tools/pingpong/options.hpp"
-#include "tools/pingpong/stats.hpp"
+#include "tools/pingpong/report/stats.hpp"
 
 namespace viaduct::pingpong {
 
 // One thing to measure of one layer.
 struct Point {
   Measure measure = Measure::latency;
-  std::size_t bytes = kLeastBytes;
+  std::size_t bytes = kMinBytes;
   std::uint64_t messages = 0;  // 0: as many as `time` allows
   std::chrono::nanoseconds time{};
 };
@@ -34,7 +34,7 @@ struct Wire {
   Point point;            // for what has to be there before the two sides are ready
 };
 
-inline constexpr std::size_t kMostCard = 63;
+inline constexpr std::size_t kMaxCard = 63;
 
 // One side of a layer during one turn. Every function returns when its part is done, or throws
 // Failure or Interrupted; none waits for ever.
@@ -42,7 +42,7 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // Server: what the client has to know before it is made, at most kMostCard characters.
+  // Server: what the client has to know before it is made, at most kMaxCard characters.
   virtual std::string card() const = 0;
 
   // Until both sides can reach each other; false when `patience` runs out.

@@ -35,14 +35,14 @@ std::size_t size(std::string_view text) {
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  if (error != std::errc{} || value > kMostBytes) throw bad();
+  if (error != std::errc{} || value > kMaxBytes) throw bad();
   if (unit == "K" || unit == "k")
     value <<= 10;
   else if (unit == "M" || unit == "m")
     value <<= 20;
   else if (!unit.empty())
     throw bad();
-  if (value < kLeastBytes || value > kMostBytes) throw bad();
+  if (value < kMinBytes || value > kMaxBytes) throw bad();
   return value;
 }
 

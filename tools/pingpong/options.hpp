@@ -11,8 +11,8 @@
 
 namespace viaduct::pingpong {
 
-inline constexpr std::size_t kLeastBytes = 4;  // the smallest atomic word
-inline constexpr std::size_t kMostBytes = 64u << 20;
+inline constexpr std::size_t kMinBytes = 4;  // the smallest atomic word
+inline constexpr std::size_t kMaxBytes = 64u << 20;
 
 // What a layer stands on: an ethdev port, the kernel's network stack, or an RDMA device.
 enum class Over : std::uint8_t { port, kernel, rdma };

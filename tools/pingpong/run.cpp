@@ -7,8 +7,8 @@
 #include <iostream>
 
 #include "tools/pingpong/error.hpp"
-#include "tools/pingpong/plot.hpp"
-#include "tools/pingpong/table.hpp"
+#include "tools/pingpong/report/plot.hpp"
+#include "tools/pingpong/report/table.hpp"
 
 namespace viaduct::pingpong {
 

@@ -21,8 +21,8 @@ constexpr std::chrono::seconds kByePatience{1};     // a client without an answe
 constexpr std::chrono::seconds kConnectPatience{8};
 // A client that has not come by then may not have got our answer: it will ask again.
 constexpr std::chrono::milliseconds kClientPatience{1500};
-constexpr std::size_t kLeastMtu = 64;
-constexpr std::uint64_t kMostTime = 60'000'000'000;
+constexpr std::size_t kMinMtu = 64;
+constexpr std::uint64_t kMaxTime = 60'000'000'000;
 
 Wire make_wire(Side& side, const LayerKind& kind, const link::Address& peer, std::size_t mtu,
                bool checksum, std::uint32_t turn, const Point& point) {
@@ -88,7 +88,7 @@ class RemoteSession final : public Session {
     kind.info.name.copy(order.layer, sizeof(order.layer) - 1);
     const Answer answer = control_.call(order, kAnswerPatience);
     Wire wire = make_wire(side_, kind, peer_, mtu_, checksum_, answer.sequence, point);
-    wire.card.assign(answer.card, ::strnlen(answer.card, kMostCard));
+    wire.card.assign(answer.card, ::strnlen(answer.card, kMaxCard));
     auto layer = kind.make(wire);
     if (!layer->connect(kConnectPatience))
       throw Failure("no connection within 8 s, though the other side is there");
@@ -192,7 +192,7 @@ class Server {
     anything_ = false;
     received_ = {};
     broken_.clear();
-    layer->card().copy(answer.card, kMostCard);
+    layer->card().copy(answer.card, kMaxCard);
     control_.answer(answer);  // now the client starts
     try {
       carry_out(order, *layer);
@@ -231,8 +231,8 @@ class Server {
 
   std::unique_ptr<Layer> open_layer(const Order& order) {
     const LayerKind& kind = kind_of(order);
-    if (order.bytes < kLeastBytes || order.bytes > kMostBytes || order.nanoseconds > kMostTime ||
-        (kind.info.over == Over::port && (order.mtu < kLeastMtu || order.mtu > side_.port().mtu())))
+    if (order.bytes < kMinBytes || order.bytes > kMaxBytes || order.nanoseconds > kMaxTime ||
+        (kind.info.over == Over::port && (order.mtu < kMinMtu || order.mtu > side_.port().mtu())))
       throw Failure("the order makes no sense; use the same version on both sides");
     side_.prepare(kind);
     return kind.make(make_wire(side_, kind, peer_, order.mtu, order.checksum != 0, order.sequence,

@@ -22,7 +22,7 @@ std::optional<Time> Link<D>::last_heard(PeerId id) const {
 template <PacketDevice D>
 void Link<D>::ask(PeerId id, Time now) {
   Peer* p = find(id);
-  if (p && p->up()) question(p, now);
+  if (p && p->up()) probe(p, now);
 }
 
 template <PacketDevice D>
@@ -37,14 +37,14 @@ std::string Link<D>::dump(PeerId id, Time now) const {
   std::string out = p->address.text() + ": " + text(p->state) + ", MTU " + std::to_string(p->mtu) +
                     ", round trip " + text(p->rtt.smoothed());
   if (p->last_heard != Time{}) out.append(", heard of ").append(text(now - p->last_heard) + " ago");
-  if (p->unanswered != 0)
-    out.append(", ").append(std::to_string(p->unanswered)).append(" questions unanswered");
+  if (p->unanswered_probes != 0)
+    out.append(", ").append(std::to_string(p->unanswered_probes)).append(" probes unanswered");
   out += p->timer_position == base::kNotQueued ? std::string(", no timer")
                                                : std::string(", timer ").append(to_go(p->timer_at));
   if (p->ack_hook.linked) out.append(", acknowledgement ").append(to_go(p->ack_at));
-  if (p->pump_hook.linked) out += ", in line to send";
+  if (p->pending_hook.linked) out += ", in line to send";
   if (p->stalled_hook.linked) out += ", in line for a busy sink";
-  if (p->wanting_hook.linked) out += ", in line for credit";
+  if (p->credit_waiter_hook.linked) out += ", in line for credit";
   out += '\n';
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     const Send& s = p->send[lane];
@@ -79,7 +79,7 @@ std::string Link<D>::dump(PeerId id, Time now) const {
 template <PacketDevice D>
 std::string Link<D>::dump(Time now) const {
   std::string out = device_.address().text() + ": " + std::to_string(frames_sending_) +
-                    " frames to send or in flight, " + std::to_string(staged_count_) +
+                    " frames to send or in flight, " + std::to_string(tx_burst_size_) +
                     " at the device, " + std::to_string(frames_held()) +
                     " held in all; credit lent";
   for (const CreditPool& pool : credit_)

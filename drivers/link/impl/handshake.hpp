@@ -113,7 +113,7 @@ void Link<D>::stage_handshake(const FrameHeader& route, FrameType type, Handshak
   std::memcpy(payload, &body, sizeof body);
   write_header(D::bytes(f), route, {type, 0, static_cast<std::uint16_t>(length)},
                base::crc32c(payload, length, sum));
-  stage(f);
+  enqueue_tx(f);
   D::release(f);
 }
 
@@ -122,7 +122,7 @@ void Link<D>::send_goodbye(Peer* p) {
   Frame* f = new_control_frame();
   if (!f) return;
   write_header(D::bytes(f), p->outgoing, {FrameType::goodbye, 0, 0}, p->outgoing_sum);
-  stage(f);
+  enqueue_tx(f);
   D::release(f);
 }
 
@@ -297,7 +297,7 @@ void Link<D>::bring_up(Peer* p, Time now) {
   Peer* const earlier = known->second == slot ? nullptr : peers_[known->second].get();
   known->second = slot;
   p->state = PeerState::up;
-  p->last_heard = p->asked_at = now;
+  p->last_heard = p->probe_sent_at = now;
   // What has been waiting was summed before the route was known.
   for (Send& flow : p->send)
     flow.for_each_waiting([&](Frame* f) {
@@ -305,7 +305,7 @@ void Link<D>::bring_up(Peer* p, Time now) {
           base::crc32c(D::bytes(f) + kFrameHeader, D::length(f) - kFrameHeader, p->outgoing_sum);
     });
   timers_.set_no_later(p, next_deadline(p));
-  pumping_.add(p);
+  pending_.add(p);
   if (earlier) {  // whoever connects anew because of this finds the new life
     earlier->successor = PeerId{};
     forget(earlier, DownReason::restarted);

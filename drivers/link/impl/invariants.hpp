@@ -18,7 +18,7 @@ void Link<D>::check_invariants([[maybe_unused]] Time now) const {
       assert(p->timer_position != base::kNotQueued && "a handshake is repeated or given up");
     if (!p->up()) continue;
     for (const Send& flow : p->send) {
-      if (flow.ready()) assert(p->pump_hook.linked && "frames that can go stand in line to go");
+      if (flow.ready()) assert(p->pending_hook.linked && "frames that can go stand in line to go");
       if (flow.must_probe()) {
         assert(flow.probing() && "who waits for credit with nothing in flight asks for it");
         assert(timer_set(*p, flow.last_active(), now) && "and asks again when no answer comes");
@@ -30,7 +30,7 @@ void Link<D>::check_invariants([[maybe_unused]] Time now) const {
       if (flow.stalled)
         assert(p->stalled_hook.linked && "what a sink was busy for is offered again");
       if (flow.wants)
-        assert(p->wanting_hook.linked && "who could not be lent credit stands in line");
+        assert(p->credit_waiter_hook.linked && "who could not be lent credit stands in line");
     }
   }
 #endif

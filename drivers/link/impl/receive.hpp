@@ -1,4 +1,4 @@
-// Link: from the device to the sinks.
+// Link: from the device to the receive handlers.
 #pragma once
 
 #include <utility>
@@ -38,7 +38,7 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
   const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
   Peer* p = length >= kFrameHeader ? find_connection(header.connection) : nullptr;
   if (!p || !same_route(header, p->incoming)) [[unlikely]]
-    return receive_from_stranger(f, now);
+    return receive_from_unknown(f, now);
   const auto reject = [this, p, f](Counter reason) {
     count(p, reason);
     D::release(f);
@@ -66,7 +66,7 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
     bring_up(p, now);
   }
   p->last_heard = now;
-  p->unanswered = 0;
+  p->unanswered_probes = 0;
   if (type == FrameType::data) [[likely]]
     return receive_data(p, f, header, now);
   receive_control(p, type, header, payload, now);
@@ -91,7 +91,7 @@ void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header
 
 // A frame that does not start like those of any connection: a hello, or something to be counted.
 template <PacketDevice D>
-void Link<D>::receive_from_stranger(Frame* f, Time now) {
+void Link<D>::receive_from_unknown(Frame* f, Time now) {
   const std::size_t length = D::length(f);
   const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
   const auto reject = [this, f](Counter reason) {
@@ -158,13 +158,13 @@ void Link<D>::receive_unusual(Peer* p, Lane lane, Frame* f, const FrameHeader& h
     count(p, arrival == Arrival::duplicate ? Counter::drop_duplicate : Counter::drop_credit);
     flow.ack_at_once = true;
     ack_later(p, flow, now);
-    if (arrival == Arrival::beyond_credit) want_credit(p, lane, now);
+    if (arrival == Arrival::beyond_credit) on_credit_wanted(p, lane, now);
     return D::release(f);
   }
   const bool had_gap = flow.has_gap();
   flow.arrived(sequence, now);
   if (had_gap || flow.has_gap()) flow.ack_at_once = true;
-  if (wants) want_credit(p, lane, now);
+  if (wants) on_credit_wanted(p, lane, now);
 
   D::meta(f).rx.consumed = 0;
   const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
@@ -274,85 +274,6 @@ void Link<D>::offer_stalled(Time now) {
       }
     }
     if (p->leaving() && !p->stalled_hook.linked) forget(p, DownReason::left);
-  }
-}
-
-// --- credit: docs/link.md -----------------------------------------------------------------------
-
-template <PacketDevice D>
-inline void Link<D>::consumed(Peer* p, Lane lane, Time now) {
-  CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
-  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-  const std::uint32_t share = pool.contended_until > now ? pool.share(pool.borrowers) : kMaxWindow;
-  const std::uint32_t shrunk = flow.consume(share);
-  if (shrunk == 0) return;
-  pool.lent -= shrunk;
-  if (!flow.borrows()) --pool.borrowers;
-}
-
-// The peer has more to send than it may. If nothing is free now it stands in line.
-template <PacketDevice D>
-void Link<D>::want_credit(Peer* p, Lane lane, Time now) {
-  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-  if (!lend(p, lane, now)) {
-    flow.wants = true;
-    wanting_.add(p);
-  }
-  flow.ack_at_once = true;
-  ack_later(p, flow, now);
-}
-
-// Doubles the peer's window, but leaves as much as it has then: whoever comes next finds credit,
-// too, and need not wait until a lease has run out. False: there is none, and it has less than a
-// fair share. A window that is not drained, or as large as any may be, is left as it is.
-template <PacketDevice D>
-bool Link<D>::lend(Peer* p, Lane lane, Time now) {
-  CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
-  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-  if (flow.window() >= config_.max_window || (flow.stalled && flow.window() != 0)) return true;
-  if (pool.spare(flow.window()) < std::max(flow.window(), 1u) && pool.borrowers > flow.borrows())
-    reclaim_credit(lane, now);
-  const std::uint32_t window = flow.window(), others = pool.borrowers - flow.borrows();
-  const std::uint32_t wanted = std::min(std::max(window, 1u), config_.max_window - window);
-  const std::uint32_t by = std::min(wanted, pool.spare(window));
-  const bool fair = window + by >= pool.share(others + 1);
-  if (by < wanted && !fair) pool.contended_until = now + kContention;
-  if (by == 0) return fair;
-  pool.borrowers = others + 1;
-  pool.lent += by;
-  flow.grow(by, now);
-  return true;
-}
-
-// One peer in line a poll, so that a poll stays short.
-template <PacketDevice D>
-void Link<D>::serve_wanting(Time now) {
-  Peer* p = wanting_.front();
-  wanting_.remove(p);
-  for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) {
-    Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-    if (!flow.wants) continue;
-    flow.wants = !lend(p, lane, now);
-    if (flow.wants) {
-      wanting_.add(p);
-    } else {
-      flow.ack_at_once = true;
-      ack_later(p, flow, now);
-    }
-  }
-}
-
-// Looks at a few peers, round robin, whose lease may have run out.
-template <PacketDevice D>
-void Link<D>::reclaim_credit(Lane lane, Time now) {
-  CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
-  for (std::size_t n = std::min<std::size_t>(peers_.size(), 16); n != 0; --n) {
-    reclaim_hand_ = reclaim_hand_ + 1 < peers_.size() ? reclaim_hand_ + 1 : 0;
-    Peer* p = peers_[reclaim_hand_].get();
-    if (!p) continue;
-    const std::uint32_t got = p->receive[static_cast<std::size_t>(lane)].reclaim(now);
-    if (got != 0) --pool.borrowers;
-    pool.lent -= got;
   }
 }
 

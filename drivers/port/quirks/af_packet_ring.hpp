@@ -1,7 +1,10 @@
-// The transmit ring of a packet socket (DPDK's af_packet driver), where one frame that the kernel
-// cannot pass on stops all that come behind it. A veth pair whose far end has a smaller MTU refuses
-// a long frame as if it were busy; the kernel leaves the frame where it is and tries it again,
-// first, whenever it is asked to send (Linux: tpacket_snd).
+// Works around: Linux (every version to 6.12) and DPDK's af_packet driver (seen with 22.11).
+//
+// The transmit ring of a packet socket, where one frame that the kernel cannot pass on stops all
+// that come behind it. A veth pair whose far end has a smaller MTU refuses a long frame as if it
+// were busy; the kernel leaves the frame where it is and tries it again, first, whenever it is
+// asked to send (tpacket_snd). The driver never looks at a frame again once it has put it into the
+// ring, and does not give out its socket, so this class finds both among the files of the process.
 #pragma once
 
 #include <linux/if_packet.h>

@@ -1,7 +1,9 @@
-// AF_XDP sockets of this process. DPDK's driver (22.11) miscounts the users of a port's memory area
-// and never closes the socket that holds it, nor its rings: the interface stays busy until the
-// process ends. So who opens a port notes its sockets, and closes those that are left after the
-// driver has closed.
+// Works around: DPDK's af_xdp driver (seen with 22.11).
+//
+// The driver miscounts the users of a port's memory area and never closes the socket that holds it,
+// nor its rings: the interface stays busy until the process ends. So a port notes the AF_XDP
+// sockets that appear while it is opened, and closes those that are left after the driver has
+// closed. With a driver that closes them itself, none is left and nothing is done.
 #pragma once
 
 #include <sys/types.h>

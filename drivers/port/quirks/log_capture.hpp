@@ -1,5 +1,8 @@
-// Keeps DPDK's log to itself while something is being set up, so that success is silent and a
-// failure can quote the reason.
+// Works around: DPDK (seen with 22.11), whose functions return an errno, but say only in the log
+// why.
+//
+// Keeps DPDK's log back while a port is being set up, so that success is silent and a failure can
+// quote the reason. A text that is not known is quoted as it is.
 #pragma once
 
 #include <array>

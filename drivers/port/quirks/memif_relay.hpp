@@ -1,4 +1,6 @@
-// Stands between a memif driver and its peer on the control socket.
+// Works around: DPDK's memif driver (seen with 22.11).
+//
+// Stands between the driver and its peer on the control socket.
 //
 // DPDK's memif driver alone cannot be used by a program that must survive its peer: a client cannot
 // be started before its server and never connects again; the socket of a dead server stays in the

@@ -18,9 +18,9 @@ namespace {
 
 // The other end may have said the size. A mapping costs nothing until it is used; what is populated
 // is ours to pay for: two rings of 1024 jumbo frames and more.
-constexpr std::size_t kMostMapped = std::size_t{1} << 30;
-constexpr std::size_t kMostPopulated = std::size_t{64} << 20;
-constexpr unsigned kMostLog2 = 14;
+constexpr std::size_t kMaxMapped = std::size_t{1} << 30;
+constexpr std::size_t kMaxPopulated = std::size_t{64} << 20;
+constexpr unsigned kMaxLog2 = 14;
 
 // Control messages: a type, then
 //   add region:  number (16 bits), bytes (64); carries the file
@@ -71,7 +71,7 @@ void MemifRings::learn(std::span<const std::byte> message, int file) {
     const bool from_client = (number_at<std::uint16_t>(at + 2) & kFromClient) != 0;
     Place& place = places_[from_client ? kClient : kServer];
     const auto log2 = number_at<std::uint8_t>(at + 12);
-    if (place.slots != 0 || log2 > kMostLog2) return;
+    if (place.slots != 0 || log2 > kMaxLog2) return;
     place = {number_at<std::uint16_t>(at + 6), number_at<std::uint32_t>(at + 8),
              std::size_t{1} << log2, keep_event(file)};
   }
@@ -80,7 +80,7 @@ void MemifRings::learn(std::span<const std::byte> message, int file) {
 void MemifRings::map(int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0 || status.st_size <= 0 ||
-      static_cast<std::size_t>(status.st_size) > kMostMapped)
+      static_cast<std::size_t>(status.st_size) > kMaxMapped)
     return;
   bytes_ = static_cast<std::size_t>(status.st_size);
   void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -104,7 +104,7 @@ void MemifRings::populate() const {
                     &major, &minor, &inode) == 5 &&
         inode == inode_ && makedev(major, minor) == device_)
       ::madvise(reinterpret_cast<void*>(first),
-                std::min({std::size_t{end - first}, bytes_, kMostPopulated}), MADV_POPULATE_WRITE);
+                std::min({std::size_t{end - first}, bytes_, kMaxPopulated}), MADV_POPULATE_WRITE);
   }
 }
 

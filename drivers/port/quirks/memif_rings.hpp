@@ -1,6 +1,9 @@
+// Works around: DPDK's memif driver (seen with 22.11), which prefetches nothing and has no receive
+// interrupt.
+//
 // The memory that both ends of a memif share, as its control messages tell of it (memif
-// protocol 2.0, as DPDK's memif driver speaks it), and how to have its lines in the cache when they
-// are needed.
+// protocol 2.0), how to have its cache lines in the cache when they are needed, and the eventfd
+// that the other end rings.
 #pragma once
 
 #include <rte_config.h>
@@ -42,7 +45,7 @@ class MemifRing {
     const std::size_t slot = next_slot();
     __builtin_prefetch(const_cast<const std::uint16_t*>(taken_));
     base::own_soon(descriptors_ + slot * kDescriptor);
-    bytes = std::min(bytes, kMostFetched);
+    bytes = std::min(bytes, kMaxFetched);
     for (std::size_t at = 0; at < bytes; at += kLine) base::own_soon(buffer(slot) + at);
   }
 
@@ -52,7 +55,7 @@ class MemifRing {
   void fetch_first(std::size_t bytes) const {
     const std::size_t slot = first_slot();
     __builtin_prefetch(descriptors_ + slot * kDescriptor);
-    bytes = std::min(bytes, kMostFetched);
+    bytes = std::min(bytes, kMaxFetched);
     for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(buffer(slot) + at);
   }
 
@@ -61,7 +64,7 @@ class MemifRing {
 
  private:
   // As many lines as a CPU can wait for at a time; who copies more has the rest fetched by that.
-  static constexpr std::size_t kMostFetched = 16 * kLine;
+  static constexpr std::size_t kMaxFetched = 16 * kLine;
 
   std::uint16_t taken() const { return static_cast<std::uint16_t>(*taken_ - ahead_); }
   const std::byte* buffer(std::size_t slot) const { return buffers_ + slot * buffer_bytes_; }

@@ -19,30 +19,30 @@ struct rte_vdev_device {
 struct rte_vdev_driver {
   RTE_TAILQ_ENTRY(rte_vdev_driver) next;
   struct rte_driver driver;
-  int (*probe)(struct rte_vdev_device *);
-  int (*remove)(struct rte_vdev_device *);
-  int (*dma_map)(struct rte_vdev_device *, void *, uint64_t, size_t);
-  int (*dma_unmap)(struct rte_vdev_device *, void *, uint64_t, size_t);
+  int (*probe)(struct rte_vdev_device*);
+  int (*remove)(struct rte_vdev_device*);
+  int (*dma_map)(struct rte_vdev_device*, void*, uint64_t, size_t);
+  int (*dma_unmap)(struct rte_vdev_device*, void*, uint64_t, size_t);
   uint32_t drv_flags;
 };
 
-void rte_vdev_register(struct rte_vdev_driver *driver);
-void rte_vdev_unregister(struct rte_vdev_driver *driver);
+void rte_vdev_register(struct rte_vdev_driver* driver);
+void rte_vdev_unregister(struct rte_vdev_driver* driver);
 
-static inline const char *rte_vdev_device_name(const struct rte_vdev_device *dev) {
+static inline const char* rte_vdev_device_name(const struct rte_vdev_device* dev) {
   return dev && dev->device.name ? dev->device.name : NULL;
 }
 
-static inline const char *rte_vdev_device_args(const struct rte_vdev_device *dev) {
+static inline const char* rte_vdev_device_args(const struct rte_vdev_device* dev) {
   return dev && dev->device.devargs ? dev->device.devargs->args : "";
 }
 
-#define RTE_PMD_REGISTER_VDEV(nm, vdrv)       \
-  RTE_INIT(vdrvinitfn_##vdrv) {               \
-    (vdrv).driver.name = RTE_STR(nm);         \
-    (vdrv).driver.alias = NULL;               \
-    rte_vdev_register(&vdrv);                 \
-  }                                           \
+#define RTE_PMD_REGISTER_VDEV(nm, vdrv) \
+  RTE_INIT(vdrvinitfn_##vdrv) {         \
+    (vdrv).driver.name = RTE_STR(nm);   \
+    (vdrv).driver.alias = NULL;         \
+    rte_vdev_register(&vdrv);           \
+  }                                     \
   RTE_PMD_EXPORT_NAME(nm, __COUNTER__)
 
 #ifdef __cplusplus

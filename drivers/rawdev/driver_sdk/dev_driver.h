@@ -1,7 +1,7 @@
-/* Stands in for DPDK's lib/eal/include/dev_driver.h where the distribution leaves the driver headers
- * out (Debian builds without enable_driver_sdk). Mirrors struct rte_driver and struct rte_device of
- * DPDK 22.11 (ABI DPDK_23), which does not change within that ABI; the driver compares versions when
- * it is probed. */
+/* Stands in for DPDK's lib/eal/include/dev_driver.h where the distribution leaves the driver
+ * headers out (Debian builds without enable_driver_sdk). Mirrors struct rte_driver and struct
+ * rte_device of DPDK 22.11 (ABI DPDK_23), which does not change within that ABI; the driver
+ * compares versions when it is probed. */
 #ifndef DEV_DRIVER_H
 #define DEV_DRIVER_H
 
@@ -16,18 +16,18 @@ extern "C" {
 
 struct rte_driver {
   RTE_TAILQ_ENTRY(rte_driver) next;
-  const char *name;
-  const char *alias;
+  const char* name;
+  const char* alias;
 };
 
 struct rte_device {
   RTE_TAILQ_ENTRY(rte_device) next;
-  const char *name;
-  const char *bus_info;
-  const struct rte_driver *driver;
-  const struct rte_bus *bus;
+  const char* name;
+  const char* bus_info;
+  const struct rte_driver* driver;
+  const struct rte_bus* bus;
   int numa_node;
-  struct rte_devargs *devargs;
+  struct rte_devargs* devargs;
 };
 
 #ifdef __cplusplus

@@ -259,10 +259,10 @@ TEST_P(NetChannels, AClosedReceiveIsFreeAgain) {
   std::vector<std::byte> into(5000);
   // Far more than there are places.
   for (Cookie cookie = 0; cookie < 50'000; ++cookie) {
-    Ticket ticket;
-    ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, cookie, ticket)) << cookie;
-    bed[0].close_receive(1, ticket);
-    bed[0].close_receive(1, ticket);  // once is enough
+    RemoteKey remote_key;
+    ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, cookie, remote_key)) << cookie;
+    bed[0].close_receive(1, remote_key);
+    bed[0].close_receive(1, remote_key);  // once is enough
   }
   bed.run_for(1ms);
   EXPECT_TRUE(bed.sink(0).received.empty());
@@ -274,12 +274,12 @@ TEST_P(NetChannels, AReceiveFromALostPeerIsClosedWithoutHarm) {
   bed.job.values.erase(FakeLaunch::named(2, std::string("viaduct-") + GetParam().name));
   ASSERT_TRUE(say(bed, 0, 2, "anybody?"));
   std::vector<std::byte> into(5000);
-  Ticket ticket;
-  ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, 1000, ticket));
-  bed[0].close_receive(1, ticket);
-  ASSERT_TRUE(bed[0].open_receive(2, into, nullptr, 1001, ticket));
-  bed[0].close_receive(2, ticket);
-  bed[0].close_receive(2, ticket);
+  RemoteKey remote_key;
+  ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, 1000, remote_key));
+  bed[0].close_receive(1, remote_key);
+  ASSERT_TRUE(bed[0].open_receive(2, into, nullptr, 1001, remote_key));
+  bed[0].close_receive(2, remote_key);
+  bed[0].close_receive(2, remote_key);
   ASSERT_TRUE(bed.run([&] { return bed.sink(0).received.contains(1001); }));
   EXPECT_FALSE(bed.sink(0).received.at(1001));
   RandomTraffic traffic(bed);
@@ -292,10 +292,10 @@ TEST_P(NetChannels, WhatIsWrittenIntoAClosedReceiveTouchesNothing) {
   Bed bed = make();
   std::vector<std::byte> into(5000, std::byte{0xcc});
   const std::vector<std::byte> data(5000, std::byte{1});
-  Ticket ticket;
-  ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, 1, ticket));
-  bed[0].close_receive(1, ticket);
-  ASSERT_TRUE(bed.run([&] { return bed[1].start_send(0, data, ticket, 2); }));
+  RemoteKey remote_key;
+  ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, 1, remote_key));
+  bed[0].close_receive(1, remote_key);
+  ASSERT_TRUE(bed.run([&] { return bed[1].start_send(0, data, remote_key, 2); }));
   bed.run_for(10ms);
   EXPECT_TRUE(bed.sink(0).received.empty());
   EXPECT_TRUE(
@@ -305,15 +305,15 @@ TEST_P(NetChannels, WhatIsWrittenIntoAClosedReceiveTouchesNothing) {
 TEST_P(NetChannels, TablesRunFullAndSaySo) {
   Bed bed = make();
   std::vector<std::byte> into(100);
-  std::vector<Ticket> tickets(1);
-  while (bed[0].open_receive(1, into, nullptr, tickets.size(), tickets.back())) {
-    ASSERT_LT(tickets.size(), 100'000u);
-    tickets.emplace_back();
+  std::vector<RemoteKey> remote_keys(1);
+  while (bed[0].open_receive(1, into, nullptr, remote_keys.size(), remote_keys.back())) {
+    ASSERT_LT(remote_keys.size(), 100'000u);
+    remote_keys.emplace_back();
   }
-  EXPECT_GE(tickets.size(), 1000u);
-  tickets.pop_back();
-  for (const Ticket& ticket : tickets) bed[0].close_receive(1, ticket);
-  EXPECT_TRUE(bed[0].open_receive(1, into, nullptr, 0, tickets[0]));
+  EXPECT_GE(remote_keys.size(), 1000u);
+  remote_keys.pop_back();
+  for (const RemoteKey& remote_key : remote_keys) bed[0].close_receive(1, remote_key);
+  EXPECT_TRUE(bed[0].open_receive(1, into, nullptr, 0, remote_keys[0]));
 }
 
 // ---- the end ---------------------------------------------------------------------------------
@@ -367,8 +367,8 @@ TEST_P(NetChannels, ADeadPeerEndsWhatIsOpenWithIt) {
     return bed.sink(0).sent.size() + bed.sink(0).received.size() != 0;
   }));
   std::vector<std::byte> into(100);
-  Ticket ticket;
-  ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, 1000, ticket)) << "nobody has sent yet";
+  RemoteKey remote_key;
+  ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, 1000, remote_key)) << "nobody has sent yet";
   bed.vanish(1);
   const auto ended_before = [&] {
     EXPECT_EQ(bed.sink(0).received.count(1000), 1u) << "first the transfers, then the peer";
@@ -381,8 +381,8 @@ TEST_P(NetChannels, ADeadPeerEndsWhatIsOpenWithIt) {
   ASSERT_TRUE(bed.run([&] { return bed.sink(2).received.size() == 3; })) << "the others go on";
   // What is begun with it later ends, too, and keeps nobody.
   EXPECT_TRUE(bed[0].send_control(1, std::as_bytes(std::span("x")), {}));
-  EXPECT_TRUE(bed[0].open_receive(1, into, nullptr, 1001, ticket));
-  EXPECT_TRUE(bed[0].start_send(1, into, ticket, 1002));
+  EXPECT_TRUE(bed[0].open_receive(1, into, nullptr, 1001, remote_key));
+  EXPECT_TRUE(bed[0].start_send(1, into, remote_key, 1002));
   ASSERT_TRUE(bed.run(
       [&] { return bed.sink(0).received.contains(1001) && bed.sink(0).sent.contains(1002); }));
   EXPECT_FALSE(bed.sink(0).received.at(1001) || bed.sink(0).sent.at(1002));
@@ -460,7 +460,7 @@ TEST_P(NetChannels, AnEndDoesNotOvertakeWhatHasArrived) {
   ASSERT_TRUE(say(bed, 0, 1, "hello"));
   bed.run_for(1ms);
   bed.step = 20us;
-  constexpr int kMessages = 1000, kMostInAPoll = 64;
+  constexpr int kMessages = 1000, kMaxInAPoll = 64;
   int heard = 0, sent = 0;
   bed.sink(1).control = [&](int, Bytes) {
     EXPECT_TRUE(bed.sink(1).lost.empty());
@@ -472,7 +472,7 @@ TEST_P(NetChannels, AnEndDoesNotOvertakeWhatHasArrived) {
     return heard > kMessages * 6 / 10;
   }));
   ASSERT_EQ(sent, kMessages);
-  ASSERT_LT(heard, kMessages - kMostInAPoll) << "too late to test anything";
+  ASSERT_LT(heard, kMessages - kMaxInAPoll) << "too late to test anything";
   bed.leave(0);
   ASSERT_TRUE(bed.run([&] { return !bed.sink(1).lost.empty(); }));
   EXPECT_EQ(heard, kMessages);

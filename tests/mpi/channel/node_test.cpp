@@ -60,7 +60,7 @@ struct Place {
   const char* cpus;
 };
 
-bool crowded(const std::vector<Place>& places, bool one_machine = false) {
+bool oversubscribed(const std::vector<Place>& places, bool one_machine = false) {
   FakeJob job{static_cast<int>(places.size()), {}};
   std::deque<FakeLaunch> launches;
   std::deque<Nodes> nodes;
@@ -68,30 +68,30 @@ bool crowded(const std::vector<Place>& places, bool one_machine = false) {
     nodes.emplace_back(launches.emplace_back(job, static_cast<int>(launches.size())));
     nodes.back().publish({.node = at.node, .machine = at.machine, .cpus = NodeCard::Cpus(at.cpus)});
   }
-  const bool result = nodes[0].crowded(one_machine);
-  for (Nodes& other : nodes) EXPECT_EQ(other.crowded(one_machine), result) << other.rank();
+  const bool result = nodes[0].oversubscribed(one_machine);
+  for (Nodes& other : nodes) EXPECT_EQ(other.oversubscribed(one_machine), result) << other.rank();
   return result;
 }
 
 TEST(Nodes, NodesOfOneMachineShareItsCpus) {
-  EXPECT_FALSE(crowded({{1, 1, "11"}, {1, 1, "11"}}));
-  EXPECT_TRUE(crowded({{1, 1, "11"}, {1, 1, "11"}, {1, 1, "11"}}));
-  EXPECT_FALSE(crowded({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "11"}, {2, 2, "11"}}));
-  EXPECT_TRUE(crowded({{1, 1, "11"}, {1, 1, "11"}, {2, 1, "11"}, {2, 1, "11"}}));
-  EXPECT_FALSE(crowded({{1, 1, "11"}, {1, 1, "11"}, {2, 1, "1100"}, {2, 1, "1100"}}));
+  EXPECT_FALSE(oversubscribed({{1, 1, "11"}, {1, 1, "11"}}));
+  EXPECT_TRUE(oversubscribed({{1, 1, "11"}, {1, 1, "11"}, {1, 1, "11"}}));
+  EXPECT_FALSE(oversubscribed({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "11"}, {2, 2, "11"}}));
+  EXPECT_TRUE(oversubscribed({{1, 1, "11"}, {1, 1, "11"}, {2, 1, "11"}, {2, 1, "11"}}));
+  EXPECT_FALSE(oversubscribed({{1, 1, "11"}, {1, 1, "11"}, {2, 1, "1100"}, {2, 1, "1100"}}));
 }
 
 TEST(Nodes, AJobIsCrowdedIfOneOfItsMachinesIs) {
-  EXPECT_TRUE(crowded({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "1"}, {2, 2, "1"}}));
-  EXPECT_FALSE(crowded({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "1"}, {3, 3, "1"}}));
+  EXPECT_TRUE(oversubscribed({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "1"}, {2, 2, "1"}}));
+  EXPECT_FALSE(oversubscribed({{1, 1, "11"}, {1, 1, "11"}, {2, 2, "1"}, {3, 3, "1"}}));
 }
 
 TEST(Nodes, WhoIsBoundToACpuAsksAboutTheOthers) {
   for (const bool one_machine : {true, false}) {
-    EXPECT_FALSE(crowded({{1, 1, "1"}, {1, 1, "10"}, {1, 1, "100"}}, one_machine));
-    EXPECT_TRUE(crowded({{1, 1, "1"}, {1, 1, "10"}, {1, 1, "10"}}, one_machine));
-    EXPECT_FALSE(crowded({{1, 1, "111"}, {1, 1, "10"}, {1, 1, "10"}}, one_machine));
-    EXPECT_FALSE(crowded({{1, 1, "0"}, {1, 1, "0"}}, one_machine)) << "unknown";
+    EXPECT_FALSE(oversubscribed({{1, 1, "1"}, {1, 1, "10"}, {1, 1, "100"}}, one_machine));
+    EXPECT_TRUE(oversubscribed({{1, 1, "1"}, {1, 1, "10"}, {1, 1, "10"}}, one_machine));
+    EXPECT_FALSE(oversubscribed({{1, 1, "111"}, {1, 1, "10"}, {1, 1, "10"}}, one_machine));
+    EXPECT_FALSE(oversubscribed({{1, 1, "0"}, {1, 1, "0"}}, one_machine)) << "unknown";
   }
 }
 

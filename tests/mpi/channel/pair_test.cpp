@@ -21,7 +21,7 @@ class Side {
   // Messages of all sizes both ways, then long data both ways at once.
   void talk() {
     int got = 0, sent = 0;
-    Ticket mine, theirs;
+    RemoteKey mine, theirs;
     sink_.control = [&](int from, Bytes m) {
       EXPECT_EQ(from, 1 - rank_);
       if (got == kMessages) {

@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMessages = 5000;
 constexpr std::chrono::milliseconds kLongest{900};
 
-enum class Way : std::uint8_t { crowded, roomy, bell };
+enum class Way : std::uint8_t { oversubscribed, roomy, bell };
 
 // Sleeps as a process whose only other channel is a descriptor on which nothing comes.
 void sleep_on_bell(Channel& channel) {
@@ -47,7 +47,7 @@ int exchange(Pair& pair, int rank, Way way) {
   Sink sink;
   const auto channel = open_shm_channel(sink, nodes, 2);
   launch.fence();
-  if (way == Way::crowded) channel->crowded();
+  if (way == Way::oversubscribed) channel->oversubscribed();
   int got = 0, overslept = 0;
   sink.control = [&](int, Bytes) { ++got; };
   const std::byte word{1};
@@ -79,7 +79,8 @@ TEST_P(ShmSleep, AMessageWakesTheSleeper) {
   EXPECT_TRUE(first.succeeded());
   EXPECT_TRUE(second.succeeded());
 }
-INSTANTIATE_TEST_SUITE_P(EachWay, ShmSleep, testing::Values(Way::crowded, Way::roomy, Way::bell));
+INSTANTIATE_TEST_SUITE_P(EachWay, ShmSleep,
+                         testing::Values(Way::oversubscribed, Way::roomy, Way::bell));
 
 // As a program with file capabilities starts: closed to others, who are not root.
 void start_closed() {
@@ -184,12 +185,12 @@ TEST(Shm, ATransferThatFailsAtOneEndFailsAtBoth) {
     ASSERT_NE(closed, MAP_FAILED);
     const MutableBytes data(static_cast<std::byte*>(closed), kBytes);
     std::vector<std::byte> room(kBytes);
-    const auto tell = [&](const Ticket& ticket) {
+    const auto tell = [&](const RemoteKey& remote_key) {
       const std::byte kind{1};
-      EXPECT_TRUE(channel->send_control(1 - rank, {&kind, 1}, ticket.bytes));
+      EXPECT_TRUE(channel->send_control(1 - rank, {&kind, 1}, remote_key.bytes));
     };
     sink.control = [&](int from, Bytes message) {
-      Ticket theirs{}, ours{};
+      RemoteKey theirs{}, ours{};
       std::memcpy(theirs.bytes.data(), message.data() + 1, theirs.bytes.size());
       if (rank == kSender) {
         EXPECT_TRUE(channel->start_send(from, data, theirs, 1));
@@ -200,7 +201,7 @@ TEST(Shm, ATransferThatFailsAtOneEndFailsAtBoth) {
     };
     if (channel->describe(1 - rank).find("copied by both ends") != std::string::npos) {
       if (rank == kSender) {
-        Ticket offered{};
+        RemoteKey offered{};
         channel->offer(kReceiver, data, offered);
         tell(offered);
       }

@@ -52,7 +52,7 @@ class Chatter {
     int& number = sent_[pair(from, to)];
     for (std::size_t burst = random_() % 8; burst != 0 && number < count_; --burst) {
       auto bytes = message(from, to, number);
-      const std::size_t head = random_() % (std::min(bytes.size(), Channel::kMostHead) + 1);
+      const std::size_t head = random_() % (std::min(bytes.size(), Channel::kMaxHead) + 1);
       const Bytes all(bytes);
       const bool taken = bed_[from].send_control(to, all.first(head), all.subspan(head));
       // The memory is ours again at once.
@@ -80,13 +80,13 @@ class Chatter {
   int refused_ = 0;
 };
 
-// Receivers open, tell the sender the ticket; senders start.
+// Receivers open, tell the sender the remote key; senders start.
 class RandomTraffic {
  public:
   struct Transfer {
     int from, to;
     std::vector<std::byte> data, into;
-    Ticket opened, heard_of;  // the receiver's, and as the sender was told
+    RemoteKey opened, heard_of;  // the receiver's, and as the sender was told
     bool open = false, told = false, heard = false, started = false;
   };
 
@@ -94,9 +94,9 @@ class RandomTraffic {
     for (int rank = 0; rank < bed.size(); ++rank)
       bed.sink(rank).control = [this](int, Bytes m) {
         std::uint32_t number;
-        ASSERT_EQ(m.size(), 1 + sizeof number + sizeof(Ticket));
+        ASSERT_EQ(m.size(), 1 + sizeof number + sizeof(RemoteKey));
         std::memcpy(&number, m.data() + 1, sizeof number);
-        std::memcpy(&all_[number].heard_of, m.data() + 1 + sizeof number, sizeof(Ticket));
+        std::memcpy(&all_[number].heard_of, m.data() + 1 + sizeof number, sizeof(RemoteKey));
         all_[number].heard = true;
       };
   }
@@ -141,9 +141,9 @@ class RandomTraffic {
     }
     if (t.open && !t.told) {
       const auto number = static_cast<std::uint32_t>(i);
-      std::byte message[1 + sizeof number + sizeof(Ticket)] = {std::byte{7}};
+      std::byte message[1 + sizeof number + sizeof(RemoteKey)] = {std::byte{7}};
       std::memcpy(message + 1, &number, sizeof number);
-      std::memcpy(message + 1 + sizeof number, &t.opened, sizeof(Ticket));
+      std::memcpy(message + 1 + sizeof number, &t.opened, sizeof(RemoteKey));
       t.told = bed_[t.to].send_control(t.from, message, {});
     }
     if (t.heard && !t.started) {

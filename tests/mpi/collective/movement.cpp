@@ -124,11 +124,11 @@ MPI_Datatype int_at(int& place) {
 
 // Two buffers that both start at MPI_BOTTOM are not the same.
 void scatters_at_bottom() {
-  constexpr int kMost = 16;
-  int out[kMost], in = -1;
-  for (int i = 0; i < kMost; ++i) out[i] = 100 + i;
+  constexpr int kMax = 16;
+  int out[kMax], in = -1;
+  for (int i = 0; i < kMax; ++i) out[i] = 100 + i;
   MPI_Datatype out_type = int_at(out[0]), in_type = int_at(in);
-  for (int root = 0; root < job::size() && job::size() <= kMost; ++root) {
+  for (int root = 0; root < job::size() && job::size() <= kMax; ++root) {
     MPI_Scatter(MPI_BOTTOM, 1, out_type, MPI_BOTTOM, 1, in_type, root, MPI_COMM_WORLD);
     CHECK_EQ(std::exchange(in, -1), 100 + job::rank());
   }
@@ -225,10 +225,10 @@ struct Parts {
   }
 };
 
-constexpr int kMost[] = {8, 600, 6000};  // ints
+constexpr int kMax[] = {8, 600, 6000};  // ints
 
 void gathervs(const Case& c) {
-  for (const int most : kMost)
+  for (const int most : kMax)
     for (int root = 0; root < c.size; ++root) {
       if (!worth_it(c, root, most)) continue;
       const Counts counts(c.size, static_cast<unsigned>(most + root), most);
@@ -262,7 +262,7 @@ void gathervs(const Case& c) {
 }
 
 void allgathervs(const Case& c) {
-  for (const int most : kMost)
+  for (const int most : kMax)
     for (const bool in_place : {false, true}) {
       const Counts counts(c.size, static_cast<unsigned>(most + 17), most);
       const int n = counts(c.me, 0);
@@ -282,7 +282,7 @@ void allgathervs(const Case& c) {
 }
 
 void alltoallvs(const Case& c) {
-  for (const int most : kMost)
+  for (const int most : kMax)
     for (const bool in_place : {false, true}) {
       // In place both directions have the same count (MPI 5.0, section 6.8).
       const Counts table(c.size, static_cast<unsigned>(most + 29), most);
@@ -307,7 +307,7 @@ void alltoallvs(const Case& c) {
 // Plain ints between odd and even ranks, pairs with gaps between others; an arbitrary type where
 // there is no data.
 void alltoallws(const Case& c) {
-  for (const int most : kMost)
+  for (const int most : kMax)
     for (const bool in_place : {false, true}) {
       const Counts table(c.size, static_cast<unsigned>(most + 41), most);
       const auto counts = [&](int from, int to) {

@@ -40,13 +40,13 @@ TEST(Plan, StagesWhereTheyHelp) {
   const Expected one_node(6, 0), spread{0, 1, 2, 3}, two_nodes{0, 0, 2, 2};
   EXPECT_FALSE(Plan(one_node, 0, false, true).staged());
   EXPECT_TRUE(Plan(one_node, 0, true, true).staged());
-  for (const bool crowded : {true, false}) {
-    EXPECT_FALSE(Plan(spread, 0, crowded, true).staged());
-    EXPECT_TRUE(Plan(two_nodes, 0, crowded, true).staged());
+  for (const bool oversubscribed : {true, false}) {
+    EXPECT_FALSE(Plan(spread, 0, oversubscribed, true).staged());
+    EXPECT_TRUE(Plan(two_nodes, 0, oversubscribed, true).staged());
     for (const Expected& names : {one_node, spread, two_nodes}) {
-      EXPECT_EQ(Plan(names, 0, crowded, true).crowded(), crowded);
-      EXPECT_FALSE(Plan(names, 0, crowded, false).staged());
-      EXPECT_FALSE(Plan(names, 0, crowded, false).crowded());
+      EXPECT_EQ(Plan(names, 0, oversubscribed, true).oversubscribed(), oversubscribed);
+      EXPECT_FALSE(Plan(names, 0, oversubscribed, false).staged());
+      EXPECT_FALSE(Plan(names, 0, oversubscribed, false).oversubscribed());
     }
   }
 }
@@ -70,9 +70,9 @@ TEST(Plan, IsTheSameForAll) {
 }
 
 // Every edge is seen alike at both ends, subtrees are rows of places, and everybody is in one.
-void check_tree(int size, int root, bool crowded) {
+void check_tree(int size, int root, bool oversubscribed) {
   const auto tree_of = [&](int me) {
-    return Tree(Team{nullptr, nullptr, size, me, crowded}, root);
+    return Tree(Team{nullptr, nullptr, size, me, oversubscribed}, root);
   };
   const auto index = [&](int place) { return (place + root) % size; };
   for (int me = 0; me < size; ++me) {
@@ -96,9 +96,9 @@ void check_tree(int size, int root, bool crowded) {
 TEST(Tree, BinomialAndStar) {
   for (int size = 1; size <= 35; ++size)
     for (int root = 0; root < size; ++root)
-      for (const bool crowded : {false, true}) {
-        SCOPED_TRACE(testing::Message() << size << " processes, root " << root << crowded);
-        check_tree(size, root, crowded);
+      for (const bool oversubscribed : {false, true}) {
+        SCOPED_TRACE(testing::Message() << size << " processes, root " << root << oversubscribed);
+        check_tree(size, root, oversubscribed);
       }
 }
 

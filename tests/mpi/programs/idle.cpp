@@ -15,8 +15,9 @@ namespace {
 
 using std::chrono::duration;
 
-constexpr double kWait = 1.5;            // seconds
-// Of all of that: a wait begins with some 10 ms of looking, and ten times as many on a slow machine.
+constexpr double kWait = 1.5;  // seconds
+// Of all of that: a wait begins with some 10 ms of looking, and ten times as many on a slow
+// machine.
 constexpr double kMaxShareOfCpu = 0.1;
 // Once it sleeps it takes half a hundredth; more where somebody else's work makes all slower.
 constexpr double kAsleep = 0.2, kMaxShareAsleep = 0.015;

@@ -47,19 +47,20 @@ class FakeNet::End final : public Channel {
     return true;
   }
 
-  void offer(int, Bytes, Ticket&) override {}
-  bool open_receive(int, MutableBytes into, const Ticket*, Cookie cookie, Ticket& ticket) override {
+  void offer(int, Bytes, RemoteKey&) override {}
+  bool open_receive(int, MutableBytes into, const RemoteKey*, Cookie cookie,
+                    RemoteKey& remote_key) override {
     if (net_.chance(20) || open_.size() == FakeNet::kPlaces) return false;
     open_[++names_] = {into, cookie};
-    std::memcpy(ticket.bytes.data(), &names_, sizeof names_);
+    std::memcpy(remote_key.bytes.data(), &names_, sizeof names_);
     return true;
   }
-  void close_receive(int, const Ticket& ticket) override {
-    ASSERT_EQ(open_.erase(name_of(ticket)), 1u) << "closed what was not open";
+  void close_receive(int, const RemoteKey& remote_key) override {
+    ASSERT_EQ(open_.erase(name_of(remote_key)), 1u) << "closed what was not open";
   }
-  bool start_send(int to, Bytes data, const Ticket& ticket, Cookie cookie) override {
+  bool start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) override {
     if (net_.chance(20)) return false;
-    transfers_.push_back({to, data, name_of(ticket), cookie});
+    transfers_.push_back({to, data, name_of(remote_key), cookie});
     return true;
   }
 
@@ -112,9 +113,9 @@ class FakeNet::End final : public Channel {
     std::uint64_t name;
     Cookie cookie;
   };
-  static std::uint64_t name_of(const Ticket& ticket) {
+  static std::uint64_t name_of(const RemoteKey& remote_key) {
     std::uint64_t name;
-    std::memcpy(&name, ticket.bytes.data(), sizeof name);
+    std::memcpy(&name, remote_key.bytes.data(), sizeof name);
     return name;
   }
   template <class T>

@@ -31,13 +31,14 @@ class Notebook final : public Channel {
     said.back().insert(said.back().end(), body.begin(), body.end());
     return true;
   }
-  void offer(int, Bytes, Ticket&) override {}
-  bool open_receive(int from, MutableBytes into, const Ticket*, Cookie cookie, Ticket&) override {
+  void offer(int, Bytes, RemoteKey&) override {}
+  bool open_receive(int from, MutableBytes into, const RemoteKey*, Cookie cookie,
+                    RemoteKey&) override {
     open.push_back({from, into, cookie});
     return true;
   }
-  void close_receive(int, const Ticket&) override { ++closed; }
-  bool start_send(int, Bytes data, const Ticket&, Cookie cookie) override {
+  void close_receive(int, const RemoteKey&) override { ++closed; }
+  bool start_send(int, Bytes data, const RemoteKey&, Cookie cookie) override {
     sending.push_back({data, cookie});
     return true;
   }

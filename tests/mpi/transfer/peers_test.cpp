@@ -63,26 +63,26 @@ class Peers : public testing::Test {
     sink_->on_control(from, bytes_of(head));
   }
   void hear_announced(int from, std::uint64_t name, std::size_t length, int tag = 7) {
-    AnnounceHead head{};
-    head.head = {Kind::announce, {}, kContext, from, tag};
+    RtsHead head{};
+    head.head = {Kind::request_to_send, {}, kContext, from, tag};
     head.send = name;
     head.length = length;
     hear(from, head);
   }
   // A long receive waits there, made after that many messages had arrived.
   void hear_want(int from, std::uint32_t seen) {
-    WantHead head{};
-    head.kind = Kind::want;
+    RtrHead head{};
+    head.kind = Kind::ready_to_receive;
     head.context = kContext;
     head.tag = 7;
     head.seen = seen;
     head.capacity = kLong;
     hear(from, head);
   }
-  GrantHead grant(const SendRequest& send, std::size_t total, std::size_t offset,
-                  std::size_t length) {
-    GrantHead head{};
-    head.kind = Kind::grant;
+  CtsHead grant(const SendRequest& send, std::size_t total, std::size_t offset,
+                std::size_t length) {
+    CtsHead head{};
+    head.kind = Kind::clear_to_send;
     head.send = send.id;
     head.total = total;
     head.offset = offset;
@@ -146,7 +146,7 @@ TEST_F(Peers, AGrantMayComeBeforeThePartBeforeItIsThrough) {
 
 TEST_F(Peers, GrantsThatCannotBeMeantMoveNothing) {
   std::uint64_t bad = 0;
-  const auto refused = [&](const GrantHead& head) {
+  const auto refused = [&](const CtsHead& head) {
     const std::size_t before = channel_->sending.size();
     hear(1, head);
     EXPECT_EQ(malformed(), ++bad);
@@ -201,14 +201,14 @@ TEST_F(Peers, EagerMessagesHaveShortHeadsWhereThatIsEnough) {
     int source, tag;
     bool is_short;
   };
-  constexpr int kTag = 1 << 24, kMostTag = 0x7fffffff;
+  constexpr int kTag = 1 << 24, kMaxTag = 0x7fffffff;
   for (const auto& [context, source, tag, is_short] :
        std::initializer_list<Case>{{kContext, 1, 0, true},
                                    {0xffff, 0xffff, kTag - 1, true},
                                    {0x10000, 1, 0, false},
                                    {kContext, 0x10000, 0, false},
                                    {kContext, 1, kTag, false},
-                                   {0xffffffff, 0x7fffffff, kMostTag, false}}) {
+                                   {0xffffffff, 0x7fffffff, kMaxTag, false}}) {
     EXPECT_EQ(ShortHead::fits(context, source, tag), is_short);
     if (!is_short) continue;
     const Head head = ShortHead::of(context, source, tag).head();
@@ -218,7 +218,7 @@ TEST_F(Peers, EagerMessagesHaveShortHeadsWhereThatIsEnough) {
     EXPECT_EQ(head.tag, tag);
   }
   std::uint32_t messages = 0;
-  for (const int tag : {kTag - 1, kTag, kMostTag}) {
+  for (const int tag : {kTag - 1, kTag, kMaxTag}) {
     channel_->said.clear();
     auto request = make<SendRequest>(bytes(8), world(1, tag), 1, SendMode::standard);
     transfer_->start(*request);
@@ -250,7 +250,7 @@ TEST_F(Peers, APersistentReceiveFromAnybodyIsForAnybodyEachTime) {
   sink_->on_long_received(channel_->open.at(0).cookie, true);
   ASSERT_TRUE(request->complete);
   start(*request);
-  EXPECT_EQ(count_said(Kind::want), 0u) << "who will send is not known";
+  EXPECT_EQ(count_said(Kind::ready_to_receive), 0u) << "who will send is not known";
   hear_announced(2, 78, kPiece);
   ASSERT_EQ(channel_->open.size(), 2u);
   EXPECT_EQ(channel_->open[1].from, 2);
@@ -264,9 +264,9 @@ TEST_F(Peers, APersistentSendThatGoesEagerlyIsNotCancelledByAnOldName) {
   const Ref<Request> request = make_send(bytes(kEager), world(1), SendMode::standard);
   {  // the budget is used up, so that the first one is announced
     std::vector<Ref<SendRequest>> others;
-    while (count_said(Kind::announce) == 0) others.push_back(send(bytes(kEager), 1));
+    while (count_said(Kind::request_to_send) == 0) others.push_back(send(bytes(kEager), 1));
     start(*request);
-    ASSERT_EQ(count_said(Kind::announce), 2u);
+    ASSERT_EQ(count_said(Kind::request_to_send), 2u);
     cancel(*request);
     ASSERT_EQ(count_said(Kind::cancel_send), 1u);
     hear(1, CancelledHead{Kind::cancelled, 1, {}, static_cast<SendRequest&>(*request).id});
@@ -300,13 +300,13 @@ TEST_F(Peers, ACancelWithoutANameTakesNoMessage) {
 // Also of messages without data only so many may wait there.
 TEST_F(Peers, NoMessageIsFreeOfCharge) {
   std::size_t sent = 0;
-  for (; count_said(Kind::announce) == 0; ++sent) {
+  for (; count_said(Kind::request_to_send) == 0; ++sent) {
     ASSERT_LE(sent, 100u) << "a receiver would drown";
     send(bytes(0), 1);
   }
   hear(1, ConsumedHead{Kind::consumed, {}, kEagerCharge, 0});
   send(bytes(0), 1);
-  EXPECT_EQ(count_said(Kind::announce), 1u) << "there is room again";
+  EXPECT_EQ(count_said(Kind::request_to_send), 1u) << "there is room again";
   // And the other way: what is taken in, or cancelled, is reported.
   for (std::uint64_t name = 1; name <= 3; ++name) {
     hear(2, SyncHead{{Kind::eager_sync, {}, kContext, 2, 7}, name});
@@ -336,14 +336,14 @@ TEST_F(Peers, WhatFindsNoRoomIsLeftToDo) {
 
 // Nobody wakes a process when there is room.
 TEST_F(Peers, NoSleepWhileSomethingWaitsForRoom) {
-  constexpr std::chrono::milliseconds kMost{1};
-  EXPECT_TRUE(transfer_->sleep(kMost));
+  constexpr std::chrono::milliseconds kMax{1};
+  EXPECT_TRUE(transfer_->sleep(kMax));
   channel_->full = true;
   send(bytes(8), 1);
-  EXPECT_FALSE(transfer_->sleep(kMost));
+  EXPECT_FALSE(transfer_->sleep(kMax));
   channel_->full = false;
   transfer_->progress();
-  EXPECT_TRUE(transfer_->sleep(kMost));
+  EXPECT_TRUE(transfer_->sleep(kMax));
 }
 
 // ---- early receives --------------------------------------------------------------------------
@@ -355,12 +355,12 @@ TEST_F(Peers, EarlyReceivesLeavePlaces) {
   const auto wants = [&](std::size_t expected, const char* when) {
     // Until none asks; after one has asked in vain two do not anyway.
     for (int silent = 0; silent < 3;) {
-      const std::size_t before = count_said(Kind::want);
+      const std::size_t before = count_said(Kind::ready_to_receive);
       receive(bytes(kLong), world(1, ++tag));
-      silent = count_said(Kind::want) == before ? silent + 1 : 0;
-      ASSERT_LE(count_said(Kind::want), 100u) << "nothing holds it up";
+      silent = count_said(Kind::ready_to_receive) == before ? silent + 1 : 0;
+      ASSERT_LE(count_said(Kind::ready_to_receive), 100u) << "nothing holds it up";
     }
-    EXPECT_EQ(count_said(Kind::want), expected) << when;
+    EXPECT_EQ(count_said(Kind::ready_to_receive), expected) << when;
   };
   wants(kEarly, "at first");
   // The first one meets an announced message, and its place is another's.
@@ -384,12 +384,12 @@ TEST_F(Peers, WhoAsksInVainAsksLessAndLess) {
     receive(bytes(kLong), world(1));
     hear_announced(1, i, kLong);
   }
-  const std::size_t in_vain = count_said(Kind::want);
+  const std::size_t in_vain = count_said(Kind::ready_to_receive);
   EXPECT_GE(in_vain, kMessages / 64);
   EXPECT_LE(in_vain, kMessages / 64 + 8);
   // Those that could not take each other's messages ask for themselves.
   for (int tag = 1; tag <= 128; ++tag) receive(bytes(kLong), world(1, 100 + tag));
-  EXPECT_EQ(count_said(Kind::want), in_vain + 2);
+  EXPECT_EQ(count_said(Kind::ready_to_receive), in_vain + 2);
 }
 
 TEST_F(Peers, WhoIsWrittenIntoGoesOnAsking) {
@@ -397,9 +397,9 @@ TEST_F(Peers, WhoIsWrittenIntoGoesOnAsking) {
     receive(bytes(kLong), world(1));
     hear_announced(1, i, kLong);
   }
-  std::size_t before = count_said(Kind::want);
+  std::size_t before = count_said(Kind::ready_to_receive);
   int tag = 100;
-  while (count_said(Kind::want) == before) {
+  while (count_said(Kind::ready_to_receive) == before) {
     ASSERT_LT(tag, 200) << "it never asks again";
     receive(bytes(kLong), world(1, ++tag));
   }
@@ -410,9 +410,9 @@ TEST_F(Peers, WhoIsWrittenIntoGoesOnAsking) {
     written.length = kLong;
     hear(1, written);
     sink_->on_long_received(written.receive, true);
-    before = count_said(Kind::want);
+    before = count_said(Kind::ready_to_receive);
     receive(bytes(kLong), world(1, ++tag));
-    EXPECT_EQ(count_said(Kind::want), before + 1);
+    EXPECT_EQ(count_said(Kind::ready_to_receive), before + 1);
   }
 }
 
@@ -428,14 +428,14 @@ TEST_F(Peers, WhoKeepsReceivesPostedGoesOnAskingToo) {
     sink_->on_long_received(written.receive, true);
   };
   for (int i = 0; i < 3; ++i) receive(bytes(kLong), world(1));
-  ASSERT_EQ(count_said(Kind::want), 3u);
+  ASSERT_EQ(count_said(Kind::ready_to_receive), 3u);
   hear_announced(1, 50, kLong);  // has crossed the request of the first
   receive(bytes(kLong), world(1));
-  ASSERT_EQ(count_said(Kind::want), 3u);
+  ASSERT_EQ(count_said(Kind::ready_to_receive), 3u);
   for (std::size_t i = 1; i < 10; ++i) {
     written_into(i < 3 ? i : i + 1);  // the announced message's place is between them
     receive(bytes(kLong), world(1));
-    EXPECT_EQ(count_said(Kind::want), 4 + i) << "the silent one's and its own";
+    EXPECT_EQ(count_said(Kind::ready_to_receive), 4 + i) << "the silent one's and its own";
   }
   EXPECT_EQ(completions_, 9);
 }
@@ -447,9 +447,9 @@ TEST_F(Peers, OnlySoManyAskAtATime) {
     hear_announced(1, i, kLong);
   }
   const auto asked_by_the_next = [&] {
-    const std::size_t before = count_said(Kind::want);
+    const std::size_t before = count_said(Kind::ready_to_receive);
     receive(bytes(kLong), world(1));
-    return count_said(Kind::want) - before;
+    return count_said(Kind::ready_to_receive) - before;
   };
   std::size_t asked = 0, silent = 0;
   for (; silent <= 64 && asked == 0; ++silent) asked = asked_by_the_next();
@@ -470,7 +470,7 @@ TEST_F(Peers, CancelledEarlyReceivesGiveTheirPlacesBack) {
     std::vector<Ref<ReceiveRequest>> receives;
     for (std::size_t i = 0; i < kEarly + 1; ++i)
       receives.push_back(receive(bytes(kLong), world(1)));
-    EXPECT_EQ(count_said(Kind::want), round * kEarly);
+    EXPECT_EQ(count_said(Kind::ready_to_receive), round * kEarly);
     for (const auto& r : receives) transfer_->cancel(*r);
     for (const auto& r : receives)
       if (r->id != 0) hear(1, CancelledHead{Kind::cancelled, 1, {}, r->id});
@@ -492,7 +492,7 @@ TEST_F(Peers, AnEarlyReceiveWhosePeerIsLostEndsOnce) {
   EXPECT_EQ(completions_, 1);
   // Its place is free: the others may have them all.
   for (std::size_t i = 0; i < kEarly; ++i) receive(bytes(kLong), world(2));
-  EXPECT_EQ(count_said(Kind::want), 1 + kEarly);
+  EXPECT_EQ(count_said(Kind::ready_to_receive), 1 + kEarly);
 }
 
 TEST_F(Peers, WhatTheDeadHaveAnnouncedNeverComes) {
@@ -539,7 +539,7 @@ LossHead loss(int from, std::uint32_t process, int tag = 7) {
 TEST_F(Peers, ALossThatAnotherTellsOfEndsTheReceive) {
   const auto before = receive(bytes(8), world(2));
   const auto asking = receive(bytes(kLong), world(2, 8));
-  ASSERT_EQ(count_said(Kind::want), 1u);
+  ASSERT_EQ(count_said(Kind::ready_to_receive), 1u);
   const auto other = receive(bytes(8), world(1));
   hear(2, loss(2, 1));
   hear(2, loss(2, 1, 8));
@@ -574,7 +574,7 @@ TEST_F(Peers, ALossIsToldInPlaceOfAMessage) {
   EXPECT_TRUE(std::ranges::equal(channel_->said[0], bytes_of(loss(0, 1))));
   send(bytes(kLong), 2);
   EXPECT_EQ(count_said(Kind::written), 0u) << "the receive that had asked has met the loss";
-  EXPECT_EQ(count_said(Kind::announce), 1u);
+  EXPECT_EQ(count_said(Kind::request_to_send), 1u);
   lose(2);
   channel_->said.clear();
   transfer_->send_loss(world(2), 1);
@@ -600,14 +600,14 @@ TEST_F(Peers, ABufferIsCircular) {
   std::vector<std::uint64_t> names;  // of the messages, all long, in their order
   const auto put = [&](std::size_t units) {
     start_buffered(bytes(units * kUnit), world(1));
-    AnnounceHead head;
+    RtsHead head;
     std::memcpy(&head, channel_->said.back().data(), sizeof head);
-    ASSERT_EQ(head.head.kind, Kind::announce);
+    ASSERT_EQ(head.head.kind, Kind::request_to_send);
     names.push_back(head.send);
   };
   const auto end = [&](std::size_t message, std::size_t units) {
-    GrantHead head{};
-    head.kind = Kind::grant;
+    CtsHead head{};
+    head.kind = Kind::clear_to_send;
     head.send = names.at(message);
     head.total = head.length = units * kUnit;
     hear(1, head);

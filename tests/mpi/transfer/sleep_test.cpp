@@ -11,7 +11,7 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::chrono::milliseconds kMost{1};
+constexpr std::chrono::milliseconds kMax{1};
 
 // A process of a job of two.
 class Sleep : public testing::Test {
@@ -41,7 +41,7 @@ class Sleep : public testing::Test {
 
 TEST_F(Sleep, OnTheLastChannelWithTheBellOfAnother) {
   open({-1, 7, 8});
-  EXPECT_TRUE(transfer_->sleep(kMost));
+  EXPECT_TRUE(transfer_->sleep(kMax));
   EXPECT_TRUE(notebooks_[0]->slept_beside.empty() && notebooks_[1]->slept_beside.empty());
   EXPECT_EQ(notebooks_[2]->slept_beside, std::vector{7});
   expect_all_disarmed();
@@ -49,7 +49,7 @@ TEST_F(Sleep, OnTheLastChannelWithTheBellOfAnother) {
 
 TEST_F(Sleep, OnTheOnlyChannel) {
   open({8});
-  EXPECT_TRUE(transfer_->sleep(kMost));
+  EXPECT_TRUE(transfer_->sleep(kMax));
   EXPECT_EQ(notebooks_[0]->slept_beside, std::vector{-1});
 }
 
@@ -57,7 +57,7 @@ TEST_F(Sleep, OnTheOnlyChannel) {
 TEST_F(Sleep, NotWhereAChannelHasNoBell) {
   open({-1, 7, 8});
   notebooks_[1]->rings = false;
-  EXPECT_FALSE(transfer_->sleep(kMost));
+  EXPECT_FALSE(transfer_->sleep(kMax));
   EXPECT_TRUE(notebooks_[2]->slept_beside.empty());
   expect_all_disarmed();
 }

@@ -50,8 +50,9 @@ inline Deadline in(Clock::duration delay) {
   return Clock::now() + delay;
 }
 
-// A VI as far as connections go. It checks that the manager keeps to the contract of Party.
-class FakeVi final : public Party {
+// A VI as far as connections go. It checks that the manager keeps to the contract of
+// ConnectionUser.
+class FakeVi final : public ConnectionUser {
   template <typename Function>
   auto locked(Function function) const {
     const std::lock_guard lock(mutex_);

@@ -4,7 +4,7 @@
 #include <deque>
 #include <future>
 
-#include "libvipl/connection/bells.hpp"
+#include "libvipl/connection/wakeups.hpp"
 #include "tests/vipl/connection/bed.hpp"
 
 namespace viaduct::vipl::test {
@@ -22,27 +22,27 @@ Clock::duration duration_of(const std::function<void()>& function) {
 TEST(BellsOfTheManager, WakeEveryThread) {
   constexpr std::size_t kThreads = 20;
   std::mutex mutex;
-  Bells bells;
+  Wakeups wakeups;
   bool rung = false;
   std::size_t blocked = 0;
-  std::deque<Bell> all;
+  std::deque<Wakeup> all;
   std::vector<std::future<void>> threads;
   for (std::size_t i = 0; i < kThreads; ++i)
-    threads.push_back(std::async(std::launch::async, [&, bell = all.emplace_back(make_bell())] {
+    threads.push_back(std::async(std::launch::async, [&, wakeup = all.emplace_back(make_wakeup())] {
       std::unique_lock lock(mutex);
       ++blocked;
-      bell->wait(lock, [&] { return rung; });
+      wakeup->wait(lock, [&] { return rung; });
     }));
   for (bool ready = false; !ready; std::this_thread::yield()) {
     const std::lock_guard lock(mutex);
     ready = blocked == kThreads;
   }
   {
-    Bells::Later later;
+    Wakeups::Later later;
     const std::lock_guard lock(mutex);
-    const Bells::Holding holding(bells, later);
+    const Wakeups::Holding holding(wakeups, later);
     rung = true;
-    for (const Bell& bell : all) bells.ring(bell);
+    for (const Wakeup& wakeup : all) wakeups.wake(wakeup);
     EXPECT_GT(later.count, 0u);
   }
   for (std::future<void>& thread : threads) thread.get();

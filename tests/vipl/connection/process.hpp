@@ -1,7 +1,7 @@
 // A process with an open NIC and one VI, for tests that kill it: this program itself, started with
 // `--process ADDRESS [die WHERE]`. It is told what to do line by line and answers line by line; it
-// dies by SIGKILL in the function WHERE of its Party, or when it is told to, and in any case with
-// the test.
+// dies by SIGKILL in the function WHERE of its ConnectionUser, or when it is told to, and in any
+// case with the test.
 #pragma once
 
 #include <fcntl.h>

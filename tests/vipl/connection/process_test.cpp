@@ -4,7 +4,7 @@
 #include <fstream>
 #include <random>
 
-#include "libvipl/connection/door.hpp"
+#include "libvipl/connection/rendezvous_socket.hpp"
 #include "tests/vipl/connection/process.hpp"
 
 namespace viaduct::vipl::test {
@@ -18,22 +18,22 @@ std::string call(const NicAddress& to, const std::string& name) {
 }
 
 // Until somebody waits there, so that a request cannot come too early.
-void await_door(const NicAddress& at, const std::string& name, std::size_t place = 0) {
-  const std::string door =
-      door_name(Model::client_server, {at, disc(name)}, {}) + ":" + std::to_string(place);
+void await_rendezvous(const NicAddress& at, const std::string& name, std::size_t place = 0) {
+  const std::string rendezvous =
+      rendezvous_name(Model::client_server, {at, disc(name)}, {}) + ":" + std::to_string(place);
   for (const auto end = Clock::now() + kLong; Clock::now() < end;) {
     std::ifstream sockets("/proc/net/unix");
     for (std::string line; std::getline(sockets, line);)
-      if (line.find(door) != std::string::npos) return;
+      if (line.find(rendezvous) != std::string::npos) return;
     std::this_thread::sleep_for(1ms);
   }
-  ADD_FAILURE() << "nobody waits at " << door;
+  ADD_FAILURE() << "nobody waits at " << rendezvous;
 }
 
 // Its command is "serve NAME", which accepts a request, or "hold NAME", which keeps it.
 void start(Process& server, const std::string& how, const NicAddress& at, const std::string& name) {
   server.tell(how + " " + name);
-  await_door(at, name);
+  await_rendezvous(at, name);
 }
 
 void connect(Process& client, Process& server, const NicAddress& at, const std::string& name) {
@@ -70,7 +70,7 @@ TEST(ConnectionProcesses, SeveralWaitForTheSameAndEachGetsOne) {
     clients.push_back(std::make_unique<Process>(nic(2)));
     servers.back()->tell("serve same");
   }
-  await_door(nic(1), "same", kServers - 1);
+  await_rendezvous(nic(1), "same", kServers - 1);
   for (auto& client : clients) EXPECT_EQ(client->ask("request " + call(nic(1), "same")), kSuccess);
   for (auto& server : servers) EXPECT_EQ(server->answer(), kSuccess);
 }

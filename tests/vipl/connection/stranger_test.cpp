@@ -1,6 +1,7 @@
 // Whoever else connects to the control port: sends rubbish, nothing, half a request, a correct
-// request and then rubbish; and whoever sends what he likes to the doors of a host. Nothing of that
-// may keep the program from connecting, block it, or cost a descriptor for longer than a second.
+// request and then rubbish; and whoever sends what he likes to the rendezvous sockets of a host.
+// Nothing of that may keep the program from connecting, block it, or cost a descriptor for longer
+// than a second.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -11,7 +12,7 @@
 #include <future>
 #include <random>
 
-#include "libvipl/connection/door.hpp"
+#include "libvipl/connection/rendezvous_socket.hpp"
 #include "libvipl/connection/socket.hpp"
 #include "libvipl/connection/wire.hpp"
 #include "tests/vipl/connection/raw.hpp"
@@ -234,43 +235,43 @@ TEST_F(Strangers, EndlessAliasesAreCutOff) {
   EXPECT_LE(server.aliases().size(), many + 1);
 }
 
-// ---- doors ----
+// ---- rendezvous sockets ----
 
-struct Doors : Strangers {
-  std::string door = door_name(Model::client_server, b.at("server"), {}) + ":0";
+struct RendezvousSockets : Strangers {
+  std::string rendezvous = rendezvous_name(Model::client_server, b.at("server"), {}) + ":0";
   Descriptor sender = sending_socket();
 
   // Until a program waits.
-  void await_door(const RequestBytes& bytes, int fd) {
+  void await_rendezvous(const RequestBytes& bytes, int fd) {
     for (int i = 0; i < 5000; ++i) {
-      if (hand_over(sender.get(), door, bytes, fd) == Handed::over) return;
+      if (hand_over(sender.get(), rendezvous, bytes, fd) == Handed::over) return;
       std::this_thread::sleep_for(1ms);
     }
-    FAIL() << "no door";
+    FAIL() << "no rendezvous";
   }
 };
 
-TEST_F(Doors, RubbishAndForeignDescriptorsAreIgnored) {
+TEST_F(RendezvousSockets, RubbishAndForeignDescriptorsAreIgnored) {
   const std::size_t before = open_descriptors();
   auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
   const Descriptor file(::open("/dev/null", O_RDWR | O_CLOEXEC));
   int pair[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
   const Descriptor one(pair[0]), two(pair[1]);
-  await_door(encode(request("server")), file.get());
-  await_door(encode(request("server")), one.get());
-  await_door({}, file.get());
+  await_rendezvous(encode(request("server")), file.get());
+  await_rendezvous(encode(request("server")), one.get());
+  await_rendezvous({}, file.get());
   {
     // For somebody else, with a true connection.
     const Raw raw(b.manager.self());
-    await_door(encode(request("other")), raw.fd());
-    await_door(encode(request("server", Model::peer_to_peer)), raw.fd());
-    await_door({}, raw.fd());
+    await_rendezvous(encode(request("other")), raw.fd());
+    await_rendezvous(encode(request("server", Model::peer_to_peer)), raw.fd());
+    await_rendezvous({}, raw.fd());
   }
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
-  std::memcpy(to.sun_path + 1, door.data(), door.size());
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + door.size());
+  std::memcpy(to.sun_path + 1, rendezvous.data(), rendezvous.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + rendezvous.size());
   for (const std::size_t length : {0, 1, 103, 104, 105, 3000}) {
     const std::vector<char> bytes(length);
     ::sendto(sender.get(), bytes.data(), length, 0, reinterpret_cast<sockaddr*>(&to), size);
@@ -286,10 +287,10 @@ TEST_F(Doors, RubbishAndForeignDescriptorsAreIgnored) {
   EXPECT_TRUE(descriptors_fall_to(before + 3)) << open_descriptors() << " after " << before;
 }
 
-// A door whose owner does not look (a stopped process) is full after some requests.
-TEST_F(Doors, AFullDoorDelaysOnlyItsOwnVisitors) {
+// A rendezvous whose owner does not look (a stopped process) is full after some requests.
+TEST_F(RendezvousSockets, AFullDoorDelaysOnlyItsOwnVisitors) {
   const Descriptor stopped =
-      named_socket(door_name(Model::client_server, b.at("stopped"), {}) + ":0");
+      named_socket(rendezvous_name(Model::client_server, b.at("stopped"), {}) + ":0");
   ASSERT_TRUE(stopped);
   const std::size_t before = open_descriptors();
   std::vector<std::unique_ptr<Raw>> callers;
@@ -304,20 +305,20 @@ TEST_F(Doors, AFullDoorDelaysOnlyItsOwnVisitors) {
   EXPECT_TRUE(descriptors_fall_to(before)) << open_descriptors() << " after " << before;
 }
 
-TEST_F(Doors, AStoppedProcessDoesNotKeepTheOthersFromServing) {
-  const Descriptor stopped = named_socket(door);
+TEST_F(RendezvousSockets, AStoppedProcessDoesNotKeepTheOthersFromServing) {
+  const Descriptor stopped = named_socket(rendezvous);
   ASSERT_TRUE(stopped);
   auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
   std::this_thread::sleep_for(100ms);
   const auto began = Clock::now();
   EXPECT_EQ(a.request(client, b.at("server")), VIP_SUCCESS);
   EXPECT_EQ(served.get(), VIP_SUCCESS);
-  EXPECT_LT(Clock::now() - began, 20s);  // not only when the door of the stopped one is full
+  EXPECT_LT(Clock::now() - began, 20s);  // not only when the rendezvous of the stopped one is full
 }
 
-TEST_F(Doors, AStoppedProcessThatHasTheRequestDoesNotKeepIt) {
+TEST_F(RendezvousSockets, AStoppedProcessThatHasTheRequestDoesNotKeepIt) {
   // It takes the request and says nothing; the next attempt finds the program that really waits.
-  Descriptor stopped = named_socket(door);
+  Descriptor stopped = named_socket(rendezvous);
   ASSERT_TRUE(stopped);
   auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
   auto requested =
@@ -330,7 +331,7 @@ TEST_F(Doors, AStoppedProcessThatHasTheRequestDoesNotKeepIt) {
 }
 
 // The flag that makes a socket block belongs to whoever else has it as well.
-TEST_F(Doors, AConnectionThatIsMadeToBlockBlocksNobody) {
+TEST_F(RendezvousSockets, AConnectionThatIsMadeToBlockBlocksNobody) {
   const NicAddress elsewhere = nic(98);
   Descriptor listener = listening_socket(elsewhere);
   const int small = 1;  // as small as the system allows
@@ -341,7 +342,7 @@ TEST_F(Doors, AConnectionThatIsMadeToBlockBlocksNobody) {
   std::shared_ptr<Incoming> incoming;
   auto waited = std::async(std::launch::async,
                            [&] { return b.manager.wait(disc("server"), in(kLong), incoming); });
-  await_door(encode(request("server")), near.fd());
+  await_rendezvous(encode(request("server")), near.fd());
   ASSERT_EQ(waited.get(), VIP_SUCCESS);
   ASSERT_EQ(::fcntl(near.fd(), F_SETFL, 0), 0);
   // More answers than the connection holds, and nobody reads them.
@@ -357,7 +358,7 @@ TEST_F(Doors, AConnectionThatIsMadeToBlockBlocksNobody) {
 }
 
 // A program that was stopped for a while has the requests of callers who have given up since.
-TEST_F(Doors, CallersThatHaveGoneAreNotGivenToAWait) {
+TEST_F(RendezvousSockets, CallersThatHaveGoneAreNotGivenToAWait) {
   std::shared_ptr<Incoming> incoming;
   auto waited = std::async(std::launch::async,
                            [&] { return b.manager.wait(disc("server"), in(3s), incoming); });
@@ -366,15 +367,15 @@ TEST_F(Doors, CallersThatHaveGoneAreNotGivenToAWait) {
     Raw near(nic(98));
     Raw(accepted_socket(listener.get())).close();
     ASSERT_TRUE(near.closed_within(10000));
-    await_door(encode(request("server")), near.fd());
+    await_rendezvous(encode(request("server")), near.fd());
   }
   EXPECT_EQ(waited.get(), VIP_TIMEOUT);
   // Nor is a socket that was never connected.
   const Descriptor never(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   waited = std::async(std::launch::async,
                       [&] { return b.manager.wait(disc("server"), in(3s), incoming); });
-  await_door(encode(request("server")), never.get());
-  await_door(encode(request("server")), listener.get());
+  await_rendezvous(encode(request("server")), never.get());
+  await_rendezvous(encode(request("server")), listener.get());
   EXPECT_EQ(waited.get(), VIP_TIMEOUT);
 }
 

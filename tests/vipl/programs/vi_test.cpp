@@ -57,13 +57,13 @@ Cost cost_of(std::size_t vis, Make make) {
 // is connected.
 TEST_F(ViTest, CostsLittleUntilItIsConnected) {
   constexpr std::size_t kVis = 400;
-  constexpr long kMost = 64;  // KB
+  constexpr long kMax = 64;  // KB
   std::vector<std::unique_ptr<Vi>> vis;
   const Cost cost = cost_of(kVis, [&] {
     for (std::size_t i = 0; i < kVis; ++i) vis.push_back(std::make_unique<Vi>(nic_));
   });
   std::cout << "a VI: " << cost.memory << " KB, " << cost.time << " us\n";
-  EXPECT_LE(cost.memory, kMost);
+  EXPECT_LE(cost.memory, kMax);
 }
 
 // ... as large as the program has asked for.

@@ -8,7 +8,7 @@
 namespace stress {
 
 namespace {
-constexpr int kMostPieces = 2000;  // of what is cut into single elements
+constexpr int kMaxPieces = 2000;  // of what is cut into single elements
 }
 
 std::size_t size_of(Element element) {
@@ -37,7 +37,7 @@ Layout::Layout(Element element, int elements, std::uint64_t seed)
     make_pairs(random.bits());
   else if (elements == 0 || shape < 5)
     make_plain();
-  else if (shape < 7 && elements <= kMostPieces)
+  else if (shape < 7 && elements <= kMaxPieces)
     make_vector(random.bits());
   else if (shape == 9)
     make_struct(random.bits());
@@ -114,7 +114,7 @@ void Layout::make_blocks(std::uint64_t seed) {
 // A piece in one run and the rest in steps, at absolute addresses.
 void Layout::make_struct(std::uint64_t seed) {
   Random random(seed);
-  const int rest = random.below(std::min(elements_, kMostPieces) + 1), run = elements_ - rest;
+  const int rest = random.below(std::min(elements_, kMaxPieces) + 1), run = elements_ - rest;
   const std::size_t size = size_of(element_);
   const std::size_t gap = size * static_cast<std::size_t>(random.between(0, 4));
   absolute_ = derived_ = true;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::byte kUntouched{0xee};
 constexpr int kDeadTag = 77;  // nobody sends with it
-constexpr std::size_t kMostComplaints = 5;
+constexpr std::size_t kMaxComplaints = 5;
 
 using SendFunction = int(const void*, int, MPI_Datatype, int, int, MPI_Comm);
 using StartFunction = int(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
@@ -267,7 +267,7 @@ std::vector<std::string> Runner::check() {
 }
 
 void Runner::wrong(int receive, const std::string& what) {
-  if (complaints_.size() >= kMostComplaints) return;
+  if (complaints_.size() >= kMaxComplaints) return;
   std::ostringstream out;
   out << "seed " << seed_ << ": rank " << world_rank_ << ": ";
   if (receive >= 0) {

@@ -1,0 +1,298 @@
+// Link: the connection table: construction, and connections from the first message to the last.
+#pragma once
+
+#include <algorithm>
+
+#include "drivers/link/link.hpp"
+
+namespace viaduct::link {
+
+template <PacketDevice D>
+Link<D>::Link(D& device, const LinkConfig& config)
+    : device_(device), config_(config), random_state_(config.seed) {
+  if (config.max_peers == 0 || config.max_peers > 0xffff)
+    throw SetupError("LinkConfig::max_peers must be 1 to 65535.");
+  if (config.max_window == 0 || config.max_window > kMaxWindow ||
+      config.idle_window > config.max_window)
+    throw SetupError("LinkConfig::max_window must be 1 to " + std::to_string(kMaxWindow) +
+                     " and idle_window no larger (see VIADUCT_MAX_WINDOW).");
+  if (device.mtu() < kMinMtu)
+    throw SetupError("The port's MTU is " + std::to_string(device.mtu()) + "; at least " +
+                     std::to_string(kMinMtu) + " is needed: raise it with `ip link set DEV mtu`.");
+  while (config_.incarnation == 0) config_.incarnation = random();
+  if (config_.dead_after < std::chrono::milliseconds{1})
+    throw SetupError("LinkConfig::dead_after must be a millisecond or more.");
+
+  // What peers may send unasked must fit the receive ring; a quarter stays for acknowledgements and
+  // handshakes. The bulk lane gets half of the rest.
+  const auto ring = static_cast<std::uint32_t>(device.receive_capacity());
+  credit_[0].capacity = credit_[1].capacity = std::max(ring * 3 / 16, 1u);
+  credit_[2].capacity = std::max(ring * 3 / 8, 1u);
+  // Frames held for sending must leave the device its receive ring and what the lanes may hold.
+  // Lower lanes stop earlier, so that they cannot take the last frames from higher ones.
+  const std::size_t reserved = 2 * device.receive_capacity();
+  const std::size_t sending =
+      device.pool_size() > reserved + 64 ? device.pool_size() - reserved : 64;
+  sending_limit_ = {sending, sending * 3 / 4, sending / 2};
+}
+
+template <PacketDevice D>
+Link<D>::~Link() {
+  for (auto& p : peers_)
+    if (p && p->up()) send_goodbye(p.get());
+  flush();
+  while (tx_burst_size_ != 0) D::release(tx_burst_[--tx_burst_size_]);
+  while (delivered_count_ != 0) D::release(delivered_[--delivered_count_].frame);
+  for (auto& p : peers_)
+    if (p) destroy(p.get());
+}
+
+template <PacketDevice D>
+void Link<D>::attach(Protocol protocol, MessageSink* sink) {
+  sinks_[static_cast<std::size_t>(protocol)] = sink;
+}
+
+template <PacketDevice D>
+std::uint64_t Link<D>::random() {  // splitmix64
+  std::uint64_t z = random_state_ += 0x9e3779b97f4a7c15;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  z = (z ^ z >> 27) * 0x94d049bb133111eb;
+  return z ^ z >> 31;
+}
+
+template <PacketDevice D>
+PeerId Link<D>::peer(const Address& address) {
+  if (address == device_.address()) return {};
+  if (const auto known = by_address_.find(address_key(address)); known != by_address_.end()) {
+    Peer* p = peers_[known->second].get();
+    adopt(p);  // if it is connecting to us just now, it is ours too from here on
+    return p->id;
+  }
+  if (!has_slot() && half_open_.front()) evict(half_open_.front());
+  Peer* p = create(address);
+  if (!p) return {};
+  by_address_[address_key(address)] = p->id.value & 0xffff;
+  return p->id;
+}
+
+// From here on it is not just somebody else's request.
+template <PacketDevice D>
+void Link<D>::adopt(Peer* p) {
+  if (!p->half_open()) return;
+  half_open_.remove(p);
+  --half_open_count_;
+}
+
+template <PacketDevice D>
+void Link<D>::evict(Peer* half_open) {
+  counters_.add(Counter::half_open_evicted);
+  forget(half_open, DownReason::refused);
+}
+
+template <PacketDevice D>
+auto Link<D>::create(const Address& address) -> Peer* {
+  std::uint32_t slot;
+  if (!free_slots_.empty()) {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  } else {
+    if (!has_slot()) return nullptr;
+    slot = static_cast<std::uint32_t>(peers_.size());
+    peers_.emplace_back();
+    generations_.push_back(static_cast<std::uint16_t>(random()));
+    peer_counters_.emplace_back();
+    timers_.reserve(peers_.capacity());  // so that the data path never makes the heap grow
+  }
+  peers_[slot] = std::make_unique<Peer>();
+  Peer* p = peers_[slot].get();
+  if (++generations_[slot] == 0) generations_[slot] = 1;
+  peer_counters_[slot] = {};
+  p->id = PeerId{static_cast<std::uint32_t>(generations_[slot]) << 16 | slot};
+  p->address = address;
+  const Address own = device_.address();
+  std::memcpy(p->outgoing.to, address.bytes.data(), 6);
+  std::memcpy(p->outgoing.from, own.bytes.data(), 6);
+  std::memcpy(p->incoming.to, own.bytes.data(), 6);
+  std::memcpy(p->incoming.from, address.bytes.data(), 6);
+  p->outgoing.ether_type = p->incoming.ether_type = kEtherType;
+  p->incoming.connection = static_cast<std::uint16_t>(slot + 1);
+  draw_token(p);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    p->send[lane].start(config_.first_sequence.value_or(static_cast<std::uint32_t>(random())));
+    // Half of the credit may be given away for good; later peers start with none and must ask. What
+    // is on loan at the moment does not count against it, as it comes back.
+    CreditPool& pool = credit_[lane];
+    const bool plenty = pool.promised + config_.idle_window <= pool.capacity / 2 &&
+                        pool.lent + config_.idle_window <= pool.capacity;
+    p->receive[lane].start(0, plenty ? config_.idle_window : 0);
+    pool.promised += p->receive[lane].base_window();
+    pool.lent += p->receive[lane].window();
+  }
+  return p;
+}
+
+// What was sent with an earlier token is no longer from this peer.
+template <PacketDevice D>
+void Link<D>::draw_token(Peer* p) {
+  const std::uint64_t secrets = secrets_.next();
+  p->incoming.token = static_cast<std::uint32_t>(secrets);
+  p->seed = static_cast<std::uint32_t>(secrets >> 32);
+  p->incoming_sum = route_checksum(p->incoming, p->seed);
+}
+
+// Nothing is sent to the peer any more.
+template <PacketDevice D>
+void Link<D>::silence(Peer* p) {
+  for (Send& flow : p->send) flow.clear([this](Frame* f) { release_sent(f); });
+  pending_.remove(p);
+  acking_.remove(p);
+  credit_waiters_.remove(p);
+  for (std::uint16_t i = 0; i < delivered_count_; ++i)
+    if (delivered_[i].peer == p) delivered_[i].peer = nullptr;
+  timers_.remove(p);
+}
+
+// Frees everything the peer holds; tells nobody.
+template <PacketDevice D>
+void Link<D>::destroy(Peer* p) {
+  silence(p);
+  stalled_.remove(p);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    p->receive[lane].clear([](Frame* f) { D::release(f); });
+    credit_[lane].promised -= p->receive[lane].base_window();
+    credit_[lane].lent -= p->receive[lane].window();
+    if (p->receive[lane].borrows()) --credit_[lane].borrowers;
+  }
+  adopt(p);
+  const std::uint32_t slot = p->id.value & 0xffff;
+  free_slots_.push_back(slot);
+  peers_[slot].reset();
+}
+
+// Its address may be somebody else's from now on.
+template <PacketDevice D>
+void Link<D>::unname(Peer* p) {
+  if (Peer* next = find(p->successor)) destroy(next);
+  const auto known = by_address_.find(address_key(p->address));
+  if (known != by_address_.end() && known->second == (p->id.value & 0xffff))
+    by_address_.erase(known);
+}
+
+// The peer has said goodbye. It was told that the messages which busy sinks made wait have arrived:
+// they are still delivered (offer_stalled), and only then is it gone.
+template <PacketDevice D>
+void Link<D>::leave(Peer* p) {
+  if (!p->stalled_hook.linked) return forget(p, DownReason::left);
+  p->state = PeerState::leaving;
+  silence(p);
+  unname(p);
+}
+
+template <PacketDevice D>
+void Link<D>::forget(Peer* p, DownReason reason) {
+  const PeerId id = p->id;
+  const Address address = p->address;
+  const bool tell = !p->half_open();
+  unname(p);
+  destroy(p);
+  if (!tell) return;
+  counters_.add(Counter::peers_down);
+  for (MessageSink* sink : sinks_)
+    if (sink) sink->on_peer_down(id, address, reason);
+}
+
+template <PacketDevice D>
+void Link<D>::announce(Peer* p) {
+  counters_.add(Counter::peers_up);
+  for (MessageSink* sink : sinks_)
+    if (sink) sink->on_peer_up(p->id, p->address);
+}
+
+template <PacketDevice D>
+void Link<D>::connect(PeerId id, Time now) {
+  Peer* p = find(id);
+  if (!p || p->wanted) return;
+  if (p->state == PeerState::fresh || p->state == PeerState::answering) greet(p, now);
+}
+
+template <PacketDevice D>
+void Link<D>::disconnect(PeerId id, Time) {
+  Peer* p = find(id);
+  if (!p) return;
+  if (p->up()) {
+    send_goodbye(p);
+    flush();
+  }
+  forget(p, DownReason::closed);
+}
+
+template <PacketDevice D>
+std::size_t Link<D>::max_message(PeerId id) const {
+  const Peer* p = find(id);
+  return (p && p->up() ? p->payload_capacity() : kMinMtu - kLinkHeader) - kMessageHeader;
+}
+
+template <PacketDevice D>
+bool Link<D>::connected(PeerId id) const {
+  const Peer* p = find(id);
+  return p && p->up();
+}
+
+template <PacketDevice D>
+bool Link<D>::idle(PeerId id) const {
+  const Peer* p = find(id);
+  if (!p) return true;
+  return std::all_of(p->send.begin(), p->send.end(), [](const Send& s) { return s.empty(); });
+}
+
+template <PacketDevice D>
+bool Link<D>::idle() const {
+  return frames_sending_ == 0;
+}
+
+template <PacketDevice D>
+PeerView Link<D>::view(PeerId id) const {
+  PeerView v;
+  const Peer* p = find(id);
+  if (!p) return v;
+  v.address = p->address;
+  v.state = p->state;
+  v.answered = p->probed_mtu != 0 || p->no_room || p->up();
+  v.no_room = p->no_room;
+  v.mtu = p->mtu;
+  v.round_trip = p->rtt.smoothed();
+  v.timeout = p->rtt.timeout(config_.min_timeout);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    const Send& s = p->send[lane];
+    const Receive& r = p->receive[lane];
+    v.lanes[lane] = {s.backlog(), s.in_flight().size(), s.credit(), r.held().size(), r.window()};
+  }
+  return v;
+}
+
+template <PacketDevice D>
+std::vector<PeerId> Link<D>::peers() const {
+  std::vector<PeerId> ids;
+  for (const auto& p : peers_)
+    if (p) ids.push_back(p->id);
+  return ids;
+}
+
+template <PacketDevice D>
+std::size_t Link<D>::memory_per_peer() const {
+  // The peer itself, its counters, its slot, generation and place in the heap, and its node in the
+  // address map.
+  return sizeof(Peer) + sizeof(Counters) + 3 * sizeof(void*) + sizeof(std::uint16_t) +
+         6 * sizeof(void*);
+}
+
+template <PacketDevice D>
+std::size_t Link<D>::frames_held() const {
+  std::size_t held = frames_sending_ + tx_burst_size_ + delivered_count_;
+  for (const auto& p : peers_)
+    if (p)
+      for (const Receive& r : p->receive) held += r.held().size();
+  return held;
+}
+
+}  // namespace viaduct::link

@@ -1,0 +1,208 @@
+// Link: from try_send to the device, which gets frames in bursts.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "drivers/link/link.hpp"
+
+namespace viaduct::link {
+
+template <PacketDevice D>
+SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type,
+                             std::span<const std::byte> head, std::span<const std::byte> body,
+                             Urgency urgency, Time now) {
+  Peer* p = find(to);
+  if (!p || p->leaving()) [[unlikely]]
+    return SendStatus::peer_down;
+  const std::size_t size = kMessageHeader + head.size() + body.size();
+  const std::size_t capacity = p->up() ? p->payload_capacity() : kMinMtu - kLinkHeader;
+  if (size > capacity) [[unlikely]] {
+    if (size > device_.mtu() - kLinkHeader || p->up()) return SendStatus::too_big;
+    connect(to, now);  // it may fit once the peer's MTU is known
+    return SendStatus::try_again;
+  }
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  const bool alone = urgency == Urgency::now && flow.in_flight().size() < kMaxAlone;
+  if (alone && flow.backlog() == 0 && can_send(p, lane, now)) [[likely]] {
+    Frame* f = new_frame(lane);
+    if (!f) [[unlikely]]
+      return SendStatus::try_again;
+    const std::uint32_t sum =
+        write_message(D::bytes(f) + kFrameHeader, type, head, body, p->outgoing_sum);
+    D::set_length(f, kFrameHeader + size);
+    D::meta(f).tx.order = static_cast<std::uint8_t>(order);
+    build_header(p, lane, f, sum);
+    flush();  // the peer need not wait for our book-keeping
+    on_transmitted(p, lane, f, now);
+    counters_.add(Counter::messages_sent);
+    return SendStatus::sent;
+  }
+  if (!enqueue(p, lane, order, type, head, body, capacity)) return SendStatus::try_again;
+  counters_.add(Counter::messages_sent);
+  if (!p->up()) [[unlikely]] {
+    connect(to, now);
+  } else if (alone) {
+    transmit_lane(p, lane, now);
+    if (tx_burst_size_ != 0) flush();
+  } else {
+    pending_.add(p);
+  }
+  return SendStatus::sent;
+}
+
+template <PacketDevice D>
+bool Link<D>::secure(PeerId to, Lane lane) {
+  const Peer* p = find(to);
+  if (!p || p->leaving()) return true;  // the message will be told so
+  if (p->send[static_cast<std::size_t>(lane)].backlog() >= config_.max_backlog ||
+      frames_sending_ >= sending_limit_[static_cast<std::size_t>(lane)])
+    return false;
+  Frame* f = device_.allocate();  // nobody takes one before the caller does
+  if (f) D::release(f);
+  return f != nullptr;
+}
+
+// Adds a message to the frame that waits last, or to a new one behind it. False: no room.
+template <PacketDevice D>
+bool Link<D>::enqueue(Peer* p, Lane lane, Order order, MessageType type,
+                      std::span<const std::byte> head, std::span<const std::byte> body,
+                      std::size_t capacity) {
+  const std::size_t size = kMessageHeader + head.size() + body.size();
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  Frame* f = flow.open_frame(order);
+  if (!f || D::length(f) + size > kFrameHeader + capacity) {
+    if (flow.backlog() >= config_.max_backlog) return false;
+    f = new_frame(lane);
+    if (!f) return false;
+    D::set_length(f, kFrameHeader);
+    D::meta(f).tx.order = static_cast<std::uint8_t>(order);
+    D::meta(f).tx.sum = p->outgoing_sum;
+    flow.wait(f);
+  }
+  const std::size_t length = D::length(f);
+  std::uint32_t& sum = D::meta(f).tx.sum;
+  sum = write_message(D::bytes(f) + length, type, head, body, sum);
+  D::set_length(f, length + size);
+  return true;
+}
+
+template <PacketDevice D>
+inline auto Link<D>::new_frame(Lane lane) -> Frame* {
+  if (frames_sending_ >= sending_limit_[static_cast<std::size_t>(lane)]) return nullptr;
+  Frame* f = device_.allocate();
+  if (f) [[likely]]
+    ++frames_sending_;
+  return f;
+}
+
+template <PacketDevice D>
+auto Link<D>::new_control_frame() -> Frame* {
+  Frame* f = device_.allocate();
+  if (f) D::set_length(f, kFrameHeader);
+  return f;
+}
+
+// Whether credit and device allow one more frame to that lane now.
+template <PacketDevice D>
+inline bool Link<D>::can_send(Peer* p, Lane lane, Time now) {
+  if (!p->up()) [[unlikely]]
+    return false;
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  if (flow.in_flight().empty()) flow.expire_credit(now);
+  if (tx_burst_size_ == kBurst) flush();
+  return flow.has_credit() && tx_burst_size_ != kBurst;
+}
+
+// Gives the frame its number and header and lines it up for the device. From here on it never
+// changes: it may be sent again while the device still has it, and whatever it says of
+// acknowledgement and credit only grows old.
+template <PacketDevice D>
+inline void Link<D>::build_header(Peer* p, Lane lane, Frame* f, std::uint32_t sum) {
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  Receive& back = p->receive[static_cast<std::size_t>(lane)];
+  auto flags = static_cast<std::uint8_t>(lane);
+  if (D::meta(f).tx.order == static_cast<std::uint8_t>(Order::unordered)) flags |= kFlagUnordered;
+  if (flow.wants_credit()) flags |= kFlagWant;
+  const FrameFields fields{FrameType::data,
+                           flags,
+                           static_cast<std::uint16_t>(D::length(f) - kFrameHeader),
+                           flow.next_sequence(),
+                           back.expected(),
+                           back.credit()};
+  write_header(D::bytes(f), p->outgoing, fields, p->checksum ? std::optional(sum) : std::nullopt);
+  D::retain(f);
+  tx_burst_[tx_burst_size_++] = f;
+}
+
+// The frame that was lined up last is kept until it is acknowledged, and timed.
+template <PacketDevice D>
+inline void Link<D>::on_transmitted(Peer* p, Lane lane, Frame* f, Time now) {
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  if (flow.in_flight().empty()) timers_.set_no_later(p, now + timeout(p, flow));
+  flow.transmitted(f, now);
+  p->receive[static_cast<std::size_t>(lane)].acknowledged(now);
+}
+
+// Hands the lane's waiting frames to the device as far as credit and device allow.
+template <PacketDevice D>
+void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
+  Send& flow = p->send[static_cast<std::size_t>(lane)];
+  while (flow.backlog() != 0 && can_send(p, lane, now)) {
+    Frame* f = flow.take_waiting();
+    build_header(p, lane, f, D::meta(f).tx.sum);
+    on_transmitted(p, lane, f, now);
+  }
+  if (flow.blocked()) {
+    count(p, Counter::credit_waits);
+    flow.note_credit_shortage();
+    probe_for_credit(p, flow, now);
+  } else if (flow.ready()) {
+    pending_.add(p);  // the device is full
+  }
+}
+
+template <PacketDevice D>
+bool Link<D>::enqueue_tx(Frame* f) {
+  if (tx_burst_size_ == kBurst) {
+    flush();
+    if (tx_burst_size_ == kBurst) return false;
+  }
+  D::retain(f);
+  tx_burst_[tx_burst_size_++] = f;
+  return true;
+}
+
+template <PacketDevice D>
+inline void Link<D>::flush() {
+  const std::uint16_t taken = device_.transmit(tx_burst_, tx_burst_size_);
+  counters_.add(Counter::frames_sent, taken);
+  tx_burst_size_ = static_cast<std::uint16_t>(tx_burst_size_ - taken);
+  if (tx_burst_size_ == 0) [[likely]]
+    return;
+  counters_.add(Counter::device_full);
+  std::memmove(tx_burst_, tx_burst_ + taken, tx_burst_size_ * sizeof(Frame*));
+}
+
+// Sends what has been waiting for the next poll, for credit or for the device; high lanes first.
+template <PacketDevice D>
+void Link<D>::send_pending(Time now) {
+  for (Lane lane : {Lane::high, Lane::low, Lane::bulk})
+    for (Peer* p = pending_.front(); p; p = pending_.next(p))
+      if (p->send[static_cast<std::size_t>(lane)].backlog() != 0) transmit_lane(p, lane, now);
+  for (Peer* p = pending_.front(); p;) {
+    Peer* next = pending_.next(p);
+    if (std::none_of(p->send.begin(), p->send.end(), [](const Send& s) { return s.ready(); }))
+      pending_.remove(p);  // what is blocked comes back with the credit
+    p = next;
+  }
+}
+
+template <PacketDevice D>
+void Link<D>::push(Time now) {
+  send_pending(now);
+  if (tx_burst_size_ != 0) flush();
+}
+
+}  // namespace viaduct::link

@@ -1,0 +1,364 @@
+// Engine: requests of ours, from the user to the link.
+#pragma once
+
+#include <algorithm>
+
+#include "drivers/mbcf/engine.hpp"
+
+namespace viaduct::mbcf {
+
+template <link::PacketDevice D>
+Issued Engine<D>::refused(link::SendStatus status) {
+  switch (status) {
+    case link::SendStatus::peer_down: return {Status::peer_down, {}};
+    case link::SendStatus::too_big: return {Status::too_long, {}};
+    default: return {Status::no_room, {}};
+  }
+}
+
+// A request that is one message and has an answer: `send` hands it to the link under the number
+// that it is given.
+template <link::PacketDevice D>
+template <class Send>
+inline Issued Engine<D>::issue_answered(Kind kind, link::PeerId to, const Options& options,
+                                        Send send) {
+  const Slot slot = requests_.add(kind, to, options);
+  if (slot == base::kNoSlot) return {Status::no_room, {}};
+  const link::SendStatus status = send(requests_.id(slot).value);
+  if (status != link::SendStatus::sent) [[unlikely]] {
+    requests_.release(slot);
+    return refused(status);
+  }
+  counters_.add(Counter::requests_issued);
+  return {Status::ok, requests_.id(slot)};
+}
+
+// A request that is one message, target ++ the rest of `head` ++ body. `head` begins with room for
+// the longer kind of target; the shorter one goes to the end of it. The target's fields are stored
+// one by one, in the pieces in which the link reads them.
+template <link::PacketDevice D>
+inline Issued Engine<D>::issue(Kind kind, const Remote& to, std::span<std::byte> head, Bytes body,
+                               const Options& options, Time now) {
+  if (!options.silent || to.offset > UINT32_MAX)
+    return issue_answered(kind, to.peer, options, [&](std::uint32_t id) {
+      const TargetHead target{to.key.value, to.offset, id};
+      std::memcpy(head.data(), &target, sizeof target);
+      return link_.try_send(to.peer, link::Lane::low, link::Order::ordered, message_type(kind),
+                            head, body, options.urgency, now);
+    });
+  head = head.subspan(sizeof(TargetHead) - sizeof(SilentTarget));
+  const SilentTarget target{static_cast<std::uint32_t>(to.offset), to.key.value};
+  std::memcpy(head.data(), &target, sizeof target);
+  const link::SendStatus status =
+      link_.try_send(to.peer, link::Lane::low, link::Order::ordered, silent_type(kind), head, body,
+                     options.urgency, now);
+  if (status != link::SendStatus::sent) [[unlikely]]
+    return refused(status);
+  counters_.add(Counter::requests_issued);
+  return {Status::ok, {silent_number(silent_count(to.peer).issued++)}};
+}
+
+static_assert(link::kFrameHeader + link::kMessageHeader + sizeof(SilentTarget) +
+                      sizeof(std::uint64_t) <=
+                  62,
+              "a word's write lies in one cache line of a packet ring: FrameHeader");
+
+template <link::PacketDevice D>
+Issued Engine<D>::write_short(const Remote& to, Bytes data, const Options& options, Time now) {
+  std::byte head[sizeof(TargetHead)];
+  return issue(Kind::write, to, head, data, options, now);
+}
+
+// What can be told of the second part before anything is sent; its writer, if it has one.
+template <link::PacketDevice D>
+Status Engine<D>::check(const Then& then, Writer*& writer, Time now) {
+  if (then.kind != Then::Kind::entry) return Status::ok;
+  if (then.entry.size() > kMaxCarried) return Status::too_long;
+  writer = find_writer(then.writer);
+  if (writer == nullptr) return Status::no_key;
+  return afford(*writer, blocks_of(then.entry.size()), now);
+}
+
+template <link::PacketDevice D>
+Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Options& options,
+                        Time now) {
+  if (then.kind == Then::Kind::none) return write(to, data, options, now);
+  Writer* writer = nullptr;
+  if (const Status status = check(then, writer, now); status != Status::ok) return {status, {}};
+  if (writer && writer->peer != to.peer) return {Status::wrong_kind, {}};
+  // Only an entry's size has been checked.
+  const Bytes entry = writer ? then.entry : Bytes{};
+  WriteThenHead head;
+  std::copy(entry.begin(), entry.end(), head.entry);
+  head.then = {writer ? writer->key.value : then.key.value,
+               then.offset,
+               then.value,
+               static_cast<std::uint8_t>(then.kind),
+               static_cast<std::uint8_t>(then.width),
+               static_cast<std::uint16_t>(entry.size())};
+  const std::size_t size = sizeof head - kMaxCarried + entry.size();
+  Issued issued;
+  if (size + data.size() <= link_.max_message(to.peer)) {
+    issued = issue(Kind::write_then, to, bytes_in(head).first(size), data, options, now);
+  } else {
+    const Carried carried{head.then, entry, writer};
+    issued = write_long(to, data, &carried, options, now);
+  }
+  if (writer && issued.status == Status::ok) spend(*writer, blocks_of(entry.size()));
+  return issued;
+}
+
+// Sent piece by piece by pump(), after the long writes to that peer that came before.
+template <link::PacketDevice D>
+Issued Engine<D>::write_long(const Remote& to, Bytes data, const Carried* carried,
+                             const Options& options, Time now) {
+  Peer* peer = peer_of(to.peer);
+  if (peer == nullptr) return {Status::peer_down, {}};
+  const Slot slot = requests_.add(Kind::long_write, to.peer, options);
+  if (slot == base::kNoSlot) return {Status::no_room, {}};
+  Request& r = requests_[slot];
+  r.key = to.key;
+  r.offset = to.offset;
+  r.local = const_cast<std::byte*>(data.data());
+  r.length = data.size();
+  r.state = RequestState::waiting;
+  r.lasting = true;
+  ++peer->lasting;
+  r.writer = 0;
+  if (carried != nullptr) {
+    r.carries = true;
+    r.then = carried->head;
+    std::copy(carried->entry.begin(), carried->entry.end(), r.entry.begin());
+    if (carried->writer) r.writer = carried->writer->name;
+    if (carried->writer) ++carried->writer->carried;
+  }
+  peer->writes.push_back(requests_.data(), slot);
+  activate(*peer);
+  start_now(*peer, options, now);
+  counters_.add(Counter::requests_issued);
+  return {Status::ok, requests_.id(slot)};
+}
+
+template <link::PacketDevice D>
+Issued Engine<D>::read(const Remote& from, std::span<std::byte> into, const Options& options,
+                       Time now) {
+  if (into.size() + sizeof(StreamHead) > link_.max_message(from.peer))
+    return read_long(from, into, options, now);
+  const Slot slot = requests_.add(Kind::read, from.peer, options);
+  if (slot == base::kNoSlot) return {Status::no_room, {}};
+  Request& r = requests_[slot];
+  r.local = into.data();
+  r.length = into.size();
+  const LongRequestHead head{{from.key.value, from.offset, requests_.id(slot).value},
+                             {into.size(), 0}};
+  const link::SendStatus status =
+      link_.try_send(from.peer, link::Lane::low, link::Order::ordered, message_type(Kind::read),
+                     bytes_of(head), {}, options.urgency, now);
+  if (status != link::SendStatus::sent) {
+    requests_.release(slot);
+    return refused(status);
+  }
+  counters_.add(Counter::requests_issued);
+  return {Status::ok, requests_.id(slot)};
+}
+
+template <link::PacketDevice D>
+Issued Engine<D>::read_long(const Remote& from, std::span<std::byte> into, const Options& options,
+                            Time now) {
+  Peer* peer = peer_of(from.peer);
+  if (peer == nullptr) return {Status::peer_down, {}};
+  const Slot slot = requests_.add(Kind::read, from.peer, options);
+  if (slot == base::kNoSlot) return {Status::no_room, {}};
+  Request& r = requests_[slot];
+  r.key = from.key;
+  r.offset = from.offset;
+  r.local = into.data();
+  r.length = into.size();
+  r.state = RequestState::waiting;
+  r.lasting = true;
+  ++peer->lasting;
+  peer->reads.push_back(requests_.data(), slot);
+  activate(*peer);
+  start_now(*peer, options, now);
+  counters_.add(Counter::requests_issued);
+  return {Status::ok, requests_.id(slot)};
+}
+
+template <link::PacketDevice D>
+Issued Engine<D>::atomic(AtomicOp op, const Remote& at, Width width, std::uint64_t operand,
+                         std::uint64_t compare, const Options& options, Time now) {
+  AtomicRequestHead head;
+  head.atomic = {operand, compare, static_cast<std::uint8_t>(op), static_cast<std::uint8_t>(width),
+                 0};
+  return issue(Kind::atomic, at, bytes_in(head), {}, options, now);
+}
+
+template <link::PacketDevice D>
+Issued Engine<D>::swap(const Remote& at, Width width, std::uint64_t value, const Options& options,
+                       Time now) {
+  return atomic(AtomicOp::swap, at, width, value, 0, options, now);
+}
+template <link::PacketDevice D>
+Issued Engine<D>::fetch_add(const Remote& at, Width width, std::uint64_t value,
+                            const Options& options, Time now) {
+  return atomic(AtomicOp::fetch_add, at, width, value, 0, options, now);
+}
+template <link::PacketDevice D>
+Issued Engine<D>::compare_swap(const Remote& at, Width width, std::uint64_t expected,
+                               std::uint64_t value, const Options& options, Time now) {
+  return atomic(AtomicOp::compare_swap, at, width, value, expected, options, now);
+}
+
+template <link::PacketDevice D>
+Issued Engine<D>::signal(link::PeerId to, Key key, const Options& options, Time now) {
+  std::byte head[sizeof(TargetHead)];
+  return issue(Kind::signal, {to, key, 0}, head, {}, options, now);
+}
+
+template <link::PacketDevice D>
+Issued Engine<D>::fence(link::PeerId to, const Options& options, Time now) {
+  Peer* peer = peer_of(to);
+  if (peer == nullptr) return {Status::peer_down, {}};
+  Options loud = options;
+  loud.silent = false;
+  const Issued issued = issue_answered(Kind::fence, to, loud, [&](std::uint32_t id) {
+    return link_.try_send(to, link::Lane::low, link::Order::ordered, message_type(Kind::fence),
+                          bytes_of(StreamHead{id}), {}, options.urgency, now);
+  });
+  if (issued.status != Status::ok) return issued;
+  const Slot slot = issued.id.value & 0xffff;
+  requests_[slot].behind = peer->lasting;
+  peer->fences.push_back(requests_.data(), slot);
+  return issued;
+}
+
+template <link::PacketDevice D>
+Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& options, Time now) {
+  Writer* writer = find_writer(id);
+  if (writer == nullptr) return {Status::no_key, {}};
+  if (head.size() > kMaxCarried) return {Status::too_long, {}};
+  const std::size_t size = head.size() + body.size();
+  if (const Status status = afford(*writer, blocks_of(size), now); status != Status::ok)
+    return {status, {}};
+  if (sizeof(TargetHead) + size > link_.max_message(writer->peer))
+    return append_long(*writer, head, body, options, now);
+  AppendHead all;
+  if (!head.empty()) std::memcpy(all.head, head.data(), head.size());
+  Issued issued = issue(Kind::append, {writer->peer, writer->key, size},
+                        bytes_in(all).first(sizeof(TargetHead) + head.size()), body, options, now);
+  if (issued.status == Status::ok) [[likely]]
+    spend(*writer, blocks_of(size));
+  issued.copied = issued.status == Status::ok;
+  return issued;
+}
+
+template <link::PacketDevice D>
+void Engine<D>::relocate(RequestId append, Bytes body) {
+  const Slot slot = append.value & 0xffff;
+  if (slot >= requests_.size() || requests_.id(slot) != append) return;
+  requests_[slot].local = const_cast<std::byte*>(body.data());
+}
+
+// The first piece leaves at once or nothing does; the entries behind it wait until the last has.
+template <link::PacketDevice D>
+Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Options& options,
+                              Time now) {
+  Peer* peer = peer_of(writer.peer);
+  if (peer == nullptr) return {Status::peer_down, {}};
+  if (peer->append != base::kNoSlot) return {Status::no_room, {}};
+  const Slot slot = requests_.add(Kind::append, writer.peer, options);
+  if (slot == base::kNoSlot) return {Status::no_room, {}};
+  AppendHead all;
+  const std::size_t size = head.size() + body.size();
+  all.target = {writer.key.value, size, requests_.id(slot).value};
+  if (!head.empty()) std::memcpy(all.head, head.data(), head.size());
+  const std::size_t in_front = sizeof(TargetHead) + head.size();
+  const std::size_t piece = std::min(link_.max_message(writer.peer) - in_front, body.size());
+  const link::SendStatus status =
+      link_.try_send(writer.peer, link::Lane::low, link::Order::ordered, message_type(Kind::append),
+                     bytes_of(all).first(in_front), body.first(piece), link::Urgency::batch, now);
+  if (status != link::SendStatus::sent) {
+    requests_.release(slot);
+    return refused(status);
+  }
+  Request& r = requests_[slot];
+  r.local = const_cast<std::byte*>(body.data());
+  r.length = body.size();
+  r.moved = piece;
+  r.lasting = true;
+  ++peer->lasting;
+  r.state = RequestState::waiting;
+  r.writer = writer.name;
+  writer.sending = true;
+  peer->append = slot;
+  activate(*peer);
+  spend(writer, blocks_of(size));
+  start_now(*peer, options, now);
+  counters_.add(Counter::requests_issued);
+  return {Status::ok, requests_.id(slot), r.state != RequestState::waiting};
+}
+
+// ---- the book-keeping of requests -------------------------------------------------------------
+
+// Made when the peer connects, or at the first long request if it was connected before this engine
+// was there; nullptr when it has ended.
+template <link::PacketDevice D>
+auto Engine<D>::peer_of(link::PeerId id) -> Peer* {
+  if (Peer* peer = find_peer(id)) return peer;
+  const std::size_t slot = id.value & 0xffff;
+  if (slot >= peers_.size() || link_.view(id).address == link::Address{}) return nullptr;
+  peers_[slot] = std::make_unique<Peer>();
+  peers_[slot]->id = id;
+  return peers_[slot].get();
+}
+
+template <link::PacketDevice D>
+void Engine<D>::activate(Peer& peer) {
+  if (!std::exchange(peer.listed, true)) active_.push_back(&peer);
+}
+
+// The request is in no list of its peer any more.
+template <link::PacketDevice D>
+void Engine<D>::complete(Slot slot, Status status) {
+  Request& r = requests_[slot];
+  r.status = status;
+  counters_.add(status == Status::ok          ? Counter::requests_completed
+                : status == Status::peer_down ? Counter::requests_lost
+                                              : Counter::requests_refused);
+  if (r.silent && status == Status::ok) {
+    requests_.release(slot);
+  } else {
+    r.state = RequestState::complete;
+    complete_.push_back(requests_.data(), slot);
+  }
+  if (!std::exchange(r.lasting, false)) return;
+  Peer* peer = find_peer(r.peer);
+  if (peer == nullptr) return;
+  --peer->lasting;
+  for (Slot s = peer->fences.first(); s != base::kNoSlot;) {
+    const Slot next = RequestList::after(requests_.data(), s);
+    Request& fence = requests_[s];
+    if (fence.serial > r.serial && --fence.behind == 0 && fence.answered) {
+      peer->fences.remove(requests_.data(), s);
+      complete(s, Status::ok);
+    }
+    s = next;
+  }
+}
+
+template <link::PacketDevice D>
+bool Engine<D>::next_completion(Completion& completion) {
+  if (const Completion* failure = failures_.front()) {
+    completion = *failure;
+    failures_.pop();
+    return true;
+  }
+  const Slot slot = complete_.take_first(requests_.data());
+  if (slot == base::kNoSlot) return false;
+  const Request& r = requests_[slot];
+  completion = {requests_.id(slot), r.status, r.peer, r.context, r.value};
+  requests_.release(slot);
+  return true;
+}
+
+}  // namespace viaduct::mbcf

@@ -1,0 +1,170 @@
+// Engine: long requests, sent piece by piece as the link takes them.
+#pragma once
+
+#include <algorithm>
+
+#include "drivers/mbcf/engine.hpp"
+
+namespace viaduct::mbcf {
+
+// How much one poll sends at most: long requests must not keep it from receiving.
+inline constexpr std::size_t kPumpBytes = 64 * 1024;
+
+// One piece of each kind from each peer in turn, so that a short one does not wait for a long one.
+template <link::PacketDevice D>
+void Engine<D>::pump(Time now) {
+  if (talking_ != 0)
+    for (Writer& w : writers_)
+      if (w.talking) speak(w, now);
+  std::size_t budget = kPumpBytes, in_vain = 0;
+  while (budget != 0 && in_vain < active_.size()) {
+    if (next_active_ >= active_.size()) next_active_ = 0;
+    Peer& peer = *active_[next_active_];
+    const bool moved = pump_peer(peer, budget, now);
+    if (peer.idle()) {
+      peer.listed = false;
+      active_[next_active_] = active_.back();
+      active_.pop_back();
+    } else {
+      ++next_active_;
+      in_vain = moved ? 0 : in_vain + 1;
+    }
+  }
+}
+
+// What was asked for now does not wait for the next poll.
+template <link::PacketDevice D>
+void Engine<D>::start_now(Peer& peer, const Options& options, Time now) {
+  if (options.urgency != link::Urgency::now) return;
+  std::size_t budget = kPumpBytes;
+  while (budget != 0 && !peer.idle() && pump_peer(peer, budget, now)) continue;
+  link_.push(now);
+}
+
+template <link::PacketDevice D>
+bool Engine<D>::pump_peer(Peer& peer, std::size_t& budget, Time now) {
+  bool moved = false;
+  if (peer.append != base::kNoSlot) moved |= send_append(peer, budget, now);
+  if (!peer.reads.empty() && peer.reading != Peer::kMaxReading) moved |= send_read(peer, now);
+  if (peer.serving_count != 0) moved |= answer_read(peer, budget, now);
+  if (!peer.writes.empty()) moved |= send_write(peer, budget, now);
+  return moved;
+}
+
+// Hands head ++ as much of `left` bytes at `from` as fits to the link. How many bytes of it;
+// nothing: the link has no room.
+template <link::PacketDevice D>
+std::optional<std::size_t> Engine<D>::send_piece(link::PeerId to, link::Lane lane, Kind kind,
+                                                 Bytes head, const std::byte* from,
+                                                 std::uint64_t left, std::size_t& budget,
+                                                 Time now) {
+  const std::size_t room = link_.max_message(to);
+  if (room <= head.size()) return std::nullopt;
+  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(room - head.size(), left));
+  if (link_.try_send(to, lane, link::Order::ordered, message_type(kind), head, {from, size},
+                     link::Urgency::batch, now) != link::SendStatus::sent)
+    return std::nullopt;
+  budget -= std::min(budget, size + head.size());
+  return size;
+}
+
+template <link::PacketDevice D>
+void Engine<D>::end_append(Peer& peer) {
+  if (Writer* writer = find_waiting(requests_[peer.append].writer, peer.id))
+    writer->sending = false;
+  peer.append = base::kNoSlot;
+}
+
+template <link::PacketDevice D>
+bool Engine<D>::send_append(Peer& peer, std::size_t& budget, Time now) {
+  Request& r = requests_[peer.append];
+  const StreamHead head{requests_.id(peer.append).value};
+  const auto sent = send_piece(peer.id, link::Lane::low, Kind::append_more, bytes_of(head),
+                               r.local + r.moved, r.length - r.moved, budget, now);
+  if (!sent) return false;
+  r.moved += *sent;
+  if (r.moved == r.length) {
+    r.state = RequestState::sent;
+    end_append(peer);
+  }
+  return true;
+}
+
+template <link::PacketDevice D>
+bool Engine<D>::send_write(Peer& peer, std::size_t& budget, Time now) {
+  const Slot slot = peer.writes.first();
+  Request& r = requests_[slot];
+  const StreamHead more{requests_.id(slot).value};
+  std::optional<std::size_t> sent;
+  if (r.moved == 0) {
+    const LongRequestHead first{{r.key.value, r.offset, more.id}, {r.length, r.carries}};
+    sent = send_piece(peer.id, link::Lane::bulk, Kind::long_write, bytes_of(first), r.local,
+                      r.length, budget, now);
+  } else if (r.moved < r.length) {
+    sent = send_piece(peer.id, link::Lane::bulk, Kind::long_more, bytes_of(more), r.local + r.moved,
+                      r.length - r.moved, budget, now);
+  } else {
+    struct [[gnu::packed]] {
+      StreamHead stream;
+      ThenHead then;
+    } second{more, r.then};
+    if (link_.try_send(peer.id, link::Lane::bulk, link::Order::ordered,
+                       message_type(Kind::long_then), bytes_of(second),
+                       Bytes(r.entry).first(r.then.length), link::Urgency::batch,
+                       now) != link::SendStatus::sent)
+      return false;
+    r.carries = false;
+    if (Writer* writer = find_waiting(r.writer, r.peer)) --writer->carried;
+    sent = 0;
+  }
+  if (!sent) return false;
+  r.moved += *sent;
+  if (r.moved == r.length && !r.carries) {
+    r.state = RequestState::sent;
+    peer.writes.remove(requests_.data(), slot);
+  }
+  return true;
+}
+
+template <link::PacketDevice D>
+bool Engine<D>::send_read(Peer& peer, Time now) {
+  const Slot slot = peer.reads.first();
+  Request& r = requests_[slot];
+  const LongRequestHead head{{r.key.value, r.offset, requests_.id(slot).value}, {r.length, 0}};
+  if (link_.try_send(peer.id, link::Lane::low, link::Order::ordered, message_type(Kind::read),
+                     bytes_of(head), {}, link::Urgency::batch, now) != link::SendStatus::sent)
+    return false;
+  r.state = RequestState::sent;
+  ++peer.reading;
+  peer.reads.remove(requests_.data(), slot);
+  return true;
+}
+
+template <link::PacketDevice D>
+bool Engine<D>::answer_read(Peer& peer, std::size_t& budget, Time now) {
+  auto& read = peer.serving[peer.serving_first];
+  const auto over = [&] {
+    peer.serving_first = (peer.serving_first + 1) % Peer::kMaxReading;
+    --peer.serving_count;
+    return true;
+  };
+  std::byte* from = nullptr;
+  const Status status = keys_.segment({read.key}, read.offset, read.remaining, Rights::read, from);
+  if (status != Status::ok) {
+    if (!may_answer(peer.id)) return false;
+    answer(peer.id, read.id, status, now);
+    return over();
+  }
+  const StreamHead head{read.id};
+  const auto sent = send_piece(peer.id, link::Lane::bulk, Kind::data, bytes_of(head), from,
+                               read.remaining, budget, now);
+  if (!sent) return false;
+  counters_.add(Counter::bytes_read, *sent);
+  read.offset += *sent;
+  read.remaining -= *sent;
+  if (read.remaining != 0) return true;
+  counters_.add(Counter::reads_served);
+  return over();
+}
+
+}  // namespace viaduct::mbcf

@@ -1,0 +1,495 @@
+// Engine: requests of others. Each is checked wholly before it touches anything, and put off
+// (Verdict::busy: only that peer's lane waits) while its answer could not be sent, so that it is
+// executed exactly once and answered exactly once.
+#pragma once
+
+#include <atomic>
+#include <bit>
+
+#include "drivers/mbcf/engine.hpp"
+
+namespace viaduct::mbcf {
+
+// Bytes into exported memory. What has the size and place of a word is stored as one.
+inline void store(std::byte* at, std::span<const std::byte> data) {
+  const auto word = [&]<class T>(T value) {
+    std::memcpy(&value, data.data(), sizeof value);
+    std::atomic_ref<T>(*reinterpret_cast<T*>(at)).store(value, std::memory_order_release);
+  };
+  const auto place = reinterpret_cast<std::uintptr_t>(at);
+  if (data.size() == 8 && place % 8 == 0)
+    word(std::uint64_t{});
+  else if (data.size() == 4 && place % 4 == 0)
+    word(std::uint32_t{});
+  else if (!data.empty())
+    std::memcpy(at, data.data(), data.size());
+}
+
+constexpr bool valid_width(std::uint8_t width) {
+  return width == 4 || width == 8;
+}
+
+inline Counter refusal_counter(Status status) {
+  switch (status) {
+    case Status::no_key: return Counter::refused_no_key;
+    case Status::withdrawn: return Counter::refused_withdrawn;
+    case Status::no_right: return Counter::refused_no_right;
+    case Status::misaligned: return Counter::refused_misaligned;
+    case Status::wrong_kind: return Counter::refused_wrong_kind;
+    case Status::no_credit: return Counter::refused_no_credit;
+    case Status::too_long: return Counter::refused_too_long;
+    default: return Counter::refused_out_of_range;
+  }
+}
+
+template <link::PacketDevice D>
+inline bool Engine<D>::may_answer(link::PeerId to) {
+  if (link_.secure(to, link::Lane::high)) [[likely]]
+    return true;
+  counters_.add(Counter::answer_waits);
+  return false;
+}
+
+template <link::PacketDevice D>
+void Engine<D>::count_refusal(Status status) {
+  counters_.add(refusal_counter(status));
+}
+
+// After may_answer(). Silent requests hear of refusals only.
+template <link::PacketDevice D>
+void Engine<D>::answer(link::PeerId to, std::uint32_t id, Status status, Time now) {
+  if (status != Status::ok)
+    count_refusal(status);
+  else if (id >= kSilent)
+    return;
+  const Answer message{id, static_cast<std::uint32_t>(status)};
+  link_.try_send(to, link::Lane::high, link::Order::ordered, message_type(Kind::answer),
+                 bytes_of(message), {}, link::Urgency::batch, now);
+}
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::on_message(const link::Incoming& m) {
+  if (m.kind >= kSilentKind) return serve_silent(m, static_cast<Kind>(m.kind - kSilentKind));
+  if (m.kind >= kKinds) return bad(Counter::drop_kind);
+  const Kind kind{m.kind};
+  const bool high = kind == Kind::answer || kind == Kind::value || kind == Kind::grant ||
+                    kind == Kind::recall || kind == Kind::gone;
+  const bool bulk = kind == Kind::long_write || kind == Kind::long_more || kind == Kind::long_then;
+  const bool lane_fits = kind == Kind::data ? m.lane != link::Lane::low
+                                            : m.lane == (high   ? link::Lane::high
+                                                         : bulk ? link::Lane::bulk
+                                                                : link::Lane::low);
+  if (!lane_fits || m.order != link::Order::ordered) return bad(Counter::drop_lane);
+  switch (kind) {
+    case Kind::long_more: return serve_long_more(m);
+    case Kind::long_then: return serve_long_then(m);
+    case Kind::append_more: return serve_append_more(m);
+    case Kind::fence: return serve_fence(m);
+    case Kind::want: return on_want(m);
+    case Kind::give_back: return on_give_back(m);
+    case Kind::answer: on_answer(m); break;
+    case Kind::value: on_value(m); break;
+    case Kind::data: on_data(m); break;
+    case Kind::grant: on_grant(m); break;
+    case Kind::recall: on_recall(m); break;
+    case Kind::gone: on_gone(m); break;
+    default: {
+      Bytes rest = m.bytes;
+      TargetHead target;
+      if (!take(rest, target)) return bad(Counter::drop_length);
+      if (target.id >= kSilent) return bad(Counter::drop_field);
+      return serve_request(m, kind, target, rest);
+    }
+  }
+  return link::Verdict::taken;
+}
+
+// A silent request has its number from its place among those of its peer: each counts once, also
+// one that is too short.
+template <link::PacketDevice D>
+inline link::Verdict Engine<D>::serve_silent(const link::Incoming& m, Kind kind) {
+  if (!may_be_silent(kind)) return bad(Counter::drop_kind);
+  if (m.lane != link::Lane::low || m.order != link::Order::ordered) return bad(Counter::drop_lane);
+  SilentCount& count = silent_count(m.from);
+  Bytes rest = m.bytes;
+  SilentTarget head;
+  link::Verdict verdict;
+  if (take(rest, head)) [[likely]]
+    verdict = serve_request(m, kind, {head.key, head.offset, silent_number(count.served)}, rest);
+  else
+    verdict = bad(Counter::drop_length);
+  if (verdict == link::Verdict::taken) [[likely]]
+    ++count.served;
+  return verdict;
+}
+
+template <link::PacketDevice D>
+inline link::Verdict Engine<D>::serve_request(const link::Incoming& m, Kind kind,
+                                              const TargetHead& target, Bytes rest) {
+  if (kind == Kind::write) [[likely]]
+    return serve_write(m, target, rest);
+  switch (kind) {
+    case Kind::write_then: return serve_write_then(m, target, rest);
+    case Kind::long_write: return serve_long_write(m, target, rest);
+    case Kind::append: return serve_append(m, target, rest);
+    case Kind::read: return serve_read(m, target, rest);
+    case Kind::atomic: return serve_atomic(m, target, rest);
+    case Kind::signal: return serve_signal(m, target, rest);
+    default: return bad(Counter::drop_kind);
+  }
+}
+
+// ---- writes -----------------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+inline link::Verdict Engine<D>::serve_write(const link::Incoming& m, const TargetHead& head,
+                                            Bytes data) {
+  std::byte* at = nullptr;
+  const Status status = keys_.segment({head.key}, head.offset, data.size(), Rights::write, at);
+  if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
+    return link::Verdict::busy;
+  if (status == Status::ok) [[likely]] {
+    store(at, data);
+    counters_.add(Counter::writes_served);
+    counters_.add(Counter::bytes_written, data.size());
+  }
+  answer(m.from, head.id, status, m.now);
+  return link::Verdict::taken;
+}
+
+// The second part of a combination, checked. A FIFO entry has its place from then on.
+template <link::PacketDevice D>
+struct Engine<D>::Second {
+  Then::Kind kind = Then::Kind::none;
+  Fifo* fifo = nullptr;
+  std::uint32_t at = 0;  // of the entry
+  Signal* signal = nullptr;
+  std::byte* flag = nullptr;
+  std::uint64_t value = 0;
+  std::uint8_t width = 0;
+};
+
+template <link::PacketDevice D>
+Status Engine<D>::prepare(link::PeerId from, const ThenHead& head, Second& second) {
+  second.kind = static_cast<Then::Kind>(head.kind);
+  switch (second.kind) {
+    case Then::Kind::entry: {
+      const Status status = keys_.fifo({head.key}, second.fifo);
+      return status == Status::ok ? second.fifo->begin(from, head.length, second.at) : status;
+    }
+    case Then::Kind::signal: return keys_.signal({head.key}, second.signal);
+    default: break;
+  }
+  second.value = head.value;
+  second.width = head.width;
+  const Status status =
+      keys_.segment({head.key}, head.offset, head.width, Rights::write, second.flag);
+  if (status != Status::ok) return status;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(second.flag) % head.width == 0;
+  return aligned ? Status::ok : Status::misaligned;
+}
+
+// The data has been refused: the credit that the requester paid for the entry is free again.
+template <link::PacketDevice D>
+void Engine<D>::forgo(link::PeerId from, const ThenHead& then) {
+  Fifo* fifo = nullptr;
+  if (static_cast<Then::Kind>(then.kind) == Then::Kind::entry &&
+      keys_.fifo({then.key}, fifo) == Status::ok)
+    fifo->forgo(from, then.length);
+}
+
+template <link::PacketDevice D>
+void Engine<D>::carry_out(const Second& second, Bytes entry) {
+  switch (second.kind) {
+    case Then::Kind::entry:
+      if (!entry.empty()) std::memcpy(second.fifo->bytes(second.at), entry.data(), entry.size());
+      second.fifo->finish(second.at);
+      counters_.add(Counter::entries_received);
+      counters_.add(Counter::bytes_appended, entry.size());
+      break;
+    case Then::Kind::signal: raise(*second.signal); break;
+    default: store(second.flag, bytes_of(second.value).first(second.width)); break;
+  }
+}
+
+// Whether a second part can be what it says. `length`: of the entry that follows.
+inline bool plausible(const ThenHead& head) {
+  switch (static_cast<Then::Kind>(head.kind)) {
+    case Then::Kind::entry: return head.length <= kMaxCarried;
+    case Then::Kind::signal: return head.length == 0;
+    case Then::Kind::flag: return head.length == 0 && valid_width(head.width);
+    default: return false;
+  }
+}
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::serve_write_then(const link::Incoming& m, const TargetHead& head,
+                                          Bytes rest) {
+  ThenHead then;
+  if (!take(rest, then)) return bad(Counter::drop_length);
+  if (!plausible(then)) return bad(Counter::drop_field);
+  if (then.length > rest.size()) return bad(Counter::drop_length);
+  const Bytes entry = rest.first(then.length), data = rest.subspan(then.length);
+  if (!may_answer(m.from)) return link::Verdict::busy;
+  std::byte* at = nullptr;
+  Second second;
+  Status status = keys_.segment({head.key}, head.offset, data.size(), Rights::write, at);
+  if (status == Status::ok)
+    status = prepare(m.from, then, second);
+  else
+    forgo(m.from, then);
+  if (status == Status::ok) {
+    store(at, data);
+    counters_.add(Counter::writes_served);
+    counters_.add(Counter::bytes_written, data.size());
+    carry_out(second, entry);
+  }
+  answer(m.from, head.id, status, m.now);
+  return link::Verdict::taken;
+}
+
+template <link::PacketDevice D>
+void Engine<D>::end_long_write(Peer& peer, Status status, Time now) {
+  peer.write.open = false;
+  answer(peer.id, peer.write.id, status, now);
+  if (status == Status::ok) counters_.add(Counter::writes_served);
+}
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::serve_long_write(const link::Incoming& m, const TargetHead& head,
+                                          Bytes data) {
+  LongHead size;
+  Peer* peer = peer_of(m.from);
+  if (!take(data, size) || data.size() > size.length) return bad(Counter::drop_length);
+  if (size.then > 1) return bad(Counter::drop_field);
+  if (peer == nullptr || (peer->write.open && peer->write.id == head.id))
+    return bad(Counter::drop_stream);
+  std::byte* at = nullptr;
+  // All of it is checked now; that it has not been withdrawn, with each piece.
+  const Status status = keys_.segment({head.key}, head.offset, size.length, Rights::write, at);
+  const bool last = data.size() == size.length && size.then == 0;
+  if ((last || status != Status::ok) && !may_answer(m.from)) return link::Verdict::busy;
+  if (peer->write.open) counters_.add(Counter::drop_stream);  // it will never end
+  peer->write = {true,
+                 size.then != 0,
+                 head.id,
+                 head.key,
+                 head.offset + data.size(),
+                 size.length - data.size()};
+  if (status == Status::ok) {
+    store(at, data);
+    counters_.add(Counter::bytes_written, data.size());
+  }
+  if (last || status != Status::ok) end_long_write(*peer, status, m.now);
+  return link::Verdict::taken;
+}
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::serve_long_more(const link::Incoming& m) {
+  Bytes data = m.bytes;
+  StreamHead head;
+  if (!take(data, head)) return bad(Counter::drop_length);
+  Peer* peer = find_peer(m.from);
+  // What follows a refusal ends here, too.
+  if (peer == nullptr || !peer->write.open || peer->write.id != head.id)
+    return bad(Counter::drop_stream);
+  auto& write = peer->write;
+  if (data.size() > write.remaining) return bad(Counter::drop_length);
+  std::byte* at = nullptr;
+  const Status status = keys_.segment({write.key}, write.offset, data.size(), Rights::write, at);
+  const bool last = data.size() == write.remaining && !write.then;
+  if ((last || status != Status::ok) && !may_answer(m.from)) return link::Verdict::busy;
+  if (status == Status::ok) [[likely]] {
+    if (!data.empty()) std::memcpy(at, data.data(), data.size());
+    counters_.add(Counter::bytes_written, data.size());
+  }
+  write.offset += data.size();
+  write.remaining -= data.size();
+  if (last || status != Status::ok) end_long_write(*peer, status, m.now);
+  return link::Verdict::taken;
+}
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::serve_long_then(const link::Incoming& m) {
+  Bytes entry = m.bytes;
+  StreamHead head;
+  ThenHead then;
+  if (!take(entry, head) || !take(entry, then)) return bad(Counter::drop_length);
+  if (!plausible(then)) return bad(Counter::drop_field);
+  if (then.length != entry.size()) return bad(Counter::drop_length);
+  Peer* peer = find_peer(m.from);
+  if (peer == nullptr || !peer->write.open || peer->write.id != head.id || !peer->write.then ||
+      peer->write.remaining != 0) {
+    forgo(m.from, then);
+    return bad(Counter::drop_stream);
+  }
+  if (!may_answer(m.from)) return link::Verdict::busy;
+  Second second;
+  const Status status = prepare(m.from, then, second);
+  if (status == Status::ok) carry_out(second, entry);
+  end_long_write(*peer, status, m.now);
+  return link::Verdict::taken;
+}
+
+// ---- FIFO entries -----------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::serve_append(const link::Incoming& m, const TargetHead& head, Bytes data) {
+  const std::uint64_t length = head.offset;
+  if (data.size() > length) return bad(Counter::drop_length);
+  const bool whole = data.size() == length;
+  if (!whole && head.id >= kSilent) return bad(Counter::drop_field);
+  Peer* peer = peer_of(m.from);
+  if (peer == nullptr) return bad(Counter::drop_stream);
+  Fifo* fifo = nullptr;
+  Status status = keys_.fifo({head.key}, fifo);
+  if (status == Status::ok) status = fifo->check(m.from, length);
+  if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
+    return link::Verdict::busy;
+  if (!whole && peer->append_in.open) return bad(Counter::drop_stream);  // one at a time
+  if (status == Status::ok) [[likely]] {
+    std::uint32_t at = 0;
+    fifo->begin(m.from, length, at);
+    if (!data.empty()) std::memcpy(fifo->bytes(at), data.data(), data.size());
+    counters_.add(Counter::bytes_appended, data.size());
+    if (!whole) {
+      peer->append_in = {true, head.id, at, head.key, length, data.size()};
+      return link::Verdict::taken;
+    }
+    fifo->finish(at);
+    counters_.add(Counter::entries_received);
+  }
+  answer(m.from, head.id, status, m.now);
+  return link::Verdict::taken;
+}
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::serve_append_more(const link::Incoming& m) {
+  Bytes data = m.bytes;
+  StreamHead head;
+  if (!take(data, head)) return bad(Counter::drop_length);
+  Peer* peer = find_peer(m.from);
+  if (peer == nullptr || !peer->append_in.open || peer->append_in.id != head.id)
+    return bad(Counter::drop_stream);
+  auto& entry = peer->append_in;
+  if (data.size() > entry.length - entry.moved) return bad(Counter::drop_length);
+  Fifo* fifo = nullptr;
+  const Status status = keys_.fifo({entry.key}, fifo);
+  const bool last = data.size() == entry.length - entry.moved;
+  if ((last || status != Status::ok) && !may_answer(m.from)) return link::Verdict::busy;
+  if (status == Status::ok) {
+    if (!data.empty()) std::memcpy(fifo->bytes(entry.at) + entry.moved, data.data(), data.size());
+    counters_.add(Counter::bytes_appended, data.size());
+    entry.moved += data.size();
+    if (!last) return link::Verdict::taken;
+    fifo->finish(entry.at);
+    counters_.add(Counter::entries_received);
+  }
+  entry.open = false;
+  answer(m.from, head.id, status, m.now);
+  return link::Verdict::taken;
+}
+
+// ---- the others -------------------------------------------------------------------------------
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::serve_read(const link::Incoming& m, const TargetHead& head, Bytes rest) {
+  LongHead size;
+  if (!take(rest, size) || !rest.empty()) return bad(Counter::drop_length);
+  if (size.then != 0) return bad(Counter::drop_field);
+  std::byte* at = nullptr;
+  const Status status = keys_.segment({head.key}, head.offset, size.length, Rights::read, at);
+  if (!may_answer(m.from)) return link::Verdict::busy;
+  if (status != Status::ok) {
+    answer(m.from, head.id, status, m.now);
+    return link::Verdict::taken;
+  }
+  if (size.length + sizeof(StreamHead) > link_.max_message(m.from)) {
+    Peer* peer = peer_of(m.from);
+    if (peer == nullptr) return bad(Counter::drop_stream);
+    if (peer->serving_count == Peer::kMaxReading) return link::Verdict::busy;
+    const std::uint32_t place = (peer->serving_first + peer->serving_count++) % Peer::kMaxReading;
+    peer->serving[place] = {head.id, head.key, head.offset, size.length};
+    activate(*peer);
+    return link::Verdict::taken;
+  }
+  // A word is read as one.
+  Bytes bytes{at, static_cast<std::size_t>(size.length)};
+  std::uint64_t word;
+  if (bytes.size() == 8 && reinterpret_cast<std::uintptr_t>(at) % 8 == 0) {
+    word = std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).load(std::memory_order_acquire);
+    bytes = bytes_of(word);
+  } else if (bytes.size() == 4 && reinterpret_cast<std::uintptr_t>(at) % 4 == 0) {
+    word = std::atomic_ref(*reinterpret_cast<std::uint32_t*>(at)).load(std::memory_order_acquire);
+    bytes = bytes_of(word).first(4);
+  }
+  link_.try_send(m.from, link::Lane::high, link::Order::ordered, message_type(Kind::data),
+                 bytes_of(StreamHead{head.id}), bytes, link::Urgency::now, m.now);
+  counters_.add(Counter::reads_served);
+  counters_.add(Counter::bytes_read, size.length);
+  return link::Verdict::taken;
+}
+
+// On the word itself, as any other thread of this task would do it. Returns what it held before.
+template <class Word>
+std::uint64_t execute(const AtomicHead& head, std::byte* at) {
+  const std::atomic_ref<Word> word(*reinterpret_cast<Word*>(at));
+  const auto operand = static_cast<Word>(head.operand);
+  auto before = static_cast<Word>(head.compare);
+  switch (static_cast<AtomicOp>(head.op)) {
+    case AtomicOp::swap: return word.exchange(operand);
+    case AtomicOp::fetch_add: return word.fetch_add(operand);
+    case AtomicOp::compare_swap: word.compare_exchange_strong(before, operand); break;
+  }
+  return before;
+}
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::serve_atomic(const link::Incoming& m, const TargetHead& head, Bytes rest) {
+  AtomicHead atomic;
+  if (!take(rest, atomic) || !rest.empty()) return bad(Counter::drop_length);
+  if (!valid_width(atomic.width) || atomic.op > static_cast<std::uint8_t>(AtomicOp::compare_swap) ||
+      atomic.reserved != 0)
+    return bad(Counter::drop_field);
+  std::byte* at = nullptr;
+  Status status = keys_.segment({head.key}, head.offset, atomic.width, Rights::atomic, at);
+  if (status == Status::ok && reinterpret_cast<std::uintptr_t>(at) % atomic.width != 0)
+    status = Status::misaligned;
+  if (!may_answer(m.from)) return link::Verdict::busy;
+  if (status != Status::ok) {
+    answer(m.from, head.id, status, m.now);
+    return link::Verdict::taken;
+  }
+  const std::uint64_t before =
+      atomic.width == 8 ? execute<std::uint64_t>(atomic, at) : execute<std::uint32_t>(atomic, at);
+  counters_.add(Counter::atomics_served);
+  if (head.id >= kSilent) return link::Verdict::taken;
+  link_.try_send(m.from, link::Lane::high, link::Order::ordered, message_type(Kind::value),
+                 bytes_of(ValueAnswer{head.id, before}), {}, link::Urgency::now, m.now);
+  return link::Verdict::taken;
+}
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::serve_signal(const link::Incoming& m, const TargetHead& head, Bytes rest) {
+  if (!rest.empty()) return bad(Counter::drop_length);
+  Signal* signal = nullptr;
+  const Status status = keys_.signal({head.key}, signal);
+  if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
+    return link::Verdict::busy;
+  if (status == Status::ok) raise(*signal);
+  answer(m.from, head.id, status, m.now);
+  return link::Verdict::taken;
+}
+
+template <link::PacketDevice D>
+link::Verdict Engine<D>::serve_fence(const link::Incoming& m) {
+  Bytes rest = m.bytes;
+  StreamHead head;
+  if (!take(rest, head) || !rest.empty()) return bad(Counter::drop_length);
+  if (!may_answer(m.from)) return link::Verdict::busy;
+  counters_.add(Counter::fences_served);
+  answer(m.from, head.id, Status::ok, m.now);
+  return link::Verdict::taken;
+}
+
+}  // namespace viaduct::mbcf

@@ -1,0 +1,133 @@
+#include "libvipl/connection/rendezvous_socket.hpp"
+
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <stdexcept>
+
+namespace viaduct::vipl {
+namespace {
+
+constexpr unsigned kPlaces = 16;
+
+// A rendezvous socket is full when its process is stopped, or hundreds of requests come at once.
+constexpr auto kRetry = std::chrono::milliseconds(10);
+constexpr auto kPatience = std::chrono::seconds(1);
+constexpr std::size_t kMaxDelayed = 1024;
+
+// Datagrams that are no request: a process that sends nothing else must not have all our time.
+constexpr unsigned kMaxAtATime = 16;
+
+std::string at_place(const std::string& name, unsigned place) {
+  return name + ":" + std::to_string(place);
+}
+
+std::string hex(std::span<const std::uint8_t> bytes) {
+  std::string out;
+  for (const std::uint8_t byte : bytes) {
+    std::array<char, 3> digits;
+    std::snprintf(digits.data(), digits.size(), "%02x", unsigned{byte});
+    out += digits.data();
+  }
+  return out;
+}
+
+// FNV-1a (Fowler, Noll, Vo), 64 bits. Equal hashes of different texts cost a detour, no more: the
+// process that has the rendezvous socket looks at the request itself.
+std::uint64_t hash(const std::string& text) {
+  std::uint64_t h = 0xcbf29ce484222325;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return h;
+}
+
+std::string text(const Endpoint& endpoint) {
+  return endpoint.nic.text() + ":" + hex(endpoint.discriminator.bytes());
+}
+
+}  // namespace
+
+// A socket's name has 107 bytes, so the two endpoints of a peer request have to be shortened.
+std::string rendezvous_name(Model model, const Endpoint& callee, const Endpoint& caller) {
+  if (model == Model::client_server) return "viaduct-vipl:wait:" + text(callee);
+  return "viaduct-vipl:peer:" + callee.nic.text() + ":" +
+         std::to_string(hash(text(callee) + "<" + text(caller)));
+}
+
+RendezvousSocket::RendezvousSocket(Loop& loop, const std::string& name, Handler handler) {
+  while (!(socket_ = named_socket(at_place(name, place_))))
+    if (errno != EADDRINUSE || ++place_ == kPlaces) return;
+  watch_ = Loop::Watch(loop, socket_.get(), EPOLLIN,
+                       [this, handler = std::move(handler)](std::uint32_t) {
+                         if (auto pending = next()) handler(std::move(*pending));
+                       });
+}
+
+std::optional<PendingRequest> RendezvousSocket::next() {
+  for (unsigned i = 0; open() && i < kMaxAtATime; ++i) {
+    std::optional<Received> received = receive_handed(socket_.get());
+    if (!received) return std::nullopt;
+    PendingRequest pending{received->request, {}, std::move(received->connection)};
+    if (pending.connection && parse(pending.bytes, pending.request) == Parsed::well) return pending;
+  }
+  return std::nullopt;
+}
+
+void RendezvousSocket::close() {
+  watch_.end();
+  socket_.reset();
+}
+
+RequestRouter::RequestRouter(Loop& loop, ClosingConnections& closing)
+    : loop_(loop), closing_(closing), sender_(sending_socket()) {
+  if (!sender_) throw std::runtime_error(std::string(kNoDescriptors));
+}
+
+bool RequestRouter::take_on(PendingRequest& pending, unsigned from_place, bool backwards) {
+  const Request& r = pending.request;
+  const std::string name = rendezvous_name(r.model, r.callee, r.caller);
+  std::optional<unsigned> busy;
+  for (unsigned i = from_place; i < kPlaces; ++i) {
+    const unsigned place = backwards ? kPlaces - 1 - i : i;
+    const int connection = pending.connection.get();
+    switch (hand_over(sender_.get(), at_place(name, place), pending.bytes, connection)) {
+      case Handed::over: pending.connection.reset(); return true;
+      case Handed::busy: busy = busy.value_or(place); break;
+      case Handed::nobody: break;
+    }
+  }
+  if (!busy || delayed_.size() >= kMaxDelayed) return false;
+  delayed_.push_back({std::move(pending), *busy, Clock::now() + kPatience});
+  if (delayed_.size() == 1) timer_ = Loop::Timer(loop_, kRetry, [this] { try_again(); });
+  return true;
+}
+
+void RequestRouter::welcome(PendingRequest pending) {
+  const bool backwards = pending.request.silent % 2 == 1;
+  if (!take_on(pending, 0, backwards)) refuse(std::move(pending));
+}
+
+void RequestRouter::take_on_or_refuse(PendingRequest pending, unsigned from_place) {
+  if (!take_on(pending, from_place)) refuse(std::move(pending));
+}
+
+void RequestRouter::refuse(PendingRequest pending) {
+  closing_.refuse(std::move(pending.connection), Refusal::no_match);
+}
+
+void RequestRouter::try_again() {
+  std::list<Delayed> again;
+  again.swap(delayed_);
+  for (Delayed& d : again) {
+    const Clock::time_point until = d.until;
+    if (until <= Clock::now()) {
+      refuse(std::move(d.pending));
+      continue;
+    }
+    const std::size_t before = delayed_.size();
+    take_on_or_refuse(std::move(d.pending), d.place);
+    if (delayed_.size() > before) delayed_.back().until = until;
+  }
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,92 @@
+// What the MBCF layers have in common: an engine on the port for one turn, and the keys of the
+// other side, which come before anything is measured.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "drivers/mbcf/engine.hpp"
+#include "tools/pingpong/layers/link_side.hpp"
+
+namespace viaduct::pingpong {
+
+// Leaves at once; the user sees the effect.
+inline constexpr mbcf::Options kSilentNow{.urgency = link::Urgency::now, .silent = true};
+// Shares frames with others.
+inline constexpr mbcf::Options kSilentBatch{.urgency = link::Urgency::batch, .silent = true};
+// The completion gives `context` back.
+constexpr mbcf::Options batch(std::uint64_t context) {
+  return {.urgency = link::Urgency::batch, .silent = false, .context = context};
+}
+
+// How many messages of that size may be under way at once when they need memory of their own:
+// enough to keep a wire busy, few enough to stay in a cache. Long ones take two, so that one is
+// sent while the completion of another is on its way.
+inline std::size_t window(std::size_t bytes) {
+  constexpr std::size_t kMemory = 512u << 10, kMax = 1024;
+  return std::clamp<std::size_t>(kMemory / bytes, 2, kMax);
+}
+
+class MbcfSide {
+ public:
+  using Engine = mbcf::Engine<port::Port>;
+
+  explicit MbcfSide(const Wire& wire) : side_(wire), engine_(side_.link(), mbcf::EngineConfig{}) {}
+
+  // What the other side may use of ours, if anything; before the first poll.
+  void offer(mbcf::Key key, mbcf::Key signal = {}) { mine_ = {key.value, signal.value}; }
+  bool ready() const { return side_.introduced(); }
+  mbcf::Key key() const { return {side_.theirs()[0]}; }
+  mbcf::Key signal() const { return {side_.theirs()[1]}; }
+  link::PeerId peer() const { return side_.peer(); }
+
+  Engine& engine() { return engine_; }
+  const Engine& engine() const { return engine_; }
+  std::uint64_t count(mbcf::Counter counter) const { return engine_.counters()[counter]; }
+  // The largest request behind `head` bytes of its own that fits a frame.
+  std::size_t most_in_a_frame(std::size_t head) { return side_.link().max_message(peer()) - head; }
+
+  void poll(link::Time now) {
+    engine_.poll(now);
+    if (!ready()) [[unlikely]]
+      side_.introduce(mine_, now);
+  }
+
+  // Whether a request was issued. If not, there is no room now, or the turn has failed.
+  bool accepted(const mbcf::Issued& issued) {
+    if (issued.status == mbcf::Status::ok) [[likely]]
+      return true;
+    if (issued.status != mbcf::Status::no_room) side_.fail(mbcf::text(issued.status));
+    return false;
+  }
+  // Calls take(completion) for each request that has been executed.
+  template <class Take>
+  void take_completions(Take take) {
+    mbcf::Completion completion;
+    while (engine_.next_completion(completion)) {
+      if (completion.status == mbcf::Status::ok) [[likely]]
+        take(completion);
+      else
+        side_.fail(mbcf::text(completion.status));
+    }
+  }
+  // The same where only failures are told, which are looked for now and then.
+  void look_for_failures() {
+    if ((++polls_ & 0xff) == 0) [[unlikely]]
+      take_completions([](const mbcf::Completion&) {});
+  }
+
+  std::string_view failure() const { return side_.failure(); }
+  void fail(std::string_view why) { side_.fail(why); }
+  bool drained() const { return side_.drained(); }
+  bool try_finish(std::uint64_t sent, link::Time now) { return side_.try_finish(sent, now); }
+  bool finished(std::uint64_t received) const { return side_.finished(received); }
+
+ private:
+  LinkSide side_;
+  Engine engine_;
+  LinkSide::Introduction mine_{};
+  std::uint32_t polls_ = 0;
+};
+
+}  // namespace viaduct::pingpong

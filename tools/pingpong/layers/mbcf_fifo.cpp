@@ -1,0 +1,110 @@
+// mbcf-fifo: entries appended to a FIFO in the other side's memory, which takes them in place.
+#include "tools/pingpong/layers/mbcf.hpp"
+#include "tools/pingpong/layers/transport.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+// A stream has many entries under way, of at least a block each.
+constexpr std::size_t kMinToStream = 1u << 20, kMinToPing = 64u << 10;
+
+class MbcfFifo {
+ public:
+  static constexpr bool kLossy = false;
+
+  explicit MbcfFifo(const Wire& wire)
+      : side_(wire),
+        streaming_(wire.point.measure == Measure::bandwidth),
+        writes_(!streaming_ || wire.client),
+        out_(wire.point.bytes, std::byte{0x5a}) {
+    if (streaming_ && wire.client) return;  // receives nothing
+    // Half of a FIFO is lent to a writer ahead of time: room for a whole entry.
+    const std::size_t least = streaming_ ? kMinToStream : kMinToPing;
+    fifo_ = side_.engine().create_fifo(std::max(least, 2 * out_.size()));
+    side_.offer(fifo_->key());
+  }
+
+  // A writer is ready when it has credit.
+  bool ready() const {
+    return side_.ready() && (!writes_ || side_.engine().capacity(writer_) != 0);
+  }
+  bool drained() const { return side_.drained() && confirmed_ == awaited_; }
+  std::string_view failure() const { return side_.failure(); }
+
+  void begin(const Point&) {
+    short_ = out_.size() <= side_.most_in_a_frame(sizeof(mbcf::TargetHead));
+  }
+
+  void poll() {
+    now_ = port::now();
+    side_.poll(now_);
+    if (writes_ && !writer_ && side_.ready()) [[unlikely]]
+      writer_ = side_.engine().open_writer(side_.peer(), side_.key(), now_);
+    if (fifo_ != nullptr) take_entries();
+    if (streaming_)
+      take_completions();
+    else
+      side_.look_for_failures();
+  }
+
+  // With the time of the poll that brought what this answers: reading the clock once more would
+  // hold up the answer.
+  bool try_send() { return append(kSilentNow); }
+
+  // Long ones are not silent, so that the end waits for them.
+  std::uint64_t stream(std::uint64_t most) {
+    now_ = port::now();
+    std::uint64_t appended = 0;
+    while (appended < kBurst && appended < most && append(short_ ? kSilentBatch : batch(sent_ + 1)))
+      ++appended;
+    if (!short_) awaited_ = sent_;
+    side_.poll(now_);
+    take_completions();
+    return appended;
+  }
+
+  bool try_finish() { return side_.try_finish(sent_, port::now()); }
+
+  std::uint64_t arrived() const { return arrived_; }
+  std::uint64_t bytes() const { return bytes_; }
+  bool finished() const { return side_.finished(arrived_); }
+
+ private:
+  static constexpr std::uint64_t kBurst = 32;
+
+  bool append(const mbcf::Options& options) {
+    if (!side_.accepted(side_.engine().append(writer_, {}, out_, options, now_))) return false;
+    ++sent_;
+    return true;
+  }
+
+  void take_entries() {
+    while (const auto entry = fifo_->front()) {
+      ++arrived_;
+      bytes_ += entry->bytes.size();
+      fifo_->pop();
+    }
+  }
+
+  void take_completions() {
+    side_.take_completions([this](const mbcf::Completion& done) { confirmed_ = done.context; });
+  }
+
+  MbcfSide side_;
+  const bool streaming_, writes_;
+  std::vector<std::byte> out_;
+  mbcf::Fifo* fifo_ = nullptr;
+  mbcf::WriterId writer_;
+  bool short_ = false;  // an entry fits a frame
+  link::Time now_{};    // of the last poll
+  std::uint64_t sent_ = 0, arrived_ = 0, bytes_ = 0;
+  std::uint64_t awaited_ = 0, confirmed_ = 0;  // long entries whose completion is due, that came
+};
+
+const RegisterLayer<MbcfFifo> register_mbcf_fifo{
+    70, {"mbcf-fifo", "MBCF FIFO: entries appended in the receiver's memory, taken in place"}};
+
+}  // namespace
+
+}  // namespace viaduct::pingpong

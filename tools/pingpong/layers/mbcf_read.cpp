@@ -1,0 +1,113 @@
+// mbcf-read: reads from a segment of the other side's. One read is a round trip by itself: the
+// client asks, and the server's engine answers while it polls, which is all that the server does.
+// A stream goes in the direction of any other layer's, to the server: it pulls the bytes from the
+// client's memory, with several reads under way, until the client says that it is enough.
+#include "tools/pingpong/layers/mbcf.hpp"
+#include "tools/pingpong/layers/transport.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+class MbcfRead {
+ public:
+  static constexpr bool kLossy = false;
+
+  explicit MbcfRead(const Wire& wire)
+      : side_(wire),
+        streaming_(wire.point.measure == Measure::bandwidth),
+        asks_(wire.client != streaming_),
+        size_(wire.point.bytes),
+        slots_(streaming_ ? window(size_) : 1),
+        most_(wire.point.messages != 0 ? wire.point.messages : UINT64_MAX),
+        memory_(asks_ ? slots_ * size_ : size_, std::byte{0x5a}) {
+    side_.offer(asks_ ? mbcf::Key{} : side_.engine().export_segment(memory_, mbcf::Rights::read));
+  }
+
+  bool ready() const { return side_.ready(); }
+  // A client that is read from stays until the server has all it asked for.
+  bool drained() const { return side_.drained() && (!streaming_ || side_.finished(0)); }
+  std::string_view failure() const { return side_.failure(); }
+
+  void begin(const Point&) {
+    from_ = {side_.peer(), side_.key(), 0};
+    pulling_ = streaming_ && asks_;
+  }
+
+  void poll() {
+    now_ = port::now();
+    if (pulling_) pull();
+    side_.poll(now_);
+    if (!asks_) return;
+    side_.take_completions([this](const mbcf::Completion&) { ++completed_; });
+  }
+
+  // With the time of the poll that brought what this answers: reading the clock once more would
+  // hold up the next question. The server has nothing to do: its engine has answered.
+  bool try_send() {
+    if (!asks_) return true;
+    return ask({.urgency = link::Urgency::now});
+  }
+
+  // The client is read from: these are the messages that have been.
+  std::uint64_t stream(std::uint64_t most) {
+    poll();
+    const std::uint64_t more = std::min(answered() - told_, most);
+    told_ += more;
+    return more;
+  }
+
+  bool try_finish() { return side_.try_finish(streaming_ ? 0 : asked_, port::now()); }
+
+  std::uint64_t arrived() const { return asks_ ? completed_ : answered(); }
+  std::uint64_t bytes() const { return completed_ * size_; }
+  bool finished() const {
+    return streaming_ ? side_.finished(0) && completed_ == asked_ : side_.finished(answered());
+  }
+
+ private:
+  static constexpr int kBurst = 32;
+
+  std::uint64_t answered() const { return side_.count(mbcf::Counter::reads_served); }
+
+  bool ask(const mbcf::Options& options) {
+    const std::span<std::byte> into(memory_.data() + slot_ * size_, size_);
+    if (!side_.accepted(side_.engine().read(from_, into, options, now_))) return false;
+    ++asked_;
+    if (++slot_ == slots_) slot_ = 0;
+    return true;
+  }
+
+  // Reads of one size are answered in the order in which they were issued, so slots come free in
+  // turn.
+  void pull() {
+    if (!side_.finished(0)) {
+      const std::uint64_t until = std::min<std::uint64_t>(completed_ + slots_, most_);
+      for (int i = 0; i < kBurst && asked_ < until && ask(batch(0)); ++i) {
+      }
+    } else if (completed_ == asked_ && side_.try_finish(0, now_)) {
+      pulling_ = false;
+    }
+  }
+
+  MbcfSide side_;
+  const bool streaming_;
+  const bool asks_;  // this side reads
+  const std::size_t size_;
+  const std::size_t slots_;        // reads under way at once
+  const std::uint64_t most_;       // reads in all
+  std::vector<std::byte> memory_;  // that is read from, or into
+  bool pulling_ = false;
+  mbcf::Remote from_{};
+  link::Time now_{};  // of the last poll
+  std::size_t slot_ = 0;
+  std::uint64_t asked_ = 0, completed_ = 0;
+  std::uint64_t told_ = 0;  // answered reads that stream() has told of
+};
+
+const RegisterLayer<MbcfRead> register_mbcf_read{
+    80, {"mbcf-read", "MBCF read: a round trip is one read; in a stream the receiver reads"}};
+
+}  // namespace
+
+}  // namespace viaduct::pingpong

@@ -1,0 +1,199 @@
+// Messages through work queues without flow control, as VIPL and bare verbs have them: who sends
+// must know that a receive is posted. Written once for both, so that they are measured doing the
+// same thing.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <string>
+
+#include "tools/pingpong/layers/transport.hpp"
+
+namespace viaduct::pingpong {
+
+// A message longer than that travels as several packets.
+inline constexpr std::size_t kMaxPacketBytes = 1u << 20;
+
+// How many packets may be under way at once, and how they are told apart.
+struct Window {
+  explicit Window(std::size_t message_bytes)
+      : bytes(std::min(message_bytes, kMaxPacketBytes)),
+        packets(static_cast<std::uint32_t>(std::clamp<std::size_t>(kMemory / bytes, 4, 64))) {}
+
+  static constexpr std::size_t kMemory = 2u << 20;
+  std::size_t bytes;      // of one packet at most
+  std::uint32_t packets;  // of data
+};
+
+// Messages as packets: where sending and arriving have come to.
+class Cut {
+ public:
+  static constexpr std::uint32_t kBurst = 32;
+
+  void begin(std::size_t message_bytes, const Window& window) {
+    packets_ = static_cast<std::uint32_t>((message_bytes + window.bytes - 1) / window.bytes);
+    most_ = static_cast<std::uint32_t>(window.bytes);
+    last_ = static_cast<std::uint32_t>(message_bytes - (packets_ - 1) * window.bytes);
+  }
+
+  // `send(bytes)` sends one packet, or returns false when there is no room. These send the rest of
+  // the current message...
+  template <class Send>
+  bool send_message(Send send) {
+    for (; next_ < packets_; ++next_)
+      if (!send(size(next_))) return false;
+    next_ = 0;
+    return true;
+  }
+  // ... and some packets of a stream of at most that many; how many messages that completed.
+  template <class Send>
+  std::uint64_t send_burst(std::uint64_t messages, Send send) {
+    std::uint64_t completed = 0;
+    for (std::uint32_t i = 0; i < kBurst && completed < messages && send(size(next_)); ++i) {
+      if (++next_ < packets_) continue;
+      next_ = 0;
+      ++completed;
+    }
+    return completed;
+  }
+
+  // A packet has come; true when it is the last of its message.
+  bool arrived() {
+    if (++parts_ < packets_) return false;
+    parts_ = 0;
+    return true;
+  }
+  std::uint32_t arriving_bytes() const { return size(parts_); }
+
+ private:
+  std::uint32_t size(std::uint32_t packet) const { return packet + 1 == packets_ ? last_ : most_; }
+
+  std::uint32_t packets_ = 1, most_ = 0, last_ = 0;
+  std::uint32_t next_ = 0;   // to be sent
+  std::uint32_t parts_ = 0;  // of the message that is arriving
+};
+
+// Words between the two sides, without data, use receives beside those of the window: at most two
+// that give credit, one that ends the turn.
+inline constexpr std::uint32_t kMaxWords = 4;
+enum class Word : std::uint32_t { none = 0, credit = 1, finish = 2 };
+
+struct Packet {
+  std::uint32_t slot;   // the receive that it has used up
+  std::uint32_t bytes;  // of data
+  Word word;            // none: data
+};
+
+// What a layer brings. Slots are numbered from 0.
+template <class Q>
+concept WorkQueues = std::constructible_from<Q, const Wire&, const Window&> &&
+    requires(Q q, const Q constant, Packet packet, std::uint32_t number) {
+  // Makes some progress connecting the two sides; true when they are connected.
+  { q.connect() } -> std::same_as<bool>;
+  // False, here and below: it did not work, failure() says why.
+  { q.post_receive(number) } -> std::same_as<bool>;
+  { q.post_send(number, number, Word{}) } -> std::same_as<bool>;
+  // The oldest that is complete, if there is one.
+  { q.next_received(packet) } -> std::same_as<bool>;
+  { q.next_sent() } -> std::same_as<bool>;
+  { constant.failure() } -> std::convertible_to<std::string_view>;
+};
+
+template <WorkQueues Queues>
+class Messages {
+ public:
+  static constexpr bool kLossy = false;
+
+  explicit Messages(const Wire& wire) : window_(wire.point.bytes), queues_(wire, window_) {
+    for (std::uint32_t slot = 0; slot < window_.packets + kMaxWords; ++slot)
+      queues_.post_receive(slot);
+  }
+
+  bool ready() const { return connected_; }
+  std::string_view failure() const { return queues_.failure(); }
+
+  void begin(const Point& point) {
+    latency_ = point.measure == Measure::latency;
+    cut_.begin(point.bytes, window_);
+    credit_ = window_.packets;
+  }
+
+  void poll() {
+    if (!connected_) [[unlikely]] {
+      connected_ = queues_.connect();
+      return;
+    }
+    Packet packet;
+    while (queues_.next_received(packet)) {
+      take(packet);
+      if (latency_) return;  // it is answered first; what has been sent can wait
+    }
+    while (sending_ > 0 && queues_.next_sent()) --sending_;
+    while (owed_ >= window_.packets / 2 && say(Word::credit)) owed_ -= window_.packets / 2;
+  }
+
+  bool try_send() {
+    return cut_.send_message([this](std::uint32_t bytes) { return send_packet(bytes); });
+  }
+
+  std::uint64_t stream(std::uint64_t most) {
+    const std::uint64_t completed =
+        cut_.send_burst(most, [this](std::uint32_t bytes) { return send_packet(bytes); });
+    poll();
+    return completed;
+  }
+
+  bool try_finish() { return say(Word::finish); }
+
+  std::uint64_t arrived() const { return arrived_; }
+  std::uint64_t bytes() const { return bytes_; }
+  bool finished() const { return finished_; }
+  bool drained() const { return sending_ == 0; }
+
+ private:
+  void take(const Packet& packet) {
+    if (packet.word == Word::none) [[likely]] {
+      bytes_ += packet.bytes;
+      ++owed_;
+      if (cut_.arrived()) {
+        ++arrived_;
+        // An answer says that the question has been taken from its receives, and the reverse.
+        if (latency_) {
+          owed_ = 0;
+          credit_ = window_.packets;
+        }
+      }
+    } else if (packet.word == Word::credit) {
+      credit_ += window_.packets / 2;
+    } else {
+      finished_ = true;
+    }
+    queues_.post_receive(packet.slot);
+  }
+
+  bool send_packet(std::uint32_t bytes) {
+    if (credit_ == 0 || sending_ >= window_.packets) return false;
+    if (!queues_.post_send(next_slot(), bytes, Word::none)) return false;
+    --credit_;
+    return true;
+  }
+  bool say(Word word) {
+    return sending_ < window_.packets + kMaxWords && queues_.post_send(next_slot(), 0, word);
+  }
+  // Sends complete in order, so their slots go round.
+  std::uint32_t next_slot() {
+    ++sending_;
+    return sent_++ % (window_.packets + kMaxWords);
+  }
+
+  const Window window_;
+  Queues queues_;
+  bool connected_ = false, latency_ = false, finished_ = false;
+  Cut cut_;
+  std::uint32_t credit_ = 0;  // receives that the other side has for us
+  std::uint32_t owed_ = 0;    // ... that we have posted anew and not told of
+  std::uint32_t sending_ = 0, sent_ = 0;
+  std::uint64_t arrived_ = 0, bytes_ = 0;
+};
+
+}  // namespace viaduct::pingpong

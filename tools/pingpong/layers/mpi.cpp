@@ -1,0 +1,228 @@
+// mpi: MPI_Isend and MPI_Irecv between the two sides, each a process of an MPI job of two, over the
+// port that is measured. The job is this program's own affair: what a process manager would tell
+// the one side of the other travels with the orders. VIADUCT_CHANNEL says which driver is below.
+#include <mpi.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "drivers/port/eal.hpp"
+#include "libmpi_lite/channel/node.hpp"
+#include "libmpi_lite/channel/open.hpp"
+#include "libmpi_lite/core/config_vars.hpp"
+#include "libmpi_lite/transfer/process.hpp"
+#include "tools/pingpong/error.hpp"
+#include "tools/pingpong/layers/transport.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+// A job of the two sides: rank 0 is the client. The server is spoken to first, so that it needs to
+// know nothing.
+class Pair final : public mpi::Launch {
+ public:
+  Pair(const Wire& wire, std::string key)
+      : rank_(wire.client ? 0 : 1), turn_(wire.turn), key_(std::move(key)), theirs_(wire.card) {}
+
+  const char* name() const override { return "viaduct-pingpong"; }
+  int rank() const override { return rank_; }
+  int size() const override { return 2; }
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  std::uint64_t job_key() const override { return turn_; }
+  int appnum() const override { return -1; }
+  int universe_size() const override { return -1; }
+  void put(std::string_view key, std::string_view value) override {
+    if (key == key_) mine_ = value;
+  }
+  void fence() override {}
+  std::string get(int, std::string_view key) override {
+    if (key == key_ && !theirs_.empty()) return theirs_;
+    // Whatever it is: each side is to have a CPU of its own.
+    if (key == mpi::Nodes::kKey) return mpi::NodeCard{}.text();
+    if (key == mpi::kSettingsKey) return mpi::own_settings();  // the card's key tells the channel
+    throw base::SetupError("the other side has not told " + std::string(key));
+  }
+  void finalize() override {}
+  [[noreturn]] void abort(int, std::string_view) override { std::_Exit(1); }
+
+  const std::string& mine() const { return mine_; }
+
+ private:
+  const int rank_;
+  const unsigned turn_;
+  const std::string key_, theirs_;
+  std::string mine_;
+};
+
+class Mpi {
+ public:
+  static constexpr bool kLossy = false;
+
+  explicit Mpi(const Wire& wire)
+      : peer_(wire.client ? 1 : 0),
+        size_(wire.point.bytes),
+        latency_(wire.point.measure == Measure::latency),
+        receives_(latency_ || !wire.client),
+        window_(latency_ ? 1 : window(size_)),
+        out_(size_, std::byte{0x5a}),
+        in_(receives_ ? size_ * window_ : 0),
+        incoming_(receives_ ? window_ : 0, MPI_REQUEST_NULL),
+        outgoing_(window_, MPI_REQUEST_NULL) {
+    ::setenv("VIADUCT_CHECKSUM", wire.checksum ? "on" : "off", 1);
+    auto pair =
+        std::make_unique<Pair>(wire, "viaduct-" + mpi::config_vars().text("VIADUCT_CHANNEL"));
+    const Pair& job = *pair;
+    // The port stays the session's.
+    process().join(std::move(pair), MPI_THREAD_SINGLE, {std::shared_ptr<void>(), wire.port});
+    card_ = job.mine();
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    check(MPI_Irecv(&announced_, 1, MPI_UINT64_T, peer_, kFinish, MPI_COMM_WORLD, &finish_in_));
+    check(MPI_Irecv(nullptr, 0, MPI_BYTE, peer_, kHello, MPI_COMM_WORLD, &hello_in_));
+    if (wire.client) hello();
+  }
+  ~Mpi() { process().leave(); }
+  Mpi(const Mpi&) = delete;
+  Mpi& operator=(const Mpi&) = delete;
+
+  std::string card() const { return card_; }
+  bool ready() const { return heard_ && said_; }
+  bool drained() const { return pending_ == 0 && !process().busy(); }
+  std::string_view failure() const { return failure_; }
+
+  void begin(const Point&) {}
+
+  void poll() {
+    if (!ready()) [[unlikely]]
+      return greet();
+    while (take(next_in_)) {
+      if (latency_) return;  // to be answered before anything else
+      receive(next_in_);
+      next_in_ = (next_in_ + 1) % window_;
+    }
+    if (finish_in_ != MPI_REQUEST_NULL && (!receives_ || ++polls_ % 64 == 0)) test(finish_in_);
+    while (pending_ != 0 && sent(oldest_out_)) oldest_out_ = (oldest_out_ + 1) % window_;
+  }
+
+  bool try_send() {
+    if (pending_ == window_ && !sent(oldest_out_)) return false;
+    send();
+    if (latency_ && incoming_[0] == MPI_REQUEST_NULL) receive(0);
+    return true;
+  }
+
+  std::uint64_t stream(std::uint64_t most) {
+    std::uint64_t handed = 0;
+    while (handed < most && pending_ < window_) {
+      send();
+      ++handed;
+    }
+    poll();
+    return handed;
+  }
+
+  bool try_finish() {
+    if (pending_ != 0) return false;
+    check(
+        MPI_Isend(&count_, 1, MPI_UINT64_T, peer_, kFinish, MPI_COMM_WORLD, &outgoing_[next_out_]));
+    ++pending_;
+    return true;
+  }
+
+  std::uint64_t arrived() const { return arrived_; }
+  std::uint64_t bytes() const { return arrived_ * size_; }
+  bool finished() const { return finish_in_ == MPI_REQUEST_NULL && arrived_ >= announced_; }
+
+ private:
+  enum Tag : int { kData, kHello, kFinish };
+
+  // As many as keep a wire busy and a cache warm.
+  static std::size_t window(std::size_t bytes) {
+    return std::clamp<std::size_t>((512u << 10) / bytes, 2, 64);
+  }
+  static mpi::Process& process() { return mpi::Process::self(); }
+
+  void check(int error) {
+    if (error == MPI_SUCCESS) [[likely]]
+      return;
+    std::array<char, MPI_MAX_ERROR_STRING> text{};
+    int length = 0;
+    MPI_Error_string(error, text.data(), &length);
+    if (failure_.empty()) failure_ = text.data();
+  }
+  bool test(MPI_Request& request) {
+    int done = 0;
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+    return done != 0;
+  }
+
+  // The server answers. Not before that may it post receives: a receive may tell the sender about
+  // its buffer, and the server does not know yet where the client is.
+  void greet() {
+    if (!heard_ && test(hello_in_)) {
+      heard_ = true;
+      for (std::size_t i = 0; i < incoming_.size(); ++i) receive(i);
+    }
+    if (heard_ && !greeted_) hello();
+    if (greeted_ && !said_ && test(outgoing_[0])) said_ = true;
+  }
+  void hello() {
+    greeted_ = true;
+    check(MPI_Isend(nullptr, 0, MPI_BYTE, peer_, kHello, MPI_COMM_WORLD, &outgoing_[0]));
+  }
+
+  void receive(std::size_t i) {
+    check(MPI_Irecv(in_.data() + i * size_, static_cast<int>(size_), MPI_BYTE, peer_, kData,
+                    MPI_COMM_WORLD, &incoming_[i]));
+  }
+  // Whether message i of the window has arrived.
+  bool take(std::size_t i) {
+    if (!receives_ || incoming_[i] == MPI_REQUEST_NULL || !test(incoming_[i]) || !failure_.empty())
+      return false;
+    ++arrived_;
+    return true;
+  }
+
+  void send() {
+    check(MPI_Isend(out_.data(), static_cast<int>(size_), MPI_BYTE, peer_, kData, MPI_COMM_WORLD,
+                    &outgoing_[next_out_]));
+    next_out_ = (next_out_ + 1) % window_;
+    ++pending_;
+    ++count_;
+  }
+  bool sent(std::size_t i) {
+    if (!test(outgoing_[i])) return false;
+    --pending_;
+    return true;
+  }
+
+  const int peer_;
+  const std::size_t size_;
+  const bool latency_;  // one message at a time: received, answered, and then the next is awaited
+  const bool receives_;
+  const std::size_t window_;  // messages under way at once, each way
+  std::vector<std::byte> out_, in_;
+  std::vector<MPI_Request> incoming_, outgoing_;
+  MPI_Request hello_in_ = MPI_REQUEST_NULL, finish_in_ = MPI_REQUEST_NULL;
+  std::size_t next_in_ = 0, next_out_ = 0, oldest_out_ = 0;
+  std::size_t pending_ = 0;  // sends that are not complete, from oldest_out_ on
+  std::uint64_t count_ = 0, arrived_ = 0;
+  std::uint64_t announced_ = 0;  // messages that the other side has sent, when it has finished
+  bool heard_ = false, greeted_ = false, said_ = false;
+  std::uint32_t polls_ = 0;
+  std::string card_, failure_;
+};
+
+const RegisterLayer<Mpi> register_mpi{
+    95,
+    {.name = "mpi",
+     .summary = "MPI messages; VIADUCT_CHANNEL=mbcf|startx says over which driver",
+     .alone = true}};
+
+}  // namespace
+
+}  // namespace viaduct::pingpong

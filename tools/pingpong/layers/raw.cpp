@@ -1,0 +1,150 @@
+// raw: bare Ethernet frames over the ethdev, the yardstick for everything above it. No reliability,
+// no flow control, and no payload is written or read: the least a DPDK program can do. raw-fetch is
+// the same with the help that the link gives itself on a memif (memif_rings.hpp): cache lines are
+// fetched before they are needed. What the link costs shows beside raw-fetch.
+#include <algorithm>
+
+#include "tools/pingpong/layers/raw_frame.hpp"
+#include "tools/pingpong/layers/transport.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+using port::Port;
+
+template <bool kFetch>
+class Raw {
+ public:
+  static constexpr bool kLossy = true;
+
+  explicit Raw(const Wire& wire)
+      : port_(*wire.port),
+        client_(wire.client),
+        mtu_(wire.mtu),
+        head_(raw_head(wire.port->address(), wire.peer, PacketKind::data, wire.turn)) {}
+  ~Raw() {
+    while (held_ > 0) port::Port::release(burst_[--held_]);
+  }
+  Raw(const Raw&) = delete;
+  Raw& operator=(const Raw&) = delete;
+
+  bool ready() const { return true; }
+  bool drained() const { return true; }
+  std::string_view failure() const { return {}; }
+
+  void begin(const Point& point) {
+    split_ = Split(point.bytes, mtu_ - sizeof(PacketHead));
+    assembly_.begin(split_.packets);
+  }
+
+  void poll() {
+    if (kFetch && !port_.may_receive()) return;
+    port::Port::Frame* frames[kBurst];
+    const std::uint16_t n = port_.receive(frames, kBurst);
+    if (kFetch && n > 0) port_.expect_transmit();
+    for (std::uint16_t i = 0; i < n; ++i) {
+      take(frames[i]);
+      port::Port::release(frames[i]);
+    }
+  }
+
+  bool try_send() {
+    if (client_ && next_ == 0) ++message_;
+    do {
+      while (next_ < split_.packets && held_ < kBurst) {
+        if (!add(PacketKind::data, split_.size(next_))) break;
+        ++next_;
+      }
+      if (held_ == 0 || !flush()) return false;
+    } while (next_ < split_.packets);
+    next_ = 0;
+    return true;
+  }
+
+  std::uint64_t stream(std::uint64_t most) {
+    std::uint64_t completed = 0;
+    while (held_ < kBurst && completed < most) {
+      if (!add(PacketKind::data, split_.size(next_))) break;
+      if (++next_ == split_.packets) {
+        next_ = 0;
+        ++completed;
+      }
+    }
+    // A port that has no room may need a poll to get some (injected faults, a memif's peer).
+    if (!flush()) poll();
+    return completed;
+  }
+
+  bool try_finish() { return flush() && add(PacketKind::finish, 0) && flush(); }
+
+  std::uint64_t arrived() const { return arrived_; }
+  std::uint64_t bytes() const { return bytes_; }
+  bool finished() const { return finished_; }
+
+ private:
+  static constexpr std::uint16_t kBurst = 32;
+
+  void take(port::Port::Frame* frame) {
+    const auto* head = reinterpret_cast<const RawHead*>(port::Port::bytes(frame));
+    if (port::Port::length(frame) < sizeof(RawHead) || head->ether_type != kRawEtherType ||
+        head->packet.turn != head_.packet.turn) [[unlikely]]
+      return;
+    if (head->packet.kind == PacketKind::data) [[likely]] {
+      bytes_ +=
+          std::min<std::size_t>(head->packet.length, port::Port::length(frame) - sizeof(RawHead));
+      if (client_ && head->packet.message != message_) return;  // a reply that was given up
+      if (!assembly_.take(head->packet.message)) return;
+      if (!client_) message_ = head->packet.message;
+      ++arrived_;
+    } else if (head->packet.kind == PacketKind::finish) {
+      finished_ = true;
+    }
+  }
+
+  // Appends a frame to the burst; false when the pool is empty.
+  bool add(PacketKind kind, std::uint16_t payload) {
+    port::Port::Frame* frame = port_.allocate();
+    if (frame == nullptr) [[unlikely]]
+      return false;
+    auto* head = reinterpret_cast<RawHead*>(port::Port::bytes(frame));
+    *head = head_;
+    head->packet.kind = kind;
+    head->packet.length = payload;
+    head->packet.message = message_;
+    port::Port::set_length(frame, sizeof(RawHead) + payload);
+    burst_[held_++] = frame;
+    return true;
+  }
+
+  // False: the device has not taken all of the burst.
+  bool flush() {
+    const std::uint16_t n = port_.transmit(burst_, held_);
+    if (n < held_) [[unlikely]]
+      std::copy(burst_ + n, burst_ + held_, burst_);
+    held_ = static_cast<std::uint16_t>(held_ - n);
+    return held_ == 0;
+  }
+
+  port::Port& port_;
+  const bool client_;
+  const std::size_t mtu_;
+  RawHead head_;
+  Split split_;
+  Assembly assembly_;
+  std::uint32_t next_ = 0;     // packet of the current message to be built next
+  std::uint32_t message_ = 0;  // number of the message being sent or answered
+  std::uint64_t arrived_ = 0, bytes_ = 0;
+  bool finished_ = false;
+  std::uint16_t held_ = 0;  // frames of the burst that the device has not taken yet
+  port::Port::Frame* burst_[kBurst];
+};
+
+const RegisterLayer<Raw<false>> register_raw{
+    10, {"raw", "bare Ethernet frames over the DPDK port, unreliable: the yardstick"}};
+const RegisterLayer<Raw<true>> register_raw_fetching{
+    11, {"raw-fetch", "raw with the prefetches that the link makes on a memif"}};
+
+}  // namespace
+
+}  // namespace viaduct::pingpong

@@ -1,0 +1,33 @@
+// The bare Ethernet frames of the `raw` layer, which also carry orders between real hosts.
+#pragma once
+
+#include <cstring>
+
+#include "drivers/link/types.hpp"
+#include "tools/pingpong/layers/datagram.hpp"
+
+namespace viaduct::pingpong {
+
+// 0x88b6 as stored: IEEE 802 local experimental EtherType 2. The link uses the other one.
+inline constexpr std::uint16_t kRawEtherType = 0xb688;
+
+struct [[gnu::packed]] RawHead {
+  std::uint8_t to[6];
+  std::uint8_t from[6];
+  std::uint16_t ether_type;
+  PacketHead packet;
+};
+static_assert(sizeof(RawHead) == 22);
+
+inline RawHead raw_head(const link::Address& from, const link::Address& to, PacketKind kind,
+                        std::uint8_t turn) {
+  RawHead head{};
+  std::memcpy(head.to, to.bytes.data(), 6);
+  std::memcpy(head.from, from.bytes.data(), 6);
+  head.ether_type = kRawEtherType;
+  head.packet.kind = kind;
+  head.packet.turn = turn;
+  return head;
+}
+
+}  // namespace viaduct::pingpong

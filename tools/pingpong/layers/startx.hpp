@@ -1,0 +1,53 @@
+// What the StarT-X layers have in common: a NIU on the port for one turn.
+#pragma once
+
+#include "drivers/startx_emul/niu.hpp"
+#include "tools/pingpong/layers/link_side.hpp"
+
+namespace viaduct::pingpong {
+
+// User header word of our packets.
+enum StartxTag : std::uint32_t { kTagData = 1, kTagRight = 2 };
+
+// A message as StarT-X packets: payload words of each, all full but the last.
+struct Packets {
+  Packets() = default;
+  explicit Packets(std::size_t bytes) {
+    const std::size_t words = (bytes + 3) / 4;
+    count = static_cast<std::uint32_t>((words + startx::kMaxWords - 1) / startx::kMaxWords);
+    last_words = static_cast<std::uint8_t>(
+        std::max(startx::kMinWords, words - (count - 1) * startx::kMaxWords));
+  }
+  std::uint8_t words(std::uint32_t i) const {
+    return i + 1 == count ? last_words : static_cast<std::uint8_t>(startx::kMaxWords);
+  }
+  std::uint32_t count = 1;
+  std::uint8_t last_words = startx::kMinWords;
+};
+
+class StartxSide {
+ public:
+  using Niu = startx::Niu<port::Port>;
+
+  explicit StartxSide(const Wire& wire) : side_(wire), niu_(side_.link(), startx::NiuConfig{}) {}
+
+  bool ready() const { return side_.up(); }
+  bool drained() const { return side_.drained(); }
+  std::string_view failure() const { return side_.failure(); }
+  void fail(std::string_view why) { side_.fail(why); }
+
+  Niu& niu() { return niu_; }
+  const Niu& niu() const { return niu_; }
+  link::PeerId peer() const { return side_.peer(); }
+  void poll(link::Time now) { niu_.poll(now); }
+
+  // How many data packets or transfers came before the end.
+  bool try_finish(std::uint64_t sent, link::Time now) { return side_.try_finish(sent, now); }
+  bool finished(std::uint64_t received) const { return side_.finished(received); }
+
+ private:
+  LinkSide side_;
+  Niu niu_;
+};
+
+}  // namespace viaduct::pingpong

@@ -1,0 +1,248 @@
+// verbs: a reliable connection with bare libibverbs, the yardstick for the layers over VIPL.
+// Queues, depths, timers and the loop are those of vipl-send; the two sides introduce themselves
+// over TCP.
+#include <infiniband/verbs.h>
+#include <sys/socket.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "tools/pingpong/layers/messages.hpp"
+#include "tools/pingpong/rdma_devices.hpp"
+#include "tools/pingpong/socket.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+// What a side tells the other, and once more when it is ready to receive.
+struct VerbsIntroduction {
+  ibv_gid gid;
+  std::uint32_t number, mtu;
+};
+
+template <class T, auto kEnd>
+struct Ender {
+  void operator()(T* it) const { kEnd(it); }
+};
+template <class T, auto kEnd>
+using Owned = std::unique_ptr<T, Ender<T, kEnd>>;
+
+template <class T>
+T* made(T* it, const char* what) {
+  if (it == nullptr) throw system_failure(std::string("cannot make ") + what);
+  return it;
+}
+
+class VerbsQueues {
+ public:
+  VerbsQueues(const Wire& wire, const Window& window)
+      : slots_(window.packets + kMaxWords),
+        packet_bytes_(window.bytes),
+        device_(rdma_device(wire.ip)),
+        memory_((slots_ + 1) * window.bytes),
+        client_(wire.client) {
+    context_.reset(open(device_.name));
+    domain_.reset(made(ibv_alloc_pd(context_.get()), "a protection domain"));
+    const int access = IBV_ACCESS_LOCAL_WRITE;  // ibv_reg_mr mixes it with another enumeration
+    region_.reset(
+        made(ibv_reg_mr(domain_.get(), memory_.data(), memory_.size(), access), "a memory region"));
+    const int entries = static_cast<int>(slots_);
+    send_queue_.reset(
+        made(ibv_create_cq(context_.get(), entries, nullptr, nullptr, 0), "a completion queue"));
+    receive_queue_.reset(
+        made(ibv_create_cq(context_.get(), entries, nullptr, nullptr, 0), "a completion queue"));
+    create_queue_pair();
+    if (client_) {
+      socket_ = bound_socket(SOCK_STREAM, wire.ip, 0);
+      server_ = socket_address(wire.peer_ip, kVerbsPort);
+    } else {
+      listener_ = listening_socket(wire.ip, kVerbsPort);
+    }
+  }
+
+  std::string_view failure() const { return failure_; }
+
+  bool post_receive(std::uint32_t slot) {
+    ibv_sge place = segment(slot, packet_bytes_);
+    ibv_recv_wr work{slot, nullptr, &place, 1}, *bad;
+    return good(ibv_post_recv(queue_pair_.get(), &work, &bad), "posting a receive");
+  }
+
+  bool post_send(std::uint32_t slot, std::uint32_t bytes, Word word) {
+    ibv_sge place = segment(slots_, bytes);
+    ibv_send_wr work, *bad;
+    work.wr_id = slot;
+    work.next = nullptr;
+    work.sg_list = &place;
+    work.num_sge = 1;
+    work.opcode = IBV_WR_SEND;
+    work.send_flags = IBV_SEND_SIGNALED;
+    if (word != Word::none) [[unlikely]] {
+      work.num_sge = 0;
+      work.opcode = IBV_WR_SEND_WITH_IMM;
+      work.imm_data = htobe32(static_cast<std::uint32_t>(word));
+    }
+    return good(ibv_post_send(queue_pair_.get(), &work, &bad), "posting a send");
+  }
+
+  bool next_received(Packet& packet) {
+    ibv_wc done;
+    if (!next(receive_queue_.get(), done)) return false;
+    packet.slot = static_cast<std::uint32_t>(done.wr_id);
+    packet.bytes = done.byte_len;
+    packet.word = (done.wc_flags & IBV_WC_WITH_IMM) != 0 ? static_cast<Word>(be32toh(done.imm_data))
+                                                         : Word::none;
+    return true;
+  }
+
+  bool next_sent() {
+    ibv_wc done;
+    return next(send_queue_.get(), done);
+  }
+
+  // Both sides say who they are, then, ready to receive, so again.
+  bool connect() {
+    if (!socket_connected_ && !meet()) return false;
+    if (said_ == 0 && !say()) return false;
+    if (heard_ == 0 && !hear()) return false;
+    if (said_ == 1 && (!get_ready() || !say())) return false;
+    return heard_ == 2 || hear();
+  }
+
+ private:
+  static ibv_context* open(const std::string& name) {
+    int n = 0;
+    ibv_device** const list = ibv_get_device_list(&n);
+    ibv_context* context = nullptr;
+    for (int i = 0; list != nullptr && i < n; ++i)
+      if (name == ibv_get_device_name(list[i])) context = ibv_open_device(list[i]);
+    if (list != nullptr) ibv_free_device_list(list);
+    return made(context, "use of the RDMA device");
+  }
+
+  void create_queue_pair() {
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = send_queue_.get();
+    wanted.recv_cq = receive_queue_.get();
+    wanted.cap.max_send_wr = wanted.cap.max_recv_wr = slots_;
+    wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
+    wanted.qp_type = IBV_QPT_RC;
+    queue_pair_.reset(made(ibv_create_qp(domain_.get(), &wanted), "a queue pair"));
+    ibv_qp_attr attributes{};
+    attributes.qp_state = IBV_QPS_INIT;
+    attributes.port_num = device_.port;
+    modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  }
+
+  bool meet() {
+    if (client_) {
+      socket_connected_ = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&server_),
+                                    sizeof(server_)) == 0 ||
+                          errno == EISCONN;
+    } else {
+      socket_ =
+          Descriptor(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      socket_connected_ = static_cast<bool>(socket_);
+    }
+    return socket_connected_;
+  }
+
+  bool say() {
+    ibv_port_attr port{};
+    VerbsIntroduction mine{};
+    if (ibv_query_port(context_.get(), device_.port, &port) != 0 ||
+        ibv_query_gid(context_.get(), device_.port, device_.gid_index, &mine.gid) != 0)
+      return good(EIO, "asking the device");
+    mine.number = queue_pair_->qp_num;
+    mine.mtu = static_cast<std::uint32_t>(port.active_mtu);
+    mtu_ = mine.mtu;
+    if (::send(socket_.get(), &mine, sizeof(mine), MSG_NOSIGNAL) != sizeof(mine)) return false;
+    ++said_;
+    return true;
+  }
+
+  bool hear() {
+    // A few bytes at the start of a connection: they come at once, or not yet.
+    if (::recv(socket_.get(), &theirs_, sizeof(theirs_), MSG_PEEK) != sizeof(theirs_) ||
+        ::recv(socket_.get(), &theirs_, sizeof(theirs_), 0) != sizeof(theirs_))
+      return false;
+    ++heard_;
+    return true;
+  }
+
+  // The numbers are libvipl's (drivers/vi_over_verbs/ibverbs.cpp).
+  bool get_ready() {
+    ibv_qp_attr to{};
+    to.qp_state = IBV_QPS_RTR;
+    to.path_mtu = static_cast<ibv_mtu>(std::min(mtu_, theirs_.mtu));
+    to.dest_qp_num = theirs_.number;
+    to.min_rnr_timer = 12;
+    to.ah_attr.is_global = 1;
+    to.ah_attr.port_num = device_.port;
+    to.ah_attr.grh.sgid_index = device_.gid_index;
+    to.ah_attr.grh.hop_limit = 64;
+    to.ah_attr.grh.dgid = theirs_.gid;
+    if (!modify(to, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+      return false;
+    to.qp_state = IBV_QPS_RTS;
+    to.timeout = 14;
+    to.retry_cnt = 7;
+    return modify(to, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                          IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+  }
+
+  bool modify(ibv_qp_attr& attributes, int which) {
+    return good(ibv_modify_qp(queue_pair_.get(), &attributes, which), "connecting a queue pair");
+  }
+
+  ibv_sge segment(std::size_t slot, std::size_t bytes) const {
+    return {reinterpret_cast<std::uint64_t>(memory_.data() + slot * packet_bytes_),
+            static_cast<std::uint32_t>(bytes), region_->lkey};
+  }
+
+  bool next(ibv_cq* queue, ibv_wc& done) {
+    const int n = ibv_poll_cq(queue, 1, &done);
+    if (n == 0) return false;
+    if (n == 1 && done.status == IBV_WC_SUCCESS) [[likely]]
+      return true;
+    if (failure_.empty()) failure_ = n == 1 ? ibv_wc_status_str(done.status) : "ibv_poll_cq";
+    return false;
+  }
+
+  bool good(int error, const char* what) {
+    if (error == 0) [[likely]]
+      return true;
+    if (failure_.empty()) failure_ = std::string(what) + ": " + std::strerror(error);
+    return false;
+  }
+
+  const std::uint32_t slots_;
+  const std::size_t packet_bytes_;
+  const vi::DeviceInfo device_;
+  std::vector<std::byte> memory_;  // receives, and behind them what is sent
+  Owned<ibv_context, ibv_close_device> context_;
+  Owned<ibv_pd, ibv_dealloc_pd> domain_;
+  Owned<ibv_mr, ibv_dereg_mr> region_;
+  Owned<ibv_cq, ibv_destroy_cq> send_queue_, receive_queue_;
+  Owned<ibv_qp, ibv_destroy_qp> queue_pair_;
+
+  const bool client_;
+  Descriptor socket_, listener_;
+  sockaddr_in server_{};
+  bool socket_connected_ = false;
+  int said_ = 0, heard_ = 0;
+  std::uint32_t mtu_ = 0;
+  VerbsIntroduction theirs_{};
+  std::string failure_;
+};
+
+const RegisterLayer<Messages<VerbsQueues>> register_verbs{
+    120, {"verbs", "bare libibverbs, sends and receives of a reliable connection", Over::rdma}};
+
+}  // namespace
+
+}  // namespace viaduct::pingpong

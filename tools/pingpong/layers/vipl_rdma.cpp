@@ -1,0 +1,197 @@
+// vipl-rdma: RDMA writes into a ring of the other side's memory, which polls the last word of the
+// next packet there. Credit comes back as writes too; no receive is used but by the introduction.
+#include <atomic>
+#include <cstring>
+
+#include "tools/pingpong/layers/messages.hpp"
+#include "tools/pingpong/layers/vipl_side.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+// What the other side writes beside data, each word counting up. Before the connection is used,
+// `ring` and `memory` say where this side's memory is.
+struct Words {
+  std::uint64_t taken;     // packets of ours that it has taken
+  std::uint64_t finished;  // 1: no more will come
+};
+struct ViplIntroduction {
+  std::uint64_t words, ring;
+  VIP_MEM_HANDLE memory;
+};
+
+class ViplRdma {
+ public:
+  static constexpr bool kLossy = false;
+
+  explicit ViplRdma(const Wire& wire)
+      : window_(wire.point.bytes),
+        place_bytes_((window_.bytes + 63) / 64 * 64),
+        side_(wire, window_.packets + 3, kHead + 2 * window_.packets * place_bytes_, true) {
+    describe(side_.descriptor(kIntroduction), &outgoing().introduction, side_.memory(),
+             sizeof(ViplIntroduction));
+    describe(side_.descriptor(kAnswer), &outgoing().theirs, side_.memory(),
+             sizeof(ViplIntroduction));
+    side_.good(VipPostRecv(side_.vi(), side_.descriptor(kAnswer), side_.memory()),
+               "posting a receive");
+  }
+
+  bool ready() const { return introduced_; }
+  std::string_view failure() const { return side_.failure(); }
+
+  void begin(const Point& point) {
+    latency_ = point.measure == Measure::latency;
+    cut_.begin(point.bytes, window_);
+  }
+
+  void poll() {
+    if (!introduced_) [[unlikely]]
+      return introduce();
+    take_arrived();
+    VIP_DESCRIPTOR* d;
+    while (completed_ != posted_ && side_.done(VipSendDone(side_.vi(), &d), "writing")) {
+      ++completed_;
+      if (side_.index(d) == kWords) telling_ = false;
+    }
+    if (!latency_ && taken_ - told_ >= window_.packets / 2) tell(false);
+  }
+
+  bool try_send() {
+    return cut_.send_message([this](std::uint32_t bytes) { return write_packet(bytes); });
+  }
+
+  std::uint64_t stream(std::uint64_t most) {
+    const std::uint64_t completed =
+        cut_.send_burst(most, [this](std::uint32_t bytes) { return write_packet(bytes); });
+    poll();
+    return completed;
+  }
+
+  bool try_finish() { return tell(true); }
+
+  std::uint64_t arrived() const { return arrived_; }
+  std::uint64_t bytes() const { return bytes_; }
+  bool finished() const { return read(incoming().finished) != 0; }
+  bool drained() const { return completed_ == posted_; }
+
+ private:
+  // The first descriptors; those of packets follow.
+  static constexpr std::size_t kIntroduction = 0, kAnswer = 1, kWords = 2, kPackets = 3;
+
+  // In front of the rings; the other side writes the first part.
+  struct Outgoing {
+    Words words;
+    ViplIntroduction introduction, theirs;
+  };
+  static constexpr std::size_t kHead = 256;
+  static_assert(sizeof(Words) <= 64 && sizeof(Outgoing) <= kHead - 64);
+  Words& incoming() const { return *reinterpret_cast<Words*>(side_.data()); }
+  Outgoing& outgoing() const { return *reinterpret_cast<Outgoing*>(side_.data() + 64); }
+  // Where packets come in, and where they go out from.
+  std::byte* ring() const { return side_.data() + kHead; }
+  std::byte* staging() const { return ring() + window_.packets * place_bytes_; }
+
+  template <class T>
+  static T read(T& word) {  // the device writes it
+    return std::atomic_ref(word).load(std::memory_order_acquire);
+  }
+  // A packet ends where its place ends; the last four bytes of it are its number.
+  std::uint32_t& number(std::byte* places, std::uint32_t packet) const {
+    std::byte* const end = places + (packet % window_.packets + 1) * place_bytes_;
+    return *reinterpret_cast<std::uint32_t*>(end - sizeof(std::uint32_t));
+  }
+
+  void introduce() {
+    if (!connected_) {
+      if (!side_.connect()) return;
+      connected_ = true;
+      outgoing().introduction = {address(&incoming()), address(ring()), side_.memory()};
+      side_.good(VipPostSend(side_.vi(), side_.descriptor(kIntroduction), side_.memory()),
+                 "posting a send");
+      ++posted_;
+    }
+    VIP_DESCRIPTOR* d;
+    introduced_ = side_.done(VipRecvDone(side_.vi(), &d), "receiving");
+  }
+
+  void take_arrived() {
+    while (read(number(ring(), taken_)) == static_cast<std::uint32_t>(taken_ + 1)) {
+      bytes_ += cut_.arriving_bytes();
+      ++taken_;
+      if (!cut_.arrived()) {
+        if (latency_ && taken_ - told_ >= window_.packets / 2) tell(false);
+        continue;
+      }
+      ++arrived_;
+      // An answer says that the question has been taken, and the reverse.
+      if (latency_) {
+        told_ = taken_;
+        known_taken_ = sent_;
+      }
+    }
+  }
+
+  bool write_packet(std::uint32_t bytes) {
+    if (sent_ - known_taken_ >= window_.packets) {
+      known_taken_ = std::max(known_taken_, read(incoming().taken));
+      if (sent_ - known_taken_ >= window_.packets) return false;
+    }
+    // Its descriptor may not have come back yet, though the other side has the packet.
+    if (posted_ - completed_ >= window_.packets) return false;
+    const auto place = static_cast<std::uint32_t>(sent_ % window_.packets);
+    number(staging(), place) = static_cast<std::uint32_t>(sent_ + 1);
+    const std::size_t offset = (place + 1) * place_bytes_ - bytes;
+    if (!write(kPackets + place, staging() + offset, outgoing().theirs.ring + offset, bytes))
+      return false;
+    ++sent_;
+    return true;
+  }
+
+  // Tells how much has been taken, and whether this is the end. One such write is under way at
+  // most.
+  bool tell(bool finish) {
+    if (telling_) return false;
+    outgoing().words = {taken_, finish ? 1u : 0u};
+    if (!write(kWords, &outgoing().words, outgoing().theirs.words, sizeof(Words))) return false;
+    telling_ = true;
+    told_ = taken_;
+    return true;
+  }
+
+  bool write(std::size_t descriptor, void* from, std::uint64_t to, std::size_t bytes) {
+    VIP_DESCRIPTOR* const d = side_.descriptor(descriptor);
+    d->CS.Control = VIP_CONTROL_OP_RDMAWRITE;
+    d->CS.SegCount = 2;
+    d->CS.Length = static_cast<VIP_UINT32>(bytes);
+    d->DS[0].Remote.Data.AddressBits = to;
+    d->DS[0].Remote.Handle = outgoing().theirs.memory;
+    d->DS[1].Local.Data.Address = from;
+    d->DS[1].Local.Handle = side_.memory();
+    d->DS[1].Local.Length = static_cast<VIP_UINT32>(bytes);
+    if (!side_.good(VipPostSend(side_.vi(), d, side_.memory()), "posting a write")) return false;
+    ++posted_;
+    return true;
+  }
+
+  static std::uint64_t address(const void* pointer) {
+    return reinterpret_cast<std::uint64_t>(pointer);
+  }
+
+  const Window window_;
+  const std::size_t place_bytes_;
+  ViplSide side_;
+  bool connected_ = false, introduced_ = false, latency_ = false, telling_ = false;
+  Cut cut_;
+  std::uint64_t sent_ = 0, known_taken_ = 0;  // packets, and how many of them are taken
+  std::uint64_t taken_ = 0, told_ = 0;        // packets of the other side, and what it knows
+  std::uint64_t posted_ = 0, completed_ = 0;  // descriptors
+  std::uint64_t arrived_ = 0, bytes_ = 0;
+};
+
+const RegisterLayer<ViplRdma> register_vipl_rdma{
+    140, {"vipl-rdma", "VIPL: RDMA writes into memory that the other side polls", Over::rdma}};
+
+}  // namespace
+
+}  // namespace viaduct::pingpong

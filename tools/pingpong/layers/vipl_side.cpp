@@ -1,0 +1,125 @@
+#include "tools/pingpong/layers/vipl_side.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "libvipl/api/code_names.hpp"
+#include "tools/pingpong/error.hpp"
+#include "tools/pingpong/layers/messages.hpp"
+#include "tools/pingpong/rdma_devices.hpp"
+
+namespace viaduct::pingpong {
+
+namespace {
+
+constexpr std::string_view kDiscriminator = "viaduct-pingpong";
+constexpr VIP_ULONG kAttempt = 50;   // milliseconds of a server's wait
+constexpr VIP_ULONG kAnswer = 2000;  // ... and until a server that is there has accepted
+constexpr std::size_t kPage = 4096;
+
+void require(VIP_RETURN code, const char* what) {
+  if (code != VIP_SUCCESS)
+    throw Failure(std::string(what) + " failed with " + vipl::code_name(code) +
+                  "; viaduct-info says what this host lacks");
+}
+
+std::size_t rounded(std::size_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+}  // namespace
+
+void describe(VIP_DESCRIPTOR* d, void* data, VIP_MEM_HANDLE memory, std::size_t bytes) {
+  std::memset(static_cast<void*>(d), 0, sizeof(*d));
+  d->CS.Length = static_cast<VIP_UINT32>(bytes);
+  if (bytes == 0) return;
+  d->CS.SegCount = 1;
+  d->DS[0].Local.Data.Address = data;
+  d->DS[0].Local.Handle = memory;
+  d->DS[0].Local.Length = static_cast<VIP_UINT32>(bytes);
+}
+
+void ViplSide::Free::operator()(void* memory) const {
+  std::free(memory);
+}
+
+ViplSide::ViplSide(const Wire& wire, std::size_t descriptors, std::size_t bytes, bool writable)
+    : client_(wire.client), ip_(wire.ip), peer_ip_(wire.peer_ip) {
+  const std::size_t head = rounded(descriptors * sizeof(VIP_DESCRIPTOR));
+  const std::size_t all = head + rounded(bytes);
+  bytes_.reset(std::aligned_alloc(kPage, all));
+  if (!bytes_) throw std::bad_alloc();
+  std::memset(bytes_.get(), 0, all);
+  descriptors_ = static_cast<VIP_DESCRIPTOR*>(bytes_.get());
+  data_ = static_cast<std::byte*>(bytes_.get()) + head;
+  try {
+    open(ip_);
+    VIP_MEM_ATTRIBUTES memory{nullptr, writable, VIP_FALSE};
+    require(VipRegisterMem(nic_, bytes_.get(), all, &memory, &memory_), "VipRegisterMem");
+    VIP_VI_ATTRIBUTES vi{
+        VIP_SERVICE_RELIABLE_DELIVERY, kMaxPacketBytes, nullptr, nullptr, writable, VIP_FALSE};
+    require(VipCreateVi(nic_, &vi, nullptr, nullptr, &vi_), "VipCreateVi");
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+ViplSide::~ViplSide() {
+  end();
+}
+
+void ViplSide::open(const std::string& ip) {
+  const vi::DeviceInfo device = rdma_device(ip);
+  // A device may have several ports, an interface belongs to one.
+  const std::string& name = device.interface.empty() ? device.name : device.interface;
+  require(VipOpenNic(name.c_str(), &nic_), "VipOpenNic");
+  require(VipNSInit(nic_, nullptr), "VipNSInit");
+}
+
+void ViplSide::end() {
+  if (vi_ != nullptr) {
+    VipDisconnect(vi_);
+    VipDestroyVi(vi_);
+  }
+  if (memory_ != 0) VipDeregisterMem(nic_, bytes_.get(), memory_);
+  if (nic_ != nullptr) VipCloseNic(nic_);
+}
+
+VIP_NET_ADDRESS* ViplSide::address(std::byte* room, const std::string& ip) {
+  auto* const out = reinterpret_cast<VIP_NET_ADDRESS*>(room);
+  out->HostAddressLen = 0;
+  out->DiscriminatorLen = 0;
+  std::string host = ip;
+  require(VipNSGetHostByName(nic_, host.data(), out, 0), "VipNSGetHostByName");
+  out->DiscriminatorLen = static_cast<VIP_UINT16>(kDiscriminator.size());
+  std::byte* const behind = room + offsetof(VIP_NET_ADDRESS, HostAddress) + out->HostAddressLen;
+  std::memcpy(behind, kDiscriminator.data(), kDiscriminator.size());
+  return out;
+}
+
+bool ViplSide::connect() {
+  alignas(VIP_NET_ADDRESS) std::byte local[64], remote[64];
+  VIP_VI_ATTRIBUTES attributes;
+  VIP_NET_ADDRESS* const here = address(local, ip_);
+  VIP_RETURN code;
+  if (client_) {
+    code = VipConnectRequest(vi_, here, address(remote, peer_ip_), kAnswer, &attributes);
+  } else {
+    VIP_CONN_HANDLE connection;
+    code = VipConnectWait(nic_, here, kAttempt, reinterpret_cast<VIP_NET_ADDRESS*>(remote),
+                          &attributes, &connection);
+    if (code == VIP_SUCCESS) code = VipConnectAccept(connection, vi_);
+  }
+  if (code == VIP_SUCCESS) return true;
+  // The other side has not come so far yet.
+  if (code != VIP_TIMEOUT && code != VIP_NO_MATCH) fail(code, "connecting");
+  return false;
+}
+
+void ViplSide::fail(VIP_RETURN code, const char* what) {
+  if (failure_.empty()) failure_ = std::string(what) + ": " + vipl::code_name(code);
+}
+
+}  // namespace viaduct::pingpong
