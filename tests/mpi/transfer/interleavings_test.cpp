@@ -3,9 +3,9 @@
 // end state nothing is left that could still meet, whatever was received is what MPI's rules of
 // matching say, and no buffer is left open. So there is no order in which a rendezvous or a Remote
 // Write gets stuck.
-#include <algorithm>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <unordered_set>
