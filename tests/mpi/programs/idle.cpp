@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -19,8 +20,12 @@ constexpr double kWait = 1.5;  // seconds
 // Of all of that: a wait begins with some 10 ms of looking, and ten times as many on a slow
 // machine.
 constexpr double kMaxShareOfCpu = 0.1;
-// Once it sleeps it takes half a hundredth; more where somebody else's work makes all slower.
+// Once it sleeps it takes half a hundredth.
 constexpr double kAsleep = 0.2, kMaxShareAsleep = 0.015;
+// More where other work makes every wake-up dearer: so many times what a thread takes that wakes as
+// often as a rank may, and does nothing. One that spins takes fifty times as much.
+constexpr double kMaxOverYardstick = 1.5;
+constexpr std::chrono::milliseconds kYardstickSleep{2};
 constexpr double kMaxLateness = 0.5;  // on a machine that is busy with other things
 
 double processor_seconds() {
@@ -33,7 +38,7 @@ double processor_seconds() {
 }
 
 struct Report {
-  double receive, asleep, late, collective;
+  double receive, asleep, yardstick, late, collective;
 };
 
 // All ranks share one clock.
@@ -49,30 +54,33 @@ double share(Call call) {
   return (processor_seconds() - used) / (seconds_now() - began);
 }
 
-// The share of a CPU that the thread which makes this uses in the second that begins a while later.
+// The share of a CPU that the thread which makes this uses in the second that begins a while later,
+// beside the yardstick's in the same second.
 class SecondAsleep {
  public:
   SecondAsleep() { pthread_getcpuclockid(pthread_self(), &clock_); }
-  double share() {
-    watcher_.join();
-    return share_;
-  }
+  void end() { watcher_.join(); }
+  double share() const { return share_; }
+  double yardstick() const { return yardstick_; }
 
  private:
-  double used() const {
+  static double used(clockid_t clock) {
     timespec t{};
-    clock_gettime(clock_, &t);
+    clock_gettime(clock, &t);
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
   }
   void watch() {
     std::this_thread::sleep_for(duration<double>(kAsleep));
-    const double began = seconds_now(), before = used();
-    std::this_thread::sleep_for(duration<double>(1));
-    share_ = (used() - before) / (seconds_now() - began);
+    const double began = seconds_now(), before = used(clock_);
+    const double own_before = used(CLOCK_THREAD_CPUTIME_ID);
+    while (seconds_now() - began < 1) std::this_thread::sleep_for(kYardstickSleep);
+    const double lasted = seconds_now() - began;
+    share_ = (used(clock_) - before) / lasted;
+    yardstick_ = (used(CLOCK_THREAD_CPUTIME_ID) - own_before) / lasted;
   }
 
   clockid_t clock_{};
-  double share_ = 0;
+  double share_ = 0, yardstick_ = 0;
   std::thread watcher_{[this] { watch(); }};
 };
 
@@ -84,7 +92,9 @@ Report wait_for_rank_0() {
     double sent = 0;
     MPI_Recv(&sent, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     report.late = seconds_now() - sent;
+    second.end();
     report.asleep = second.share();
+    report.yardstick = second.yardstick();
   });
   MPI_Send(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
   report.collective = share([] { MPI_Barrier(MPI_COMM_WORLD); });
@@ -117,18 +127,19 @@ int main(int argc, char** argv) {
   else
     mine = wait_for_rank_0();
   std::vector<Report> all(static_cast<std::size_t>(ranks));
-  MPI_Gather(&mine, 4, MPI_DOUBLE, all.data(), 4, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  MPI_Gather(&mine, 5, MPI_DOUBLE, all.data(), 5, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   bool good = true;
   for (int r = 1; rank == 0 && r < ranks; ++r) {
-    const auto [receive, asleep, late, collective] = all[static_cast<std::size_t>(r)];
+    const auto [receive, asleep, yardstick, late, collective] = all[static_cast<std::size_t>(r)];
     const bool idle = receive < kMaxShareOfCpu && collective < kMaxShareOfCpu &&
-                      asleep < kMaxShareAsleep,
+                      asleep < std::max(kMaxShareAsleep, kMaxOverYardstick * yardstick),
                prompt = late < kMaxLateness;
     good = good && idle && prompt;
     std::printf(
-        "%s - rank %d has waited with %.2f %% of a CPU in a receive (asleep %.2f %%), %.2f %% in a "
-        "barrier\n",
-        idle ? "ok" : "not ok", r, 100 * receive, 100 * asleep, 100 * collective);
+        "%s - rank %d has waited with %.2f %% of a CPU in a receive (asleep %.2f %%, yardstick "
+        "%.2f %%), "
+        "%.2f %% in a barrier\n",
+        idle ? "ok" : "not ok", r, 100 * receive, 100 * asleep, 100 * yardstick, 100 * collective);
     std::printf("%s - and had the message after %.0f us\n", prompt ? "ok" : "not ok", 1e6 * late);
   }
   MPI_Finalize();

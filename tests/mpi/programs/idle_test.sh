@@ -4,16 +4,7 @@
 viaduct_run=$(realpath "$1") idle=$(realpath "$2")
 source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
 
-# Other work on this machine makes every wake-up dearer, for a while; a rank that spins uses too much
-# each time.
-quietly() {
-  local attempt
-  for attempt in 1 2 3; do
-    timeout 60 "$@" && return
-    echo "attempt $attempt of 3 was not quiet"
-  done
-  return 1
-}
+quietly() { timeout 60 "$@"; }
 between_hosts() {  # description, then viaduct-run's options
   local what=$1
   shift
