@@ -8,7 +8,6 @@
 #include <iostream>
 
 #include "tests/link/sim_world.hpp"
-#include "tests/support/effort.hpp"
 
 namespace viaduct::link::test {
 namespace {
@@ -118,8 +117,7 @@ class Conversations {
 
 TEST(LinkSchedule, ConversationsGoOnHoweverProcessesAreScheduled) {
   const std::uint64_t first = from_environment("VIADUCT_TEST_SEED", 1);
-  const std::uint64_t count =
-      from_environment("VIADUCT_TEST_SCENARIOS", viaduct::test::effort(150));
+  const std::uint64_t count = from_environment("VIADUCT_TEST_SCENARIOS", 150);
   std::uint64_t pauses = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     Conversations conversations(seed);

@@ -4,6 +4,9 @@
 // may be without its CPU for longer than any timer of the drivers. Afterwards everybody runs again,
 // and both writers must get the whole FIFO in turn: whatever got stuck or lost shows as one who
 // never does. The link's patience is an hour, so no keepalive sets anything right.
+#include <gmock/gmock.h>
+
+#include <array>
 #include <random>
 
 #include "tests/mbcf/bed.hpp"
@@ -122,12 +125,21 @@ std::string try_steps(const std::vector<std::size_t>& steps) {
 }
 
 TEST(FifoCreditSearch, EveryOrderOfFourSteps) {
+  constexpr std::size_t kOrders = 10'000;
+  static_assert(kOrders == Search::kSteps * Search::kSteps * Search::kSteps * Search::kSteps);
   std::vector<std::size_t> steps(4);
-  for (std::size_t number = 0; number < 10'000; number += test::kShareOfEffort) {
-    std::size_t rest = number;
-    for (std::size_t& s : steps) s = rest % Search::kSteps, rest /= Search::kSteps;
+  std::array<std::array<bool, Search::kSteps>, 4> tried{};  // [place][step]
+  // The prime takes us to every order once, and to all kinds of them where only some are tried.
+  for (std::size_t i = 0; i < test::effort(kOrders); ++i) {
+    std::size_t rest = i * 7919 % kOrders;
+    for (std::size_t place = 0; place < 4; ++place) {
+      steps[place] = rest % Search::kSteps;
+      rest /= Search::kSteps;
+      tried[place][steps[place]] = true;
+    }
     ASSERT_EQ(try_steps(steps), "");
   }
+  for (const auto& place : tried) EXPECT_THAT(place, testing::Each(true));
 }
 
 TEST(FifoCreditSearch, LongerOrdersDrawnAtRandom) {
