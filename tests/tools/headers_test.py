@@ -25,7 +25,10 @@ def compile_alone(header, language):
     return subprocess.run(command, capture_output=True, text=True)
 
 
-JOBS = [(header, language) for header in installed_headers()
+HEADERS = installed_headers()
+if not HEADERS:
+    sys.exit("the build directory installs no header")
+JOBS = [(header, language) for header in HEADERS
         for language in (("c++",) if header.endswith(".hpp") else ("c", "c++"))]
 print("TAP version 13")
 with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
