@@ -1,4 +1,4 @@
-// Works around: Linux (every version to 6.12) and DPDK's af_packet driver (seen with 22.11).
+// Works around: Linux (seen with 6.18) and DPDK's af_packet driver (seen with 22.11).
 //
 // The transmit ring of a packet socket, where one frame that the kernel cannot pass on stops all
 // that come behind it. A veth pair whose far end has a smaller MTU refuses a long frame as if it

@@ -1,8 +1,9 @@
 // Works around: DPDK (seen with 22.11), whose functions return an errno, but say only in the log
 // why.
 //
-// Keeps DPDK's log back while a port is being set up, so that success is silent and a failure can
-// quote the reason. A text that is not known is quoted as it is.
+// Keeps DPDK's log back while something is being set up, so that success is silent and a failure
+// can quote the reason. Lines that are known to explain nothing are left out of the quotation;
+// where another version words them otherwise, they are quoted, too.
 #pragma once
 
 #include <array>
