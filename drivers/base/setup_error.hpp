@@ -12,7 +12,7 @@ namespace viaduct::base {
 // constructors and open functions only, never on the data path.
 class SetupError : public std::runtime_error {
  public:
-  // `number`: an errno, for faces that have no room for a sentence.
+  // `number`: an errno, for C APIs that have no room for a sentence.
   explicit SetupError(const std::string& sentence, int number = EIO)
       : std::runtime_error(sentence), number_(number) {}
   int number() const { return number_; }

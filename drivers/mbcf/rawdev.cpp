@@ -1,9 +1,9 @@
-// The DPDK face: `--vdev rawdev_mbcf0,port=net_memif0`, librte_raw_mbcf.so.
+// The rawdev API: `--vdev rawdev_mbcf0,port=net_memif0`, librte_raw_mbcf.so.
 #include "drivers/rawdev/rawdev.hpp"
 
 #include <cstring>
 
-#include "drivers/mbcf/c_face.hpp"
+#include "drivers/mbcf/c_api.hpp"
 #include "drivers/mbcf/selftest.hpp"
 #include "drivers/mbcf/vdev_args.hpp"
 

@@ -213,7 +213,7 @@ int rte_pmd_mbcf_append(struct rte_pmd_mbcf* mbcf, uint32_t writer, const void* 
 /* The largest entry of that FIFO. -EAGAIN: not known yet, or no such writer. */
 int rte_pmd_mbcf_capacity(const struct rte_pmd_mbcf* mbcf, uint32_t writer, uint64_t* bytes);
 
-/* A request as data: what the calls above take, for the rawdev face and for programs that keep
+/* A request as data: what the calls above take, for the rawdev API and for programs that keep
  * requests in queues of their own. Fields that an operation does not use are ignored. */
 enum rte_pmd_mbcf_op {
   RTE_PMD_MBCF_OP_WRITE = 0,        /* at, local, length, then */
@@ -263,7 +263,7 @@ struct rte_pmd_mbcf_event {
 /* The oldest connection that came or went; -ENOENT when there is none. */
 int rte_pmd_mbcf_event(struct rte_pmd_mbcf* mbcf, struct rte_pmd_mbcf_event* event);
 
-/* The rawdev face ------------------------------------------------------------------------------ */
+/* The rawdev API ------------------------------------------------------------------------------ */
 
 /* Queue numbers (rte_rawdev_enqueue_buffers and _dequeue_buffers take one, cast to a pointer, as
  * `context`). Enqueueing takes as many as there is room for; dequeueing polls. Keys are made and

@@ -1,4 +1,4 @@
-// What the DPDK faces of the drivers share: a rawdev `--vdev rawdev_NAME0,port=net_memif0` on an
+// What the rawdev APIs of the drivers share: a rawdev `--vdev rawdev_NAME0,port=net_memif0` on an
 // ethdev of the application. Loaded with `-d librte_raw_NAME.so` or linked into the program.
 //
 // The ethdev is opened when the device is started, so it may be made after EAL's start.
@@ -24,7 +24,7 @@
 
 #include "drivers/link/counters.hpp"
 #include "drivers/link/types.hpp"
-#include "drivers/rawdev/c_face.hpp"
+#include "drivers/rawdev/c_api.hpp"
 #include "drivers/rawdev/vdev_args.hpp"
 
 namespace viaduct::rawdev {

@@ -1,9 +1,9 @@
-// The DPDK face: `--vdev rawdev_startx0,port=net_memif0`, librte_raw_startx.so.
+// The rawdev API: `--vdev rawdev_startx0,port=net_memif0`, librte_raw_startx.so.
 #include "drivers/rawdev/rawdev.hpp"
 
 #include <cstring>
 
-#include "drivers/startx_emul/c_face.hpp"
+#include "drivers/startx_emul/c_api.hpp"
 #include "drivers/startx_emul/selftest.hpp"
 #include "drivers/startx_emul/vdev_args.hpp"
 

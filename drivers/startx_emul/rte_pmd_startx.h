@@ -41,7 +41,7 @@ enum rte_pmd_startx_priority { RTE_PMD_STARTX_HIGH = 0, RTE_PMD_STARTX_LOW = 1 }
 /* Both are delivered exactly once; unordered packets as soon as they arrive. */
 enum rte_pmd_startx_order { RTE_PMD_STARTX_ORDERED = 0, RTE_PMD_STARTX_UNORDERED = 1 };
 
-/* Queue numbers of the rawdev face (rte_rawdev_enqueue_buffers and _dequeue_buffers take one, cast
+/* Queue numbers of the rawdev API (rte_rawdev_enqueue_buffers and _dequeue_buffers take one, cast
  * to a pointer, as `context`). A buffer to send holds a struct rte_pmd_startx_outgoing and is
  * copied; a buffer to receive into has room for a struct rte_pmd_startx_received. Dequeueing polls.
  */

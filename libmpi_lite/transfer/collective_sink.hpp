@@ -18,7 +18,7 @@ struct Question {
   int tag;
 };
 
-// Called by the thread that is in the library. Only progress() may run user code.
+// Called by the thread that is in the library.
 class CollectiveSink {
  public:
   // Continues collectives whose messages have completed. Whether there were any.

@@ -1,4 +1,4 @@
-/* For C programs that test a driver's C header and rawdev face: two rawdevs on two ring ports of
+/* For C programs that test a driver's C header and rawdev API: two rawdevs on two ring ports of
  * this process. The program defines poll_both(). */
 #ifndef VIADUCT_TESTS_RING_PAIR_H_
 #define VIADUCT_TESTS_RING_PAIR_H_

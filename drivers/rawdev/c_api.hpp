@@ -1,4 +1,4 @@
-// What the C faces of the drivers share. A handle (struct rte_pmd_...) has one member: `node`, a
+// What the C APIs of the drivers share. A handle (struct rte_pmd_...) has one member: `node`, a
 // unique_ptr to the driver's node.
 #pragma once
 
@@ -69,7 +69,7 @@ std::unique_ptr<Handle> open_handle(const std::string& port, std::uint64_t job_k
 
 // The body of rte_pmd_..._open().
 template <class Handle, class Conf, class Open>
-Handle* open_for_c(const char* port, const Conf* conf, Open open) {
+Handle* open_c_api(const char* port, const Conf* conf, Open open) {
   if (port == nullptr)
     return failed<Handle>(EINVAL, "no port was named; pass a PCI address or a vdev");
   return open(port, conf != nullptr ? *conf : Conf{}).release();

@@ -1,5 +1,5 @@
 // Nothing that is thrown inside a driver gets out of its C functions.
-#include "drivers/rawdev/c_face.hpp"
+#include "drivers/rawdev/c_api.hpp"
 
 #include <gtest/gtest.h>
 

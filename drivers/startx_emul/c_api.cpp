@@ -1,7 +1,7 @@
 // rte_pmd_startx.h: each function checks what a C caller may get wrong and calls the C++ class.
-#include "drivers/startx_emul/c_face.hpp"
+#include "drivers/startx_emul/c_api.hpp"
 
-#include "drivers/rawdev/c_face.hpp"
+#include "drivers/rawdev/c_api.hpp"
 
 namespace viaduct::startx {
 namespace {
@@ -89,7 +89,7 @@ using namespace viaduct::startx;
 extern "C" {
 
 rte_pmd_startx* rte_pmd_startx_open(const char* port, const rte_pmd_startx_conf* conf) {
-  return rawdev::open_for_c<rte_pmd_startx>(port, conf, open_handle);
+  return rawdev::open_c_api<rte_pmd_startx>(port, conf, open_handle);
 }
 
 void rte_pmd_startx_close(rte_pmd_startx* startx) {

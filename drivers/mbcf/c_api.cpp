@@ -1,7 +1,7 @@
 // rte_pmd_mbcf.h: each function checks what a C caller may get wrong and calls the C++ class.
-#include "drivers/mbcf/c_face.hpp"
+#include "drivers/mbcf/c_api.hpp"
 
-#include "drivers/rawdev/c_face.hpp"
+#include "drivers/rawdev/c_api.hpp"
 
 namespace viaduct::mbcf {
 namespace {
@@ -124,7 +124,7 @@ using namespace viaduct::mbcf;
 extern "C" {
 
 rte_pmd_mbcf* rte_pmd_mbcf_open(const char* port, const rte_pmd_mbcf_conf* conf) {
-  return rawdev::open_for_c<rte_pmd_mbcf>(port, conf, open_handle);
+  return rawdev::open_c_api<rte_pmd_mbcf>(port, conf, open_handle);
 }
 
 void rte_pmd_mbcf_close(rte_pmd_mbcf* mbcf) {
