@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "drivers/port/port.hpp"
 #include "libmpi_lite/channel/channel.hpp"
+
+namespace viaduct::port {
+class Port;
+}
 
 namespace viaduct::mpi {
 

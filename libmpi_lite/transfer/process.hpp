@@ -5,9 +5,12 @@
 #include <string_view>
 #include <vector>
 
-#include "drivers/port/port.hpp"
 #include "libmpi_lite/core/comm.hpp"
 #include "libmpi_lite/launch/launch.hpp"
+
+namespace viaduct::port {
+class Port;
+}
 
 namespace viaduct::mpi {
 

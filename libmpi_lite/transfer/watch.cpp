@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "drivers/link/types.hpp"
 #include "libmpi_lite/core/config_vars.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 #include "libmpi_lite/transfer/process.hpp"
