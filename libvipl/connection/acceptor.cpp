@@ -14,7 +14,7 @@ namespace {
 // Where the port belongs to another user, that user's processes hand our requests to us meanwhile.
 constexpr auto kListenAgain = std::chrono::seconds(1);
 constexpr auto kAcceptAgain = std::chrono::milliseconds(100);
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kUnknownPeerPatience = std::chrono::seconds(1);
 constexpr std::size_t kMaxUnknownPeers = 512;
 
 }  // namespace
@@ -68,7 +68,7 @@ void Acceptor::accept() {
   if (unknown_peers_.size() >= kMaxUnknownPeers) unknown_peers_.pop_front();
   const auto s = unknown_peers_.emplace(unknown_peers_.end());
   s->connection = std::move(connection);
-  s->timer = Loop::Timer(loop_, kPatience, [this, s] { unknown_peers_.erase(s); });
+  s->timer = Loop::Timer(loop_, kUnknownPeerPatience, [this, s] { unknown_peers_.erase(s); });
   s->watch =
       Loop::Watch(loop_, s->connection.get(), EPOLLIN, [this, s](std::uint32_t) { receive(s); });
   receive(s);  // has mostly come by now

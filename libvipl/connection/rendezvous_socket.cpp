@@ -13,7 +13,7 @@ constexpr unsigned kPlaces = 16;
 
 // A rendezvous socket is full when its process is stopped, or hundreds of requests come at once.
 constexpr auto kRetry = std::chrono::milliseconds(10);
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kBusyPatience = std::chrono::seconds(1);
 constexpr std::size_t kMaxDelayed = 1024;
 
 // Datagrams that are no request: a process that sends nothing else must not have all our time.
@@ -97,7 +97,7 @@ bool RequestRouter::take_on(PendingRequest& pending, unsigned from_place, bool b
     }
   }
   if (!busy || delayed_.size() >= kMaxDelayed) return false;
-  delayed_.push_back({std::move(pending), *busy, Clock::now() + kPatience});
+  delayed_.push_back({std::move(pending), *busy, Clock::now() + kBusyPatience});
   if (delayed_.size() == 1) timer_ = Loop::Timer(loop_, kRetry, [this] { try_again(); });
   return true;
 }

@@ -17,7 +17,7 @@ namespace {
 
 // Enough for tens of thousands of connections; some programs close every number up to the limit
 // when they fork, which takes minutes where it is a thousand million.
-constexpr rlim_t kMaxDescriptors = 65536;
+constexpr rlim_t kWantedDescriptors = 65536;
 
 // Programs of VIA's time use select(), which cannot look at descriptors beyond: connections stay
 // out of their way.
@@ -112,7 +112,7 @@ Descriptor first_descriptor(msghdr& header) {
 void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = std::min(limit.rlim_max, kMaxDescriptors);
+  const rlim_t wanted = std::min(limit.rlim_max, kWantedDescriptors);
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = wanted;
   ::setrlimit(RLIMIT_NOFILE, &limit);
