@@ -30,7 +30,7 @@ void print_help() {
          "    --rounds N        samples of each row, at most (default 2000)\n"
          "    --seconds S       take fewer samples if they need longer than this (default 0.5)\n"
          "    --warmup N        calls before the first sample, at least (default 10); a tenth of\n"
-         "                      the time besides\n"
+         "                      the time besides, and 0.1 s before the first row\n"
          "    --pin             bind rank i to core i, modulo the number of cores\n"
          "    --json FILE       write the figures to FILE too\n"
          "    --help            this text\n\n"

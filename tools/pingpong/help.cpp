@@ -98,7 +98,8 @@ WHAT
     --rounds N        rounds, 1 to 1000 (default 5)
     --time-per-point MS
                       time for the latency of one layer at one size in one round, and again for its
-                      bandwidth, 1 to 60000 (default 50)
+                      bandwidth, 1 to 60000 (default 50); messages of 0.1 s are not counted when a
+                      port has just been opened: they touch its memory for the first time
     --messages N      instead of that a fixed number of messages, 100 to 10^9 (latency: at most
                       1048576), so that runs can be compared instruction by instruction, e.g.
                       valgrind --tool=callgrind viaduct-pingpong --bed ring --layer startx-queue
