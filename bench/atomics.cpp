@@ -1,6 +1,7 @@
-// Fetch-and-add from 1, 4 and 16 requesters onto one word: how many a second, and whether the sum
-// is exact. On the simulated network each requester is a node of its own; between two processes on
-// memif they share a port, as threads of one task would, each with additions of its own under way.
+// viaduct-atomics: fetch-and-add by 1, 4 and 16 requesters onto one word: how many a second, and
+// whether the sum is exact. On the simulated network each requester is a node of its own; between
+// two processes on memif all requesters share a port, as threads of one task would, each with
+// additions of its own under way.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,8 +42,8 @@ EXIT STATUS
     2  wrong usage
 )";
 
-constexpr std::size_t kUnderWay = 16;
-constexpr std::size_t kCounts[] = {1, 4, 16};
+constexpr std::size_t kUnderWay = 16;          // additions of one requester
+constexpr std::size_t kCounts[] = {1, 4, 16};  // requesters
 
 double seconds_now() {
   timespec t{};
@@ -50,14 +51,15 @@ double seconds_now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
 }
 
-// One requester: adds 1, 2, 3, ... to the word, so that an addition that is lost or done twice
-// shows.
+// One requester: adds 1, 2, 3, ... (modulo 1000) to the word, so that an addition that is lost or
+// done twice shows in the sum. Borrows the engine.
 template <class Device>
 class Adder {
  public:
   Adder(Engine<Device>& engine, const Remote& word, std::uint64_t adds, std::size_t under_way)
       : engine_(&engine), word_(word), left_(adds), under_way_(under_way) {}
 
+  // Issues additions until enough are under way, or there is no room.
   void issue(link::Time now) {
     while (left_ != 0 && open_ < under_way_) {
       const Options options{.urgency = under_way_ == 1 ? link::Urgency::now : link::Urgency::batch,
@@ -73,6 +75,8 @@ class Adder {
   bool done() const { return left_ == 0 && open_ == 0; }
   std::uint64_t sum() const { return sum_; }
 
+  // Takes the completions of all requesters on that engine; `context` says whose each is. Ends the
+  // program if an addition failed.
   static void take_completions(Engine<Device>& engine) {
     for (Completion c; engine.next_completion(c);) {
       if (c.status != Status::ok) {
@@ -86,7 +90,7 @@ class Adder {
  private:
   Engine<Device>* engine_;
   Remote word_;
-  std::uint64_t left_, next_ = 1, sum_ = 0;
+  std::uint64_t left_, next_ = 1, sum_ = 0;  // additions to issue; value; sum of values issued
   std::size_t under_way_, open_ = 0;
 };
 
@@ -95,7 +99,8 @@ struct Result {
   bool exact;
 };
 
-// Every requester a node; the rate is in simulated time, on links of 10 Gbit/s and 5 us.
+// Every requester is a node. The rate is in simulated time, on links of 10 Gbit/s and 5 us that
+// lose 1 % of the frames. `exact` also asks that frames really were lost.
 Result on_sim_net(std::size_t requesters, std::uint64_t adds) {
   sim::SimConfig config;
   config.faults = {.loss = 0.01, .seed = 7};
@@ -133,6 +138,7 @@ Result on_sim_net(std::size_t requesters, std::uint64_t adds) {
       Adder<sim::SimPort>::take_completions(nodes[i]->engine);
       left += !adders[i].done();
     }
+    // Simulated time goes on by 1 us for each round of polls.
     net.step(net.now() + std::chrono::microseconds{1});
   }
   std::uint64_t sum = 0, got = 0;
@@ -143,13 +149,14 @@ Result on_sim_net(std::size_t requesters, std::uint64_t adds) {
           got == sum && net.faults().lost != 0};
 }
 
-// What the owner tells the requester, and the other way round.
+// What the owner of the word tells the requesters' process: where the word is.
 struct Introduction {
   link::Address address;
   Key key;
 };
 
-// The owner's process: serves until the pipe is closed, and says what the word holds when asked.
+// The owner's process. Serves until the pipe `from` is closed; on each byte that comes writes what
+// the word holds to `to`, and sets the word to 0 for the next run.
 [[noreturn]] void own(const std::string& socket, int from, int to) {
   auto node = mbcf::Node::open("net_memif0,role=server,socket=" + socket + ",socket-abstract=no");
   alignas(8) std::uint64_t word = 0;
@@ -168,6 +175,8 @@ struct Introduction {
   }
 }
 
+// The owner of the word as a child process, and this process's connection to it. The destructor
+// ends the child.
 class TwoProcesses {
  public:
   TwoProcesses() {
@@ -178,9 +187,11 @@ class TwoProcesses {
     }
     directory_ = scratch;
     const std::string socket = directory_ + "/m.sock";
+    // Before DPDK is started: each process has an EAL of its own.
     owner_ = ::fork();
     if (owner_ == 0) {
       ::close(asks_[1]);
+      // The owner polls the port between looks at the pipe.
       ::fcntl(asks_[0], F_SETFL, O_NONBLOCK);
       own(socket, asks_[0], tells_[1]);
     }
@@ -202,6 +213,7 @@ class TwoProcesses {
   }
   ~TwoProcesses() { stop(); }
 
+  // One measurement: `adds` additions in all, by `requesters` requesters.
   Result run(std::size_t requesters, std::uint64_t adds, std::size_t under_way) {
     std::vector<Adder<port::Port>> adders;
     for (std::size_t i = 0; i < requesters; ++i)
@@ -233,13 +245,14 @@ class TwoProcesses {
     std::exit(code);
   }
 
-  int asks_[2], tells_[2];
+  int asks_[2], tells_[2];  // pipes: to the owner; from the owner
   pid_t owner_ = -1;
   std::string directory_;
   std::unique_ptr<mbcf::Node> node_;
   Remote word_;
 };
 
+// One row of the table: a testbed, and the rates of all rounds.
 struct Row {
   const char* bed;
   std::size_t requesters, under_way;
@@ -247,6 +260,7 @@ struct Row {
   bool exact = true;
 };
 
+// All rows in every round, so that a busy machine is busy for all of them. Returns the exit status.
 int measure(std::uint64_t adds, std::size_t rounds) {
   std::vector<Row> rows;
   rows.push_back({"two processes, one at a time", 1, 1, {}, true});
@@ -256,6 +270,7 @@ int measure(std::uint64_t adds, std::size_t rounds) {
   for (std::size_t round = 0; round < rounds; ++round)
     for (Row& row : rows) {
       const bool sim = std::strcmp(row.bed, "SimNetwork") == 0;
+      // On the simulated network time and faults follow from the seed.
       if (sim && round != 0) continue;  // the same every time
       const Result r = sim ? on_sim_net(row.requesters, adds / 4)
                            : processes.run(row.requesters, adds, row.under_way);

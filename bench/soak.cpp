@@ -1,6 +1,7 @@
-// Millions of messages over real ports (two net_ring ports in this process) while the ports lose,
-// duplicate, reorder and corrupt frames on purpose: nothing may be lost, doubled, reordered within
-// a lane or altered, and the faults must really have happened.
+// viaduct-soak: millions of messages over real ports (two net_ring ports in this process) while the
+// ports lose, duplicate, reorder and corrupt frames on purpose. Nothing may be lost, doubled,
+// reordered within a lane or altered, and the faults must really have happened. The tests do the
+// same on the simulated network; here DPDK's mbufs and real time take part.
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
 
@@ -37,17 +38,21 @@ EXIT STATUS
     2  wrong usage
 )";
 
+// The head of each message, from which the receiver can compute all of it.
 struct Stamp {
-  std::uint64_t number;  // within its lane and order
-  std::uint32_t lane_order;
-  std::uint32_t check;  // of the two above; seeds the contents
+  std::uint64_t number;      // within its lane and order
+  std::uint32_t lane_order;  // 2 * lane + order
+  std::uint32_t check;       // of the two above; seeds the contents
 };
 
+// A cheap hash; gives lanes, lengths and contents that look random and can be computed again.
 std::uint32_t mix(std::uint64_t x) {
   x = (x ^ x >> 31) * 0x9e3779b97f4a7c15;
   return static_cast<std::uint32_t>(x >> 32);
 }
 
+// Checks every message. Ordered ones must come in order; for unordered ones a bit each says whether
+// it has come.
 struct Receiver final : MessageSink {
   std::uint64_t next[kLanes] = {};
   std::vector<bool> seen[kLanes];
@@ -68,6 +73,7 @@ struct Receiver final : MessageSink {
       disordered += s.number != next[lane];
       next[lane] = s.number + 1;
     } else {
+      // Grown in large steps; unordered messages may be far ahead.
       if (seen[lane].size() <= s.number) seen[lane].resize(2 * s.number + 1024);
       doubled += seen[lane][s.number];
       seen[lane][s.number] = true;
@@ -76,6 +82,7 @@ struct Receiver final : MessageSink {
   }
 };
 
+// Runs the whole test with both ends polled by this thread. Returns the exit status.
 int soak(std::uint64_t messages, const base::FaultSpec& faults) {
   port::ensure_eal({});
   rte_ring* rings[2];
@@ -88,11 +95,13 @@ int soak(std::uint64_t messages, const base::FaultSpec& faults) {
   std::unique_ptr<port::Port> ports[2];
   for (int i = 0; i < 2; ++i) {
     const std::string name = "soak_port" + std::to_string(i);
+    // Crossed: what one port transmits the other receives.
     const int id = rte_eth_from_rings(name.c_str(), &rings[i], 1, &rings[1 - i], 1, 0);
     if (id < 0) throw base::SetupError("DPDK made no ring port; is librte_net_ring installed?");
     port::PortConfig config;
     config.devargs = "port:" + std::to_string(id);
     config.faults = faults;
+    // Otherwise both directions would lose the same frames.
     config.faults.seed += static_cast<std::uint64_t>(i);
     ports[i] = port::Port::open(config);
   }
@@ -108,6 +117,7 @@ int soak(std::uint64_t messages, const base::FaultSpec& faults) {
   std::uint64_t progressed = 0;
   while (sink.delivered < messages) {
     for (int burst = 0; burst < 64 && sent < messages; ++burst) {
+      // One of six streams: three lanes, ordered and unordered.
       const std::uint32_t which = mix(sent) % (kLanes * 2);
       Stamp s{numbers[which], which, mix(numbers[which] * 8 + which)};
       std::byte body[200];
@@ -126,11 +136,13 @@ int soak(std::uint64_t messages, const base::FaultSpec& faults) {
     if (sink.delivered != progressed) {
       progressed = sink.delivered;
       progress = port::now();
+      // Without this a lost message would hang the test instead of failing it.
     } else if (port::now() - progress > std::chrono::seconds{20}) {
       std::fprintf(stderr, "viaduct-soak: nothing has arrived for 20 s.\n");
       break;
     }
   }
+  // Late duplicates would show here.
   for (const Time end = port::now() + std::chrono::milliseconds{50}; port::now() < end;) {
     sender.poll(port::now());
     receiver.poll(port::now());  // whatever comes now has come before
@@ -146,6 +158,7 @@ int soak(std::uint64_t messages, const base::FaultSpec& faults) {
               " (fast %" PRIu64 ", probes %" PRIu64 ")\n",
               c[Counter::frames_sent], f.lost, f.duplicated, f.reordered, f.corrupted,
               c[Counter::retransmits], c[Counter::fast_retransmits], c[Counter::probes]);
+  // A run in which a fault that was asked for never happened proves nothing.
   const bool happened =
       (f.lost > 0 || faults.loss == 0) && (f.duplicated > 0 || faults.duplicate == 0) &&
       (f.reordered > 0 || faults.reorder == 0) && (f.corrupted > 0 || faults.corrupt == 0);

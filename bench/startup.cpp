@@ -1,8 +1,11 @@
-// What it costs to begin: from main to a connected memif port, and to the first message delivered,
-// beside the same start of DPDK alone with the same arguments. Every measurement is a process of
-// its own; the kinds take turns, so that a busy machine is busy for all of them.
+// startup: what it costs to begin. Time from main to a connected memif port, and to the first
+// message delivered, beside the same start of DPDK alone with the same arguments. Every measurement
+// is a process of its own, because EAL starts once in a process; the kinds take turns, so that a
+// busy machine is busy for all of them.
 //
-//   startup [ROUNDS]
+//  startup [ROUNDS]          the parent: starts the server, then the measurements
+//  startup serve SOCKET      the other end of the memif
+//  startup KIND SOCKET       one measurement; prints milliseconds
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <sched.h>
@@ -47,7 +50,8 @@ std::string devargs(const std::string& role, const std::string& socket) {
   std::exit(1);
 }
 
-// The goal is reached; what follows is taking everything down, which is not measured.
+// Prints the time since main began: the goal is reached. What follows is taking everything down,
+// which is not measured.
 void report() {
   std::printf("%.3f\n", std::chrono::duration<double, std::milli>(Clock::now() - began).count());
   std::fflush(stdout);
@@ -55,13 +59,15 @@ void report() {
 
 // --- the three kinds -----------------------------------------------------------------------------
 
-// EAL and ethdev as their documentation shows them, nothing else.
+// EAL and ethdev as their documentation shows them, with the arguments that Viaduct would give and
+// as many frames.
 void start_bare(const std::string& socket, Clock::time_point until) {
   std::vector<std::string> words = port::eal_arguments({});
   words.insert(words.begin(), "startup");
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   rte_log_set_global_level(RTE_LOG_ERR);
+  // EAL's messages would be measured as well.
   std::string quiet = "--log-level=error";
   argv.push_back(quiet.data());
   if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) give_up("rte_eal_init failed");
@@ -88,6 +94,8 @@ void start_bare(const std::string& socket, Clock::time_point until) {
   rmdir(rte_eal_get_runtime_dir());  // EAL makes it even when it has nothing to put there
 }
 
+// Opens a port as the library does. A memif connects while it is polled, so frames are received and
+// dropped.
 std::unique_ptr<port::Port> start_port(const std::string& socket, Clock::time_point until) {
   auto port = port::Port::open({.devargs = devargs("client", socket)});
   while (!port->link_up()) {
@@ -107,6 +115,7 @@ void send_first_message(const std::string& socket, Clock::time_point until) {
   if (link.try_send(server, Lane::high, Order::ordered, {Protocol::test, 0}, {}, body, Urgency::now,
                     port::now()) != SendStatus::sent)
     give_up("the first message is refused");
+  // The loop yields, because the server may share this CPU.
   while (!link.idle(server)) {  // acknowledged: it has been delivered
     if (Clock::now() > until) give_up("the first message does not arrive");
     link.poll(port::now());
@@ -115,6 +124,7 @@ void send_first_message(const std::string& socket, Clock::time_point until) {
   report();
 }
 
+// What is measured: `reach` does it and calls report() when the goal is reached.
 struct Kind {
   const char *name, *meaning;
   void (*reach)(const std::string& socket, Clock::time_point until);
@@ -135,6 +145,7 @@ class TakeAll final : public MessageSink {
   Verdict on_message(const Incoming&) override { return Verdict::taken; }
 };
 
+// The other end: polls until its parent is gone.
 [[noreturn]] void serve(const std::string& socket) {
   const auto port = port::Port::open({.devargs = devargs("server", socket)});
   Link<port::Port> link(*port, link_config_from_environment());
@@ -150,11 +161,13 @@ class TakeAll final : public MessageSink {
   std::exit(0);
 }
 
+// A child and its standard output.
 struct Process {
   pid_t pid;
   std::FILE* output;
 };
 
+// Starts this program again, with `what` as its first argument.
 Process spawn(const char* what, const std::string& socket) {
   int ends[2];
   if (pipe(ends) != 0) give_up("no pipe");
@@ -170,6 +183,7 @@ Process spawn(const char* what, const std::string& socket) {
   return {pid, fdopen(ends[0], "r")};
 }
 
+// One measurement in a process of its own; milliseconds. Ends the program if it fails.
 double measure(const Kind& kind, const std::string& socket) {
   const Process process = spawn(kind.name, socket);
   double milliseconds = 0;
@@ -186,6 +200,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// All kinds in each round; prints a table with ratios to bare DPDK.
 void compare(int rounds) {
   const std::string socket = "viaduct-startup-" + std::to_string(getpid());
   const Process server = spawn("serve", socket);

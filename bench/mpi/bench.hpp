@@ -1,4 +1,6 @@
-// What an MPI library costs, by test and message size. Knows nothing but mpi.h: builds with any.
+// mpi_bench: what an MPI library costs, by test and message size. Knows nothing but mpi.h, so that
+// it builds with any MPI library and compares them with the same loops. Every rank runs the same
+// tests in the same order; one thread a rank.
 #pragma once
 
 #include <mpi.h>
@@ -11,7 +13,7 @@
 namespace bench {
 
 struct Options {
-  std::vector<std::string> tests;
+  std::vector<std::string> tests;  // names; empty: all
   std::vector<std::size_t> sizes;
   int rounds = 2000;     // samples of each row, at most
   double seconds = 0.5;  // for each row, about
@@ -19,7 +21,8 @@ struct Options {
   bool pin = false;
   std::string json;  // file; empty: none
 };
-// Rank 0 prints what is wrong. false: exit with `status`.
+// Every rank parses the same arguments; rank 0 (`print`) says what is wrong. False: exit with
+// `status`.
 bool parse_options(int argc, char** argv, bool print, Options& options, int& status);
 
 // How a row's figure comes out of the time of one call.
@@ -44,6 +47,7 @@ struct Case {
   std::function<void()> call;
 };
 
+// One row of the table: figures in `unit`. Meaningful at rank 0 only.
 struct Row {
   std::string test;
   std::size_t bytes;
@@ -51,6 +55,7 @@ struct Row {
   double least, median, most;  // over the samples
   int samples;
 };
+// Runs one case: warms up, decides how many samples to take, takes them. Collective.
 Row measure(const Case& test, const Options& options);
 
 // The tests by name, in the order in which they are run.
@@ -64,11 +69,13 @@ std::vector<Test> point_to_point_tests();
 std::vector<Test> collective_tests();
 std::vector<Test> all_tests();
 
+// MPI_COMM_WORLD's, asked once.
 int world_rank();
 int world_size();
 // Ends the job.
 [[noreturn]] void fail(const std::string& what);
 
+// Called by rank 0.
 void print_heading();
 void print_row(const Row& row);
 void write_json(const std::string& file, const std::vector<Row>& rows);

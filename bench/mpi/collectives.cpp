@@ -1,3 +1,5 @@
+// The collective tests. Each makes its buffers once and then repeats one call on all ranks; the
+// figure is the time of the slowest rank.
 #include <algorithm>
 #include <memory>
 
@@ -8,14 +10,17 @@ namespace {
 
 using Buffer = std::shared_ptr<std::vector<double>>;
 
-// Enough for `bytes`, and something to reduce.
+// Doubles of `bytes` bytes at least, all 1.0, so that there is something to reduce. Shared, because
+// the call that holds them is copied.
 Buffer make_buffer(std::size_t bytes) {
   return std::make_shared<std::vector<double>>(bytes / sizeof(double) + 1, 1.0);
 }
 
-// Which calls may follow each other without a barrier: those in which every rank waits for all.
+// Which calls may follow each other without a barrier: those in which every rank waits for all
+// others. In a broadcast, the root could run ahead and would measure how much the library buffers.
 enum class Shape : unsigned char { everyone_waits, some_run_ahead };
 
+// What all collective cases have in common.
 Case collective(const char* name, std::size_t bytes, Shape shape, std::function<void()> call) {
   return {.test = name,
           .bytes = bytes,
@@ -72,6 +77,7 @@ Case scan(std::size_t bytes) {
   });
 }
 
+// Bytes of a buffer with a block for each rank.
 std::size_t for_all(std::size_t bytes) {
   return bytes * static_cast<std::size_t>(world_size());
 }

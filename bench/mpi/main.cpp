@@ -1,4 +1,5 @@
-// mpi_bench: see --help. Builds with any MPI library: mpicxx -std=c++20 -O2 bench/mpi/*.cpp
+// mpi_bench: see --help. Builds with any MPI library: mpicxx -std=c++20 -O2 bench/mpi/*.cpp. This
+// file runs the tests one after another, each at each size.
 #include <sched.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ int world_size() {
   return size;
 }
 
+// MPI_Abort may return with some libraries; exit() does not.
 void fail(const std::string& what) {
   std::cerr << "mpi_bench: " << what << std::endl;
   MPI_Abort(MPI_COMM_WORLD, 1);
@@ -42,6 +44,7 @@ std::vector<Test> all_tests() {
 
 namespace {
 
+// Binds rank i to core i, modulo the cores of this host.
 void pin() {
   const long cores = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
   cpu_set_t set;
@@ -60,11 +63,13 @@ void print_library() {
             << std::endl;
 }
 
+// Without --test all tests are run.
 bool wanted(const Test& test, const Options& options) {
   return options.tests.empty() ||
          std::find(options.tests.begin(), options.tests.end(), test.name) != options.tests.end();
 }
 
+// The same tests and sizes in the same order at every rank.
 void run(const Options& options) {
   const bool root = world_rank() == 0;
   std::vector<Row> rows;

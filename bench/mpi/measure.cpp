@@ -1,3 +1,5 @@
+// How one row is measured: warm up, estimate the time of a call, then take samples of one or
+// several calls, with a barrier before each sample.
 #include <algorithm>
 #include <cmath>
 
@@ -11,19 +13,21 @@ constexpr int kMaxCalls = 1000;           // in a batch
 constexpr double kWarmUpShare = 0.1;      // of the time for a row
 constexpr double kFirstWarmUp = 0.1;      // seconds before the first row: all rings are touched
 
+// Seconds that so many calls took at this rank.
 double time_of(const Case& test, int calls) {
   const double began = MPI_Wtime();
   for (int i = 0; i < calls; ++i) test.call();
   return MPI_Wtime() - began;
 }
 
-// How many calls a sample has and how many samples there are: rank 0 says.
+// How many calls a sample has and how many samples there are. Rank 0 decides, or ranks would
+// disagree about when to stop.
 struct Plan {
   int calls, samples;
 };
 
-// At least so many calls and so long: a library's memory is touched for the first time here. Rank 0
-// says when it is enough.
+// At least Options::warmup calls and a tenth of the time: a library's memory is touched for the
+// first time here. Rank 0 says when it is enough, because the clocks of ranks differ.
 void warm_up(const Case& test, const Options& options) {
   static bool first = true;
   const double share = options.seconds * kWarmUpShare;
@@ -38,6 +42,8 @@ void warm_up(const Case& test, const Options& options) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// Estimates the time of a call after the warm-up. Batched cases get as many calls a sample as take
+// 30 us.
 Plan make_plan(const Case& test, const Options& options) {
   warm_up(test, options);
   constexpr int kTrials = 5;
@@ -53,6 +59,7 @@ Plan make_plan(const Case& test, const Options& options) {
   return {.calls = plan[0], .samples = plan[1]};
 }
 
+// The row's figure from the seconds of one call.
 double figure(const Case& test, double seconds) {
   return test.unit == Unit::us         ? seconds * 1e6 * test.factor
          : test.unit == Unit::mb_per_s ? test.factor / seconds * 1e-6
@@ -66,8 +73,10 @@ Row measure(const Case& test, const Options& options) {
   std::vector<double> mine(static_cast<std::size_t>(plan.samples)), all(mine.size());
   for (double& sample : mine) {
     MPI_Barrier(MPI_COMM_WORLD);
+    // At least a nanosecond: figure() divides by it.
     sample = std::max(time_of(test, plan.calls) / plan.calls, 1e-9);
   }
+  // Otherwise the slowest rank's time counts, sample by sample.
   if (test.root_clock)
     all = mine;
   else

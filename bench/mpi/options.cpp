@@ -1,3 +1,4 @@
+// The command line of mpi_bench and its --help.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -8,6 +9,7 @@
 namespace bench {
 namespace {
 
+// Printed by rank 0 only.
 void print_help() {
   std::cout
       << "NAME\n"
@@ -56,6 +58,8 @@ bool read_size(const std::string& text, std::size_t& size) {
   return size <= (std::size_t{1} << 30);
 }
 
+// "8:1M" or "8,64,1K". A size of 0 is allowed alone, not at the start of a range, which could not
+// double it.
 bool read_sizes(const std::string& text, std::vector<std::size_t>& sizes) {
   std::istringstream items(text);
   for (std::string item; std::getline(items, item, ',');) {
@@ -84,12 +88,14 @@ bool read_tests(const std::string& text, std::vector<std::string>& tests) {
   return !tests.empty();
 }
 
+// False if the text is no number from `least` to `most`.
 template <class T>
 bool read_number(const std::string& text, T least, T most, T& number) {
   std::istringstream in(text);
   return in >> number && in.eof() && number >= least && number <= most;
 }
 
+// Takes one option with its value; false if either is not understood.
 bool read_option(const std::string& option, const std::string& value, Options& options) {
   if (option == "--test") return read_tests(value, options.tests);
   if (option == "--sizes") return read_sizes(value, options.sizes);

@@ -1,4 +1,5 @@
-// Between the first and the last rank; the others wait in the barrier before the next sample.
+// The point-to-point tests, between the first and the last rank; the other ranks wait in the
+// barrier before the next sample. (ring and halo use all ranks.)
 #include <cstring>
 #include <memory>
 
@@ -20,6 +21,7 @@ int last() {
   return world_size() - 1;
 }
 
+// With one rank, the first and the last would be the same and would wait for themselves.
 void need_two(const char* test) {
   if (world_size() < 2) fail(std::string(test) + " needs two ranks; start it with mpiexec -n 2");
 }
@@ -28,8 +30,8 @@ std::byte pattern(std::size_t i) {
   return static_cast<std::byte>(i * 7 + 3);
 }
 
-// A figure of a library that delivers something else would be worth nothing: one message is looked
-// at.
+// Sends one message and compares it: the figures of a library that delivers something else would be
+// worth nothing.
 void check_delivery(std::size_t bytes) {
   std::vector<std::byte> data(bytes);
   if (world_rank() == first()) {
@@ -43,6 +45,7 @@ void check_delivery(std::size_t bytes) {
   }
 }
 
+// Half of the time of a message there and back, by rank 0's clock.
 Case latency(std::size_t bytes) {
   need_two("latency");
   check_delivery(bytes);
@@ -66,7 +69,8 @@ Case latency(std::size_t bytes) {
           }};
 }
 
-// A window of messages one way, then a short answer when all have arrived.
+// A window of messages one way, then a short answer when all have arrived, so that rank 0's clock
+// sees the end.
 std::function<void()> window_call(std::size_t bytes) {
   auto data = std::make_shared<std::vector<std::byte>>(bytes * kWindow);
   auto requests = std::make_shared<std::vector<MPI_Request>>(kWindow);
@@ -92,6 +96,7 @@ std::function<void()> window_call(std::size_t bytes) {
   };
 }
 
+// kWindow messages one way in each call.
 Case bandwidth(std::size_t bytes) {
   need_two("bandwidth");
   check_delivery(bytes);
@@ -104,6 +109,7 @@ Case bandwidth(std::size_t bytes) {
           .call = window_call(bytes)};
 }
 
+// The same as bandwidth, counted in messages.
 Case message_rate(std::size_t bytes) {
   need_two("rate");
   return {.test = "rate",

@@ -1,3 +1,4 @@
+// Prints rows as a table, and as JSON: an array of objects.
 #include <cstdio>
 #include <fstream>
 

@@ -1,3 +1,7 @@
+// Reading the environment, checking values against their row of a table, and finding VIADUCT_*
+// variables that no table has. Runs at set-up only; no other thread may change the environment
+// meanwhile (getenv).
+
 #include "drivers/base/config_var.hpp"
 
 #include <unistd.h>
@@ -10,14 +14,16 @@ namespace viaduct::base {
 namespace {
 
 constexpr std::string_view kPrefix = "VIADUCT_";
-constexpr std::string_view kGuestPrefix = "VIADUCT_VM_";  // what viaduct-vm tells those in a guest
+// Variables by which viaduct-vm talks to programs in its guest; users do not set these.
+constexpr std::string_view kGuestPrefix = "VIADUCT_VM_";
 
-// Set to nothing is the same as not set: that is how a shell user takes a variable back.
+// nullptr: not set, or set to nothing, which is how many shell users take a variable back.
 const char* from_environment(std::string_view name) {
   const char* const value = std::getenv(std::string(name).c_str());
   return value == nullptr || *value == '\0' ? nullptr : value;
 }
 
+// Whether `words`, separated by '|', has `value` as a whole word.
 bool is_one_of(std::string_view words, std::string_view value) {
   while (!words.empty()) {
     const std::size_t end = std::min(words.find('|'), words.size());
@@ -32,7 +38,7 @@ bool is_number(const Accepted& accepted, std::string_view value) {
   return number && *number >= accepted.least && *number <= accepted.most;
 }
 
-// "0 or a whole number from 576 to 9000"
+// What is accepted, for error messages: "0 or a whole number from 576 to 9000". Empty: any text.
 std::string sentence(const Accepted& accepted) {
   std::string text(accepted.words);
   if (accepted.most != 0)
@@ -41,7 +47,7 @@ std::string sentence(const Accepted& accepted) {
   return text;
 }
 
-// Empty: nothing is wrong.
+// What is wrong with `value`, as a sentence for the user; empty: nothing.
 std::string problem(const ConfigVar& variable, const std::string& value) {
   const Accepted& accepted = variable.accepted;
   const std::string assignment = std::string(variable.name) + "=" + value;

@@ -1,6 +1,8 @@
-// The environment variables that configure a layer: each with a default, a unit, a meaning and what
-// it may be. A layer declares those that it reads; reading one and `viaduct-info --config` obey the
-// same row of the same table.
+// The environment variables that configure a layer: each with a default, a unit, a meaning and the
+// values that are accepted. Each layer declares a table of the variables that it reads. The code
+// that reads a variable and `viaduct-info --config` use the same row of the same table, so they
+// agree. For set-up only: reading allocates and may throw. The environment is read anew at each
+// call.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +16,12 @@
 
 namespace viaduct::base {
 
-// Nothing of this: a variable may be any text.
+// The values that a variable accepts: a word of `words` or a number of the range, or what `parse`
+// takes. With all fields empty: any text.
 struct Accepted {
-  std::string_view words{};                   // one of these, separated by '|'
-  std::uint64_t least = 0, most = 0;          // or a whole number; most is 0: no number
-  void (*parse)(std::string_view) = nullptr;  // or what this takes without a SetupError
+  std::string_view words{};                   // separated by '|'
+  std::uint64_t least = 0, most = 0;          // a whole number of this range; most 0: no number
+  void (*parse)(std::string_view) = nullptr;  // throws SetupError for a wrong value; used alone
 };
 constexpr Accepted whole_number(std::uint64_t least, std::uint64_t most) {
   return {.least = least, .most = most};
@@ -36,7 +39,8 @@ struct ConfigVar {
   Accepted accepted{};
 };
 
-// A name that is not in the table is a SetupError, too.
+// The variables of one layer. A table refers to its rows, which must outlive it. Members that take
+// a name throw SetupError if the table has no such variable (has() does not).
 class ConfigTable {
  public:
   constexpr explicit ConfigTable(std::span<const ConfigVar> rows) : rows_(rows) {}
@@ -45,18 +49,19 @@ class ConfigTable {
   auto end() const { return rows_.end(); }
   bool has(std::string_view name) const;
 
-  // Whether the environment says anything about it.
+  // Whether the environment sets the variable to anything but an empty text.
   bool is_set(std::string_view name) const;
-  // What the environment says, right or wrong, or the default.
+  // The environment's value, right or wrong, or else the default.
   std::string value(std::string_view name) const;
-  // The same, or a SetupError that names the variable, the bad value and what would be accepted.
+  // The same, checked: throws a SetupError that names the variable, the bad value and the accepted
+  // values. number() is for variables that accept whole numbers only, on() for kOnOff.
   std::string text(std::string_view name) const;
   std::uint64_t number(std::string_view name) const;
   bool on(std::string_view name) const;
 
-  // What text() has to say against values in the environment.
+  // The sentences of the SetupErrors that text() would throw, for all variables of the table.
   std::vector<std::string> problems() const;
-  // SetupError with the first of them.
+  // Throws a SetupError with the first problem.
   void check() const;
 
  private:
@@ -65,12 +70,13 @@ class ConfigTable {
   std::span<const ConfigVar> rows_;
 };
 
-// VIADUCT_* variables in the environment that none of the tables has: misspelt, most likely. But
-// not those that begin with `others`, the prefix of a library whose table the caller does not know.
+// The names of VIADUCT_* variables in the environment that none of the tables has: misspelt, most
+// likely. Sorted. Names that begin with `others` are left out: the prefix of a library whose table
+// the caller does not know.
 std::vector<std::string> unknown_config_vars(std::span<const ConfigTable> tables,
                                              std::string_view others = {});
 
-// Nothing but digits.
+// nullopt: `text` has anything but digits in it, or none, or the number is above 64 bits.
 std::optional<std::uint64_t> parse_whole_number(std::string_view text);
 
 }  // namespace viaduct::base

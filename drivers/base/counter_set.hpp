@@ -1,4 +1,5 @@
-// Counters named by an enum whose last value is count_.
+// A set of counters named by an enum whose last value is count_. Plain integers without atomics:
+// one owner thread adds and reads.
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@ class CounterSet {
   std::array<std::uint64_t, kSize> values_{};
 };
 
-// Those that are not zero, as people read them: "probes 2, drop_checksum 1".
+// The counters that are not zero, as text: "probes 2, drop_checksum 1".
 template <class Counter, std::size_t kSize>
 std::string text(const CounterSet<Counter>& counters, const std::array<CounterInfo, kSize>& info) {
   std::string out;

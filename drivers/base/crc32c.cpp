@@ -1,3 +1,8 @@
+// CRC32C over longer data: four implementations, from a table for any CPU to AVX-512, and the
+// choice among them at run time. Each computes the CRC alone or together with a copy (kCopy). A
+// program compiled for SSE4.2 sums short data inline (crc32c.hpp) and calls this file for longer
+// data.
+
 #include "drivers/base/crc32c.hpp"
 
 #include <array>
@@ -12,7 +17,8 @@ namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // Castagnoli, bits reflected
 
-// x to the n-th modulo the polynomial; bit 31 is the constant term.
+// `value` times x to the n-th, modulo the polynomial; `value` is 1 by default. Polynomials are
+// reflected: bit 31 is the constant term.
 constexpr std::uint32_t power_of_x(unsigned n, std::uint32_t value = 0x80000000) {
   for (; n > 0; --n) value = (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
   return value;
@@ -20,6 +26,8 @@ constexpr std::uint32_t power_of_x(unsigned n, std::uint32_t value = 0x80000000)
 
 // --- any CPU: eight bytes at a time by table -----------------------------------------------------
 
+// "Slicing by 8": tables[t][byte] is the CRC of that byte followed by t bytes of 0, without
+// the complements at begin and end.
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 constexpr Tables make_tables() {
@@ -49,7 +57,7 @@ std::uint32_t by_table(std::byte* to, const std::byte* from, std::size_t size, s
       std::memcpy(to, &word, 8);
       to += 8;
     }
-    word ^= state;  // little-endian: wire_format.hpp insists
+    word ^= state;  // right on little-endian hosts, the only ones (wire_format.hpp asserts it)
     state = 0;
     for (std::size_t i = 0; i < 8; ++i) state ^= kTables[7 - i][word >> (8 * i) & 255];
   }
@@ -60,6 +68,7 @@ std::uint32_t by_table(std::byte* to, const std::byte* from, std::size_t size, s
   return ~state;
 }
 
+// The table's Crc32cImplementation::usable.
 bool always() {
   return true;
 }
@@ -100,12 +109,15 @@ bool has_sse42() {
 
 // --- SSE4.2 and PCLMULQDQ: three chains at once --------------------------------------------------
 
-// The instruction takes one cycle but its result comes after three: three independent chains over
-// neighbouring stretches keep it busy. A chain's CRC is moved over the stretches behind it by
-// multiplying with a power of x; the product of two reflected numbers is short of one power, and
-// the reduction by the CRC instruction itself adds 32.
-constexpr std::size_t kMaxWords = 96;
+// The CRC instruction can start every cycle, but its result comes after three. Three independent
+// chains over neighbouring stretches keep the unit busy (V. Gopal et al., "Fast CRC Computation for
+// iSCSI Polynomial Using CRC32 Instruction", Intel, 2011). To append a stretch of n bits to a
+// chain's CRC is to multiply that CRC by x^n. Two details: the carry-less product of two reflected
+// numbers is short of one power of x, and the CRC instruction that reduces the product multiplies
+// by x^32; hence the exponent n - 33.
+constexpr std::size_t kMaxWords = 96;  // the longest stretch, in words of eight bytes
 
+// shifts[n] moves a CRC over n words: x^(64 n - 33).
 constexpr std::array<std::uint32_t, 2 * kMaxWords + 1> make_shifts() {
   std::array<std::uint32_t, 2 * kMaxWords + 1> shifts{};
   shifts[1] = power_of_x(64 - 33);
@@ -115,6 +127,7 @@ constexpr std::array<std::uint32_t, 2 * kMaxWords + 1> make_shifts() {
 }
 constexpr auto kShifts = make_shifts();
 
+// A chain's state moved over `words` words, not reduced yet.
 VIADUCT_PCLMUL inline __m128i moved(std::uint64_t state, std::size_t words) {
   return _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(state)),
                               _mm_cvtsi32_si128(static_cast<int>(kShifts[words])), 0);
@@ -128,6 +141,8 @@ VIADUCT_PCLMUL inline std::uint64_t fetch(std::byte* to, const std::byte* from, 
   return word;
 }
 
+// The three stretches are equally long. The last bytes, less than 192, are left to one chain:
+// combining the chains would not pay.
 template <bool kCopy>
 VIADUCT_PCLMUL std::uint32_t interleaved(std::byte* to, const std::byte* from, std::size_t size,
                                          std::uint32_t crc) {
@@ -140,6 +155,8 @@ VIADUCT_PCLMUL std::uint32_t interleaved(std::byte* to, const std::byte* from, s
       b = _mm_crc32_u64(b, fetch<kCopy>(to, from, at + stretch));
       c = _mm_crc32_u64(c, fetch<kCopy>(to, from, at + 2 * stretch));
     }
+    // The first chain is followed by two stretches, the second by one. Both products are added
+    // before the one reduction.
     const __m128i both = _mm_xor_si128(moved(a, 2 * words), moved(b, words));
     const std::uint64_t folded = static_cast<std::uint64_t>(_mm_cvtsi128_si64(both));
     crc = ~static_cast<std::uint32_t>(_mm_crc32_u64(0, folded) ^ c);
@@ -154,16 +171,18 @@ bool has_pclmul() {
   return has_sse42() && __builtin_cpu_supports("pclmul") != 0;
 }
 
-// --- AVX-512 and VPCLMULQDQ: 256 bytes at a time
-// --------------------------------------------------
+// --- AVX-512 and VPCLMULQDQ: 256 bytes at a time -------------------------------------------------
 
-// Folding: a 128-bit lane is moved over D bits by multiplying its halves with powers of x and is
-// then added to the data there. As above, a product is short of one power of x.
+// Folding (V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
+// Instruction", Intel, 2009): a 128-bit lane is moved over kBits bits by multiplying its halves
+// with powers of x, and is then added to the data there. As above, a product is short of one power
+// of x.
 template <unsigned kBits>
 constexpr auto kLow = static_cast<long long>(std::uint64_t{power_of_x(kBits + 63)} << 32);
 template <unsigned kBits>
 constexpr auto kHigh = static_cast<long long>(std::uint64_t{power_of_x(kBits - 1)} << 32);
 
+// The four lanes moved over kBits bits, and added to `onto`.
 template <unsigned kBits>
 VIADUCT_AVX512 inline __m512i fold(__m512i lanes, __m512i onto) {
   constexpr auto low = kLow<kBits>, high = kHigh<kBits>;
@@ -173,8 +192,8 @@ VIADUCT_AVX512 inline __m512i fold(__m512i lanes, __m512i onto) {
                                    0x96);  // xor of all three
 }
 
-// The four lanes of one register onto the last of them. (The masks keep all: their intrinsics do
-// not start from an undefined register, about which g++ 12 warns.)
+// Folds the four lanes of a register onto the last lane. (The masks keep every lane: the intrinsics
+// without a mask start from an undefined register, about which g++ 12 warns.)
 VIADUCT_AVX512 inline __m128i fold_lanes(__m512i lanes) {
   const __m512i by =
       _mm512_set_epi64(0, 0, kHigh<128>, kLow<128>, kHigh<256>, kLow<256>, kHigh<384>, kLow<384>);
@@ -187,6 +206,7 @@ VIADUCT_AVX512 inline __m128i fold_lanes(__m512i lanes) {
       _mm512_maskz_extracti64x2_epi64(0x3, lanes, 3));
 }
 
+// Loads the next 64 bytes, copies them if wanted, and moves the pointers on.
 template <bool kCopy>
 VIADUCT_AVX512 inline __m512i fetch_64(std::byte*& to, const std::byte*& from) {
   const __m512i data = _mm512_loadu_si512(from);
@@ -204,6 +224,7 @@ VIADUCT_AVX512 std::uint32_t folded(std::byte* to, const std::byte* from, std::s
   if (size < 256) return interleaved<kCopy>(to, from, size, crc);
   __m512i a = fetch_64<kCopy>(to, from), b = fetch_64<kCopy>(to, from),
           c = fetch_64<kCopy>(to, from), d = fetch_64<kCopy>(to, from);
+  // The state so far (the complement of `crc`) is added to the first four bytes.
   a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
   for (size -= 256; size >= 256; size -= 256) {
     a = fold<2048>(a, fetch_64<kCopy>(to, from));
@@ -211,6 +232,8 @@ VIADUCT_AVX512 std::uint32_t folded(std::byte* to, const std::byte* from, std::s
     c = fold<2048>(c, fetch_64<kCopy>(to, from));
     d = fold<2048>(d, fetch_64<kCopy>(to, from));
   }
+  // Fold the first three registers onto the fourth, then 64 bytes at a time, then the lanes. Two
+  // CRC instructions reduce the last 128 bits.
   d = _mm512_xor_si512(fold<1024>(b, d), fold<1536>(a, fold<512>(c, _mm512_setzero_si512())));
   for (; size >= 64; size -= 64) d = fold<512>(d, fetch_64<kCopy>(to, from));
   const __m128i rest = fold_lanes(d);
@@ -227,6 +250,7 @@ bool has_vpclmul() {
 
 #endif
 
+// An implementation without copying, in the form that Crc32cImplementation::crc has.
 template <auto kFunction>
 std::uint32_t only_crc(const std::byte* data, std::size_t size, std::uint32_t crc) {
   return kFunction(nullptr, data, size, crc);
@@ -247,7 +271,10 @@ const Crc32cImplementation& best() {
   return kImplementations[std::size(kImplementations) - 1];
 }
 
-// The first call looks the best one up, also when it comes before this file's own initialization.
+// The pointers begin at functions that choose the best implementation at the first call. constinit:
+// the first call may come from another file's initialization, before this file's. Atomic, because
+// links of several threads may make the first call at the same time; they all store the same value,
+// so relaxed order is enough.
 std::uint32_t first_crc(const std::byte* data, std::size_t size, std::uint32_t crc);
 std::uint32_t first_copy(std::byte* to, const std::byte* from, std::size_t size, std::uint32_t crc);
 constinit std::atomic<decltype(Crc32cImplementation::crc)> chosen_crc{first_crc};

@@ -1,4 +1,6 @@
-// CRC32C (Castagnoli, RFC 3720 appendix B.4), the checksum that ends every frame's header.
+// CRC32C (Castagnoli, RFC 3720 appendix B.4), the checksum that ends every frame's header. Short
+// data are summed inline where the compiler may use SSE4.2; longer data by the fastest
+// implementation that the CPU has (crc32c.cpp). Any thread may call these functions.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +17,15 @@
 
 namespace viaduct::base {
 
-// One way to compute it. All give the same result; the fastest that this CPU has is used.
+// One way to compute CRC32C. All give the same result; tests and benchmarks compare them. `crc` and
+// `copy` have the parameters of crc32c and crc32c_copy below.
 struct Crc32cImplementation {
   std::string_view name;
-  bool (*usable)();
+  bool (*usable)();  // whether this CPU has the instructions
   std::uint32_t (*crc)(const std::byte* data, std::size_t size, std::uint32_t crc);
   std::uint32_t (*copy)(std::byte* to, const std::byte* from, std::size_t size, std::uint32_t crc);
 };
-// Fastest first; the last one works everywhere.
+// All that this build has, the fastest first; the last one works on any CPU.
 std::span<const Crc32cImplementation> crc32c_implementations();
 
 namespace detail {
@@ -32,9 +35,10 @@ std::uint32_t crc32c_copy_any(std::byte* to, const std::byte* from, std::size_t 
                               std::uint32_t crc);
 
 #if defined(__SSE4_2__)
-// Up to here a chain of single instructions is done before a wider method has started.
+// Bytes up to which a chain of single CRC instructions ends before a wider method has started.
 inline constexpr std::size_t kCrc32cShort = 128;
 
+// Reads the next word, copies it if wanted, and moves the pointers on.
 template <class Word, bool kCopy>
 inline Word crc32c_step(std::byte*& to, const std::byte*& from) {
   Word word;
@@ -47,8 +51,8 @@ inline Word crc32c_step(std::byte*& to, const std::byte*& from) {
   return word;
 }
 
-// One instruction every eight bytes, each waiting for the one before. `state` is the complement of
-// the CRC.
+// One CRC instruction for eight bytes, each waiting for the one before. `state` and the result are
+// complements of the CRC.
 template <bool kCopy>
 inline std::uint32_t crc32c_serial(std::byte* to, const std::byte* from, std::size_t size,
                                    std::uint32_t state) {
@@ -65,7 +69,8 @@ inline std::uint32_t crc32c_serial(std::byte* to, const std::byte* from, std::si
 
 }  // namespace detail
 
-// Continues `crc` over `size` bytes; start with 0. crc32c(b, crc32c(a, 0)) == crc32c(a ++ b, 0).
+// Continues `crc` over `size` bytes and returns the CRC of all bytes so far; start with 0. Data may
+// be summed in pieces: crc32c(b, crc32c(a, 0)) == crc32c(a ++ b, 0).
 inline std::uint32_t crc32c(const std::byte* data, std::size_t size, std::uint32_t crc = 0) {
 #if defined(__SSE4_2__)
   if (size <= detail::kCrc32cShort) return ~detail::crc32c_serial<false>(nullptr, data, size, ~crc);
@@ -82,7 +87,7 @@ inline std::uint32_t crc32c_copy(std::byte* to, const std::byte* from, std::size
   return detail::crc32c_copy_any(to, from, size, crc);
 }
 
-// The same over one word as it would lie in memory, from a register.
+// Continues `crc` over a word that is in a register, as if its bytes lay in memory.
 template <class Word>
 inline std::uint32_t crc32c_word(Word word, std::uint32_t crc) {
 #if defined(__SSE4_2__)

@@ -1,4 +1,6 @@
-// Deadlines of many peers, earliest first: a binary heap that knows where each peer stands in it.
+// The deadlines of many items, earliest first: a binary heap in which each item knows its position,
+// so that an item can leave from the middle (O(log n)) without a search. The heap does not own its
+// items. One owner thread. Link keeps one timer for each peer here.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +11,24 @@
 
 namespace viaduct::base {
 
+// The position of an item that is not in the heap.
 inline constexpr std::uint32_t kNotQueued = UINT32_MAX;
 
-// An Item has `Time timer_at` and `std::uint32_t timer_position` (kNotQueued at first).
+// An Item has `Time timer_at` and `std::uint32_t timer_position` (kNotQueued at first). Only the
+// heap writes these two.
 template <class Item>
 class DeadlineHeap {
  public:
+  // Room for n items: set_no_later() allocates only beyond that.
   void reserve(std::size_t n) { heap_.reserve(n); }
   bool due(Time now) const { return !heap_.empty() && heap_.front()->timer_at <= now; }
-  // Time::max(): there is none.
+  // The earliest deadline; Time::max(): the heap is empty.
   Time next() const { return heap_.empty() ? Time::max() : heap_.front()->timer_at; }
 
-  // Makes sure the item's timer fires at `at` or earlier. The usual case, a timer that is set for
-  // earlier anyway, costs one comparison: whoever handles a timer works out the next deadline.
+  // Makes sure that the item's timer fires at `at` or earlier. A deadline never moves back to a
+  // later time here; the code that handles a timer which fired early works out the next deadline.
+  // So the usual case on the data path, a timer that is set for earlier already, costs one
+  // comparison.
   void set_no_later(Item* item, Time at) {
     if (item->timer_position == kNotQueued) {
       item->timer_position = static_cast<std::uint32_t>(heap_.size());
@@ -32,6 +39,7 @@ class DeadlineHeap {
     item->timer_at = at;
     rise(item->timer_position);
   }
+  // Takes out the earliest item. The heap must not be empty.
   Item* pop() {
     Item* item = heap_.front();
     remove(item);
@@ -44,6 +52,8 @@ class DeadlineHeap {
     Item* last = heap_.back();
     heap_.pop_back();
     if (last == item) return;
+    // The last item fills the hole. It may belong higher or lower, as the hole need not be on the
+    // path from the root to the last item.
     place(last, hole);
     rise(hole);
     sink(last->timer_position);

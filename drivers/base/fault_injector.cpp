@@ -1,3 +1,6 @@
+// Parsing a fault specification, and the random decisions about frames. SimNetwork and Port apply
+// the decisions to frames.
+
 #include "drivers/base/fault_injector.hpp"
 
 #include <algorithm>
@@ -16,7 +19,7 @@ constexpr std::string_view kSyntax =
                    std::string(kSyntax));
 }
 
-// "1%" or "0.01".
+// A probability as "1%" or "0.01".
 double probability(std::string_view part, std::string_view value) {
   const bool percent = value.ends_with('%');
   if (percent) value.remove_suffix(1);
@@ -37,6 +40,7 @@ std::uint64_t seed_number(std::string_view part, std::string_view value) {
   return number;
 }
 
+// Applies one "name=value" of a specification.
 void set(FaultSpec& spec, std::string_view part) {
   const auto equals = part.find('=');
   if (equals == std::string_view::npos) refuse(part, "has no value");
@@ -58,9 +62,9 @@ void set(FaultSpec& spec, std::string_view part) {
   }
 }
 
-// Always one draw, whatever the probability, so that changing one probability does not change the
-// fate that a seed gives to the other kinds. Written out because the standard distributions differ
-// between libraries and a seed must mean the same everywhere.
+// Always one draw, whatever the probability, so that changing the probability of one fault does not
+// change when a seed makes the other faults happen. Written out (53 random bits make a double in
+// [0, 1)) because the standard distributions differ between libraries.
 bool happens(std::mt19937_64& random, double probability) {
   return static_cast<double>(random() >> 11) * 0x1p-53 < probability;
 }
@@ -79,6 +83,7 @@ FaultSpec FaultSpec::parse(std::string_view text) {
   return spec;
 }
 
+// All five draws happen before the frame may count as lost, for the same reason as in happens().
 Fate FaultInjector::next() {
   const bool lose = happens(random_, spec_.loss), duplicate = happens(random_, spec_.duplicate),
              reorder = happens(random_, spec_.reorder), corrupt = happens(random_, spec_.corrupt),

@@ -5,8 +5,10 @@
 
 namespace viaduct::base {
 
-// Fetches a line that will be written; nothing happens if there is no memory. (__builtin_prefetch
-// fetches it for reading, unless all of the program is compiled for processors of the last years.)
+// Fetches the cache line at an address in exclusive state, for a write that follows soon. A hint:
+// an address without memory behind it does no harm. (__builtin_prefetch(line, 1) would fetch the
+// line for reading only, unless the whole program is compiled for a processor known to have
+// PREFETCHW.)
 inline void own_soon(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));

@@ -1,3 +1,5 @@
+// SipHash, and its key from the operating system.
+
 #include "drivers/base/random.hpp"
 
 #include <unistd.h>
@@ -11,6 +13,8 @@
 
 namespace viaduct::base {
 
+// The initial state, rotations and finalization are those of the paper. The message is one word;
+// the second block is the padding, which has the message's length (8) in its top byte.
 std::uint64_t siphash(const std::array<std::uint64_t, 2>& key, std::uint64_t word) {
   std::uint64_t v0 = key[0] ^ 0x736f6d6570736575, v1 = key[1] ^ 0x646f72616e646f6d;
   std::uint64_t v2 = key[0] ^ 0x6c7967656e657261, v3 = key[1] ^ 0x7465646279746573;

@@ -1,4 +1,5 @@
-// Bits that nobody can tell, whatever others he has been given: for keys and tokens.
+// Unpredictable bits, for keys and tokens: a party that knows some of them cannot tell the others.
+// (Link::random has numbers that need not be secret.)
 #pragma once
 
 #include <array>
@@ -8,12 +9,12 @@
 
 namespace viaduct::base {
 
-// SipHash-2-4 of eight bytes (J.-P. Aumasson, D. J. Bernstein: "SipHash: a fast short-input PRF",
-// 2012).
+// SipHash-2-4, a keyed hash, of eight bytes in little-endian order (J.-P. Aumasson, D. J.
+// Bernstein: "SipHash: a fast short-input PRF", 2012).
 std::uint64_t siphash(const std::array<std::uint64_t, 2>& key, std::uint64_t word);
 
-// That of a counter, under a key from the system: one system call at construction, none in a poll,
-// and nothing that could fail there.
+// A stream of random words: SipHash of a counter, under a key from the operating system. One system
+// call at construction; next() makes none and cannot fail, so that a poll may call next().
 class RandomBits {
  public:
   RandomBits();  // throws SetupError where the system has no random numbers

@@ -1,4 +1,6 @@
-// A bounded ring of entries that are written and read in place. One owner thread, no atomics.
+// A bounded queue (ring buffer) whose entries are written and read in place. The ring owns its
+// entries, which it allocates at construction and never frees or clears before its end. One owner
+// thread, no atomics.
 #pragma once
 
 #include <bit>
@@ -19,9 +21,10 @@ class RingBuffer {
   // The oldest entry, or nullptr when the queue is empty.
   T* front() { return empty() ? nullptr : &entries_[head_ & mask_].value; }
   const T* front() const { return empty() ? nullptr : &entries_[head_ & mask_].value; }
-  // The next free entry, to be filled and then pushed, or nullptr when the queue is full.
+  // The next free entry, for the caller to fill and then push(); nullptr when the queue is full.
   T* back() { return full() ? nullptr : &entries_[tail_ & mask_].value; }
-  // Without an entry to push or pop these do nothing: a caller's slip must not corrupt the ring.
+  // push() appends the entry at back(), pop() drops the one at front(). On a full or an empty queue
+  // they do nothing, so that a caller's mistake cannot corrupt the ring.
   void push() { tail_ += full() ? 0 : 1; }
   void pop() { head_ += empty() ? 0 : 1; }
 
@@ -31,13 +34,13 @@ class RingBuffer {
   std::size_t capacity() const { return mask_ + 1; }
 
  private:
-  // On cache lines of its own: a small packet costs one line.
+  // On cache lines of its own, so that reading or writing a small packet touches one line.
   struct alignas(64) Entry {
     T value;
   };
   std::unique_ptr<Entry[]> entries_;
   std::size_t mask_;
-  std::size_t head_ = 0, tail_ = 0;  // count for ever; the mask makes indices of them
+  std::size_t head_ = 0, tail_ = 0;  // entries ever popped and pushed; the mask makes them indices
 };
 
 }  // namespace viaduct::base

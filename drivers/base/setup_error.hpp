@@ -1,3 +1,4 @@
+// The one exception of the drivers.
 #pragma once
 
 #include <cerrno>
@@ -8,11 +9,11 @@
 
 namespace viaduct::base {
 
-// Setting up failed: one sentence that says what, why and what to do about it. Thrown by
-// constructors and open functions only, never on the data path.
+// Set-up has failed. what() is a sentence for the user that says what failed, why, and what to do
+// about it. Constructors and open functions throw this; nothing on the data path does.
 class SetupError : public std::runtime_error {
  public:
-  // `number`: an errno, for C APIs that have no room for a sentence.
+  // `number`: an errno, for C APIs that return a number only.
   explicit SetupError(const std::string& sentence, int number = EIO)
       : std::runtime_error(sentence), number_(number) {}
   int number() const { return number_; }

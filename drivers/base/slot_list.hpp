@@ -1,5 +1,7 @@
 // Doubly linked lists of slots in a preallocated table. The links are indices kept in the entries
 // (member `Link`), so an entry can leave the middle of a list at once and nothing is allocated.
+// Indices rather than pointers, so that the links take 8 bytes and the table may move. The caller
+// passes the table to each call; the list does not know it. One owner thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +18,8 @@ struct SlotLinks {
   Slot previous = kNoSlot, next = kNoSlot;
 };
 
-// `Entry::*Link` says which links of an entry the list uses: an entry may be in one list for each.
+// `Entry::*Link` says which links of an entry the list uses. An entry can be in one list for each
+// of its links at a time; the caller knows in which, since the list cannot tell.
 template <class Entry, SlotLinks Entry::*Link>
 class SlotList {
  public:
@@ -24,6 +27,7 @@ class SlotList {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
+  // The slot behind `slot` in its list, or kNoSlot.
   static Slot after(const Entry* table, Slot slot) { return (table[slot].*Link).next; }
 
   void push_back(Entry* table, Slot slot) {
@@ -38,7 +42,7 @@ class SlotList {
     (links.next == kNoSlot ? last_ : (table[links.next].*Link).previous) = links.previous;
     --size_;
   }
-  // The first slot, taken off, or kNoSlot.
+  // Takes the first slot out and returns that slot; kNoSlot: the list is empty.
   Slot take_first(Entry* table) {
     const Slot slot = first_;
     if (slot != kNoSlot) remove(table, slot);

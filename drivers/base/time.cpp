@@ -1,3 +1,5 @@
+// Durations as text for people.
+
 #include "drivers/base/time.hpp"
 
 #include <cstdio>

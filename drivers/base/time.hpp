@@ -1,5 +1,5 @@
-// Time: an argument of every entry point below the drivers, never read inside, so that the same
-// code runs on a TSC and on a simulated clock.
+// The types of time. The link and the drivers take the time as an argument of each entry point and
+// never read a clock, so that the same code runs on a TSC and on a simulated clock.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,8 @@ namespace viaduct::base {
 
 using Duration = std::chrono::nanoseconds;
 
-// A monotonic clock without now(). The zero point means nothing; only differences do.
+// A monotonic clock without now(), which gives Time a type of its own: a Time cannot be mixed up
+// with a time point of another clock. The zero point means nothing; only differences do.
 struct Clock {
   using duration = Duration;
   using rep = duration::rep;
@@ -21,7 +22,7 @@ struct Clock {
 };
 using Time = Clock::time_point;
 
-// As people read it: "850 ns", "12.3 us", "61.0 s".
+// A span with a fitting unit, for people: "850 ns", "12.3 us", "61.0 s".
 std::string text(Duration span);
 
 }  // namespace viaduct::base

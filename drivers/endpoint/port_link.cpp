@@ -1,4 +1,5 @@
-// Link over DPDK ports.
+// The one place that compiles Link over DPDK ports: all other files see declarations only
+// (link.hpp), which keeps their compilation short.
 #include "drivers/link/impl/all.hpp"
 #include "drivers/port/port.hpp"
 

@@ -1,4 +1,4 @@
-// Link over the simulated network.
+// The one place that compiles Link over ports of the simulated network.
 #include "drivers/link/impl/all.hpp"
 #include "drivers/sim/sim_network.hpp"
 

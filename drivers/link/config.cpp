@@ -1,3 +1,6 @@
+// The table of the environment variables of the link, and the LinkConfig that they add up to. The
+// constructor of Link checks the values of a LinkConfig that does not come from here.
+
 #include "drivers/link/config.hpp"
 
 #include <sys/random.h>
@@ -33,6 +36,7 @@ constexpr std::array kTable{
         whole_number(LinkConfig().idle_window, kMaxWindow)},
 };
 
+// Never 0, because incarnation 0 means "derive one from the seed".
 std::uint64_t random_number() {
   std::uint64_t value = 0;
   while (value == 0) {
@@ -50,7 +54,8 @@ const ConfigTable& config_vars() {
   return table;
 }
 
-// FNV-1a: every rank must get the same key from the same text, on any machine.
+// FNV-1a rather than std::hash: every process must get the same key from the same text, whatever
+// its standard library.
 std::uint64_t job_key(std::string_view text) {
   if (const auto number = parse_whole_number(text)) return *number;
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -70,6 +75,7 @@ LinkConfig link_config_from_environment() {
   config.max_window = static_cast<std::uint32_t>(set.number("VIADUCT_MAX_WINDOW"));
   config.ack_delay = microseconds(set.number("VIADUCT_ACK_DELAY_US"));
   config.min_timeout = microseconds(set.number("VIADUCT_MIN_TIMEOUT_US"));
+  // A user's floor may be above the default ceiling; the ceiling then follows the floor.
   config.max_timeout = std::max(config.max_timeout, config.min_timeout);
   config.dead_after = milliseconds(set.number("VIADUCT_DEAD_AFTER_MS"));
   return config;

@@ -1,5 +1,7 @@
-// Connection cookies, as TCP's SYN cookies and QUIC's Retry tokens: whoever returns one has
-// received what was sent to its address. Nothing is kept for a request until then.
+// Connection cookies, like TCP's SYN cookies (RFC 4987 section 3.6) and QUIC's Retry tokens (RFC
+// 9000 section 8.1). A requester that returns a cookie has received a frame at the address that it
+// claims; the link keeps nothing for a request until then. A cookie is a keyed hash of address,
+// incarnation and time period, so the responder can check a cookie without having stored it.
 #pragma once
 
 #include "drivers/base/random.hpp"
@@ -9,13 +11,15 @@ namespace viaduct::link {
 
 class Cookies {
  public:
+  // The secrets are the key of the hash: random, and never sent.
   Cookies(std::uint64_t secret_a, std::uint64_t secret_b) : key_{secret_a, secret_b} {}
 
-  // For that incarnation at that address; never 0.
+  // The cookie for that incarnation at that address. Never 0, which on the wire means "no cookie".
   std::uint64_t make(const Address& address, std::uint64_t incarnation, Time now) const {
     return make(address, incarnation, period(now));
   }
-  // Good for one to two periods.
+  // Whether make() gave this cookie, in the present period or the one before: a cookie is good for
+  // four to eight seconds.
   bool good(std::uint64_t cookie, const Address& address, std::uint64_t incarnation,
             Time now) const {
     const std::uint64_t present = period(now);
@@ -29,7 +33,8 @@ class Cookies {
   static std::uint64_t period(Time now) {
     return static_cast<std::uint64_t>(now.time_since_epoch() / kPeriod);
   }
-  // CBC-MAC of three words.
+  // CBC-MAC with SipHash as the block function, over a message of always three words (CBC-MAC is
+  // sound for messages of one length only). `| 1` keeps 0 free.
   std::uint64_t make(const Address& address, std::uint64_t incarnation,
                      std::uint64_t period) const {
     const std::uint64_t first = base::siphash(key_, address_key(address));

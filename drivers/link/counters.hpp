@@ -1,11 +1,13 @@
 // Everything that can happen to a frame, counted by reason. One row a counter: the enum, the names
-// that tools and xstats print, and the documentation are made of this one list.
+// that tools and xstats print, and the documentation are made of this one list. A link has one set
+// for itself and one for each slot of its connection table. One owner thread; 64-bit, never reset.
 #pragma once
 
 #include "drivers/base/counter_set.hpp"
 
 namespace viaduct::link {
 
+// The drop_* rows stand last: Counters::drops() adds up everything from drop_foreign on.
 // clang-format off
 #define VIADUCT_LINK_COUNTERS(X)                                                            \
   X(frames_sent,          "frames handed to the device, retransmissions included")          \
@@ -58,7 +60,7 @@ inline constexpr std::array<base::CounterInfo, kCounters> kCounterInfo{{
 
 class Counters : public base::CounterSet<Counter> {
  public:
-  // Sum of all drop_* counters.
+  // The sum of all drop_* counters.
   std::uint64_t drops() const {
     std::uint64_t sum = 0;
     for (auto c = static_cast<std::size_t>(Counter::drop_foreign); c < kCounters; ++c)

@@ -1,4 +1,6 @@
-// Connections that came and went, kept until the user asks: what drivers offer as next_event().
+// Connections that came up and went down, kept until the user asks: a driver fills the queue from
+// on_peer_up and on_peer_down, and offers it as next_event(). One owner thread; allocates at
+// construction only.
 #pragma once
 
 #include "drivers/base/ring_buffer.hpp"
@@ -15,10 +17,10 @@ struct Event {
 
 class EventQueue {
  public:
-  // Room for every peer to come and go once between two looks.
+  // Room for every peer to come and go once between two calls of next().
   explicit EventQueue(std::size_t max_peers) : events_(std::bit_ceil(2 * max_peers)) {}
 
-  // The oldest event, taken out; false when there is none.
+  // Moves the oldest event into `event`. False: the queue is empty, `event` is unchanged.
   bool next(Event& event) {
     const Event* oldest = events_.front();
     if (oldest == nullptr) return false;
@@ -26,7 +28,8 @@ class EventQueue {
     events_.pop();
     return true;
   }
-  // False: the oldest one was lost to make room. A user who never asks loses events, not memory.
+  // Appends an event. False: the queue was full and dropped its oldest event. The queue never
+  // grows, so a program that never asks loses events, not memory.
   bool remember(const Event& event) {
     const bool full = events_.full();
     if (full) events_.pop();

@@ -1,4 +1,6 @@
-// A singly linked list of frames through their metadata: no memory of its own, whatever its length.
+// A singly linked list of frames, linked through the frames' own metadata (intrusive). The list
+// allocates nothing, whatever its length, so an idle peer costs no queue memory. The list does not
+// own frames: its user holds a reference for each frame in it. One owner thread.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +9,8 @@
 
 namespace viaduct::link {
 
-// `Part` selects the metadata: FrameMeta::tx or FrameMeta::rx.
+// `Part` selects the metadata that holds the link: FrameMeta::tx or FrameMeta::rx. A frame can be
+// in one list of each part at a time.
 template <class Device, auto Part>
 class FrameList {
  public:
@@ -25,6 +28,7 @@ class FrameList {
     tail_ = f;
     ++size_;
   }
+  // The list must not be empty.
   Frame* pop_front() {
     Frame* f = head_;
     head_ = part(f).next;
@@ -32,7 +36,7 @@ class FrameList {
     --size_;
     return f;
   }
-  // nullptr inserts at the front.
+  // Inserts `f` behind `before`, a member of the list; nullptr: at the front.
   void insert_after(Frame* before, Frame* f) {
     if (!before) {
       part(f).next = head_;
@@ -45,7 +49,9 @@ class FrameList {
     }
     ++size_;
   }
-  // Takes out the frame behind `before` (the front one for nullptr) and returns it.
+  // Takes out the frame behind `before` (nullptr: the front one) and returns that frame. A singly
+  // linked list can only remove behind a known frame, hence the `before` in every loop that
+  // removes.
   Frame* remove_after(Frame* before) {
     if (!before) return pop_front();
     Frame* f = part(before).next;

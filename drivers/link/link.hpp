@@ -1,8 +1,17 @@
 // The reliable link: exactly-once messages to many peers over one unreliable packet device.
 // docs/link.md tells how and why; docs/wire.md what is on the wire.
 //
-// Thread rule: one owner thread calls everything. There are no hidden threads: whoever owns a link
-// calls poll() often. Nothing on the data path (try_send, push, poll) allocates, blocks or throws.
+// This header declares the class; its members are in impl/, a file for each concern. The link owns
+// its peers (peer.hpp) and every frame it holds, and uses a device that its user owns. The drivers
+// (StarT-X, MBCF) attach as receive handlers (message.hpp) and send with try_send.
+//
+// Thread rule: one owner thread calls everything. There are no hidden threads: the owner of a link
+// calls poll() often. Nothing on the data path (try_send, push, poll) blocks or throws. The data
+// path does not allocate either; making a connection does.
+//
+// Time is an argument (`now`), never read inside, so that the same code runs on a TSC and on the
+// clock of a simulation. Small steps back are harmless: a handler may answer with the `now` of the
+// poll that brought the message.
 #pragma once
 
 #include <memory>
@@ -33,57 +42,69 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Messages for `protocol` go to `sink` (nullptr: detach). The sink must outlive the link or be
-  // detached.
+  // Makes `sink` the receive handler of `protocol` (nullptr: detach). The handler must outlive the
+  // link or be detached. Every attached handler hears of peers that come up and go down.
   void attach(Protocol protocol, MessageSink* sink);
 
-  // The present life of the peer at `address`; a new one if it has none. Sends nothing: the
-  // connection is made when the first message is sent. PeerId{} when max_peers are in use,
-  // and for the port's own address. Allocates: not for the data path.
+  // The present incarnation of the peer at `address`; a new entry of the connection table if there
+  // is none. Sends nothing: the connection is made when the first message is sent. PeerId{} when
+  // max_peers are in use, and for the port's own address. Allocates: not for the data path.
   PeerId peer(const Address& address);
-  // Starts connecting without sending anything; on_peer_up tells when it is done.
+  // Requests the connection without a message to send; on_peer_up or on_peer_down reports the
+  // outcome. Nothing happens if the connection is up, or was requested before.
   void connect(PeerId peer, Time now);
-  // Ends the connection at once, unsent messages are lost; the peer is told (best effort).
+  // Ends the connection at once and reports DownReason::closed before returning. Messages that are
+  // not yet sent or acknowledged may be lost; one goodbye tells the peer (best effort).
   void disconnect(PeerId peer, Time now);
 
-  // Sends head ++ body as one message. Before the connection is up messages are queued.
+  // Sends head ++ body as one message; the link copies both before returning. Before the connection
+  // is up, messages wait in the backlog, and the first one requests the connection. SendStatus says
+  // what the caller has to do.
   SendStatus try_send(PeerId to, Lane lane, Order order, MessageType type,
                       std::span<const std::byte> head, std::span<const std::byte> body,
                       Urgency urgency, Time now);
-  // Makes sure that the next message to that peer and lane will be taken, if it comes before any
-  // other call: for protocols whose answer must not fail once they have acted. False: not now.
+  // Whether the next try_send of max_message() bytes or less to that peer and lane is sure not to
+  // say try_again, if no other call comes between: for protocols that must not act on a request
+  // unless they can answer. True, too, for a peer that has ended: try_send then says peer_down.
+  // Reserves nothing.
   bool secure(PeerId to, Lane lane);
-  // Hands what is queued for all peers to the device now rather than at the next poll.
+  // Hands waiting frames of all peers to the device now rather than at the next poll, as far as
+  // credit and device allow.
   void push(Time now);
 
-  // All progress: receives, delivers, acknowledges, retransmits, detects dead peers.
+  // All progress: receives, delivers, acknowledges, retransmits, detects dead peers. Calls the
+  // receive handlers.
   void poll(Time now);
-  // When poll() will have something to do even if nothing arrives until then; Time::min(): now.
+  // When poll() will have work even if no frame arrives until then, so the owner may sleep until
+  // that time or the next frame. Time::min(): now; Time::max(): not without a frame.
   Time next_work() const;
 
-  // Largest head ++ body in bytes that fits a frame to this peer. Before the connection is up, what
-  // fits any peer: larger messages are told to try_again until the peer's MTU is known.
+  // The largest message (head and body together), in bytes, that fits a frame to this peer. Before
+  // the connection is up: what fits any peer. try_send answers larger messages with try_again until
+  // the peer's MTU is known.
   std::size_t max_message(PeerId peer) const;
   bool connected(PeerId peer) const;
-  // Everything sent to the peer (to all, without an argument) has been acknowledged.
+  // Everything sent to the peer (without an argument: to all peers) has been acknowledged.
   bool idle(PeerId peer) const;
   bool idle() const;
 
   const LinkConfig& config() const { return config_; }
   Device& device() { return device_; }
   const Counters& counters() const { return counters_; }
-  // What of it was seen to belong to one life of a peer: what went wrong or was sent again, not
-  // what every message does. Known until another peer takes its place.
+  // The part of the counters that is unusual and belongs to one incarnation of a peer: losses,
+  // retransmissions, drops; no counter of ordinary messages. Valid after the connection has ended,
+  // until another peer takes its slot; then all zeros.
   const Counters& counters(PeerId peer) const;
-  PeerView view(PeerId peer) const;     // what is known of a peer, for tools and tests
-  std::vector<PeerId> peers() const;    // allocates: for tools
+  PeerView view(PeerId peer) const;     // for tools and tests; empty for a peer that has ended
+  std::vector<PeerId> peers() const;    // in any state; allocates: for tools
   std::size_t memory_per_peer() const;  // bytes a connected, idle peer costs
   std::size_t frames_held() const;      // frames in any queue of this link
-  // When anything came from a connected peer last. Asks it to say something: who polls answers.
+  // When a frame of a connected peer last arrived; nullopt: not connected.
   std::optional<Time> last_heard(PeerId peer) const;
+  // Sends a connected peer a keepalive, which any peer that polls answers.
   void ask(PeerId peer, Time now);
-  // The state of a connection (of all), as people read it: lanes, credit, timers, counters. A line
-  // for each, two spaces in front of those that belong to the one before. Allocates.
+  // The state of a connection (without a peer: of all) as text for people: a line for the
+  // connection, then indented lines for its lanes and counters. Allocates.
   std::string dump(PeerId peer, Time now) const;
   std::string dump(Time now) const;
 
@@ -91,21 +112,28 @@ class Link {
   using Peer = link::Peer<Device>;
   using Send = TxLane<Device>;
   using Receive = RxLane<Device>;
-  static constexpr std::uint16_t kBurst = 32;
-  static constexpr std::uint16_t kReceiveBurst = 8;
-  static constexpr std::uint16_t kFewFrames = 2;       // in a poll: somebody may be about to answer
+  static constexpr std::uint16_t kBurst = 32;  // frames: a transmit burst; the most a poll receives
+  static constexpr std::uint16_t kReceiveBurst = 8;    // frames that one call to the device fetches
+  static constexpr std::uint16_t kFewFrames = 2;       // delivered in a poll: an answer may follow
   static constexpr std::uint32_t kMaxUnanswered = 16;  // probes, before silence means death
   static constexpr Duration kMinAckDelay = std::chrono::microseconds{1};
+  // How much later timers run in a poll that has delivered frames; see poll().
   static constexpr Duration kTimerSlack = std::chrono::microseconds{20};
+  // How long windows shrink after a peer was refused credit (CreditPool::contended_until).
   static constexpr Duration kContention = std::chrono::milliseconds{10};
 
-  // impl/connection_table.hpp: who is there
+  // Members that are [[gnu::always_inline]] make up the path of an ordinary message; rare paths are
+  // [[gnu::noinline]] so that they do not lengthen that code.
+
+  // impl/connection_table.hpp
+  // nullptr: that incarnation has ended, or never was.
   Peer* find(PeerId id) const {
     const std::size_t slot = id.value & 0xffff;
     Peer* p = slot < peers_.size() ? peers_[slot].get() : nullptr;
     return p && p->id == id ? p : nullptr;
   }
-  // On the wire a peer goes by its slot, from 1 on; the token tells its lives apart.
+  // On the wire a connection goes by its slot plus 1 (0: none, in a hello). The token in the route
+  // tells the incarnations of a slot apart; the caller compares that.
   Peer* find_connection(std::uint16_t connection) const {
     const std::size_t slot = connection - std::size_t{1};
     return slot < peers_.size() ? peers_[slot].get() : nullptr;
@@ -158,7 +186,7 @@ class Link {
   [[gnu::always_inline]] void build_header(Peer* peer, Lane lane, Frame* frame, std::uint32_t sum);
   [[gnu::always_inline]] void on_transmitted(Peer* peer, Lane lane, Frame* frame, Time now);
   void transmit_lane(Peer* peer, Lane lane, Time now);
-  bool enqueue_tx(Frame* frame);  // adds a reference
+  bool enqueue_tx(Frame* frame);  // adds a reference; false: the burst and the device are full
   [[gnu::always_inline]] void flush();
   void send_pending(Time now);
   void release_sent(Frame* frame) {
@@ -183,7 +211,7 @@ class Link {
   void deliver_held(Peer* peer, Lane lane, Time now);
   void offer_stalled(Time now);
   void drop(Counter reason) { counters_.add(reason); }
-  // Something unusual that has to do with that peer.
+  // Counts something unusual, for the link and for the peer.
   [[gnu::noinline]] void count(const Peer* peer, Counter what) {
     counters_.add(what);
     peer_counters_[peer->id.value & 0xffff].add(what);
@@ -226,63 +254,70 @@ class Link {
   Device& device_;
   LinkConfig config_;
   Counters counters_;
-  std::array<MessageSink*, kProtocols> sinks_{};
+  std::array<MessageSink*, kProtocols> sinks_{};  // receive handlers by Protocol; not owned
 
-  std::vector<std::unique_ptr<Peer>> peers_;  // by slot
+  // The connection table, by slot. A Peer never moves: lists and timers point to it.
+  std::vector<std::unique_ptr<Peer>> peers_;
 
-  PeerList<Peer, &Peer::pending_hook> pending_;  // have frames that can go
-  PeerList<Peer, &Peer::ack_hook> acking_;       // have something to acknowledge
-  PeerList<Peer, &Peer::stalled_hook> stalled_;  // have messages a sink was too busy for
-  // Have asked for credit when there was none.
+  // Peers with work to do. A poll looks at these lists and the timers only, so idle peers cost
+  // nothing.
+  PeerList<Peer, &Peer::pending_hook> pending_;  // have frames that can leave
+  PeerList<Peer, &Peer::ack_hook> acking_;       // have something to acknowledge; due ones in front
+  PeerList<Peer, &Peer::stalled_hook> stalled_;  // have messages that a handler was too busy for
+  // Asked for credit when there was none (credit waiters).
   PeerList<Peer, &Peer::credit_waiter_hook> credit_waiters_;
   base::DeadlineHeap<Peer> timers_;
 
-  // Frames that were delivered and whose upkeep (freeing them, what they acknowledge, when to
-  // acknowledge them) waits for the next poll, so that an answer can leave first.
+  // Frames that were delivered and whose upkeep (freeing the frame, applying its acknowledgement,
+  // scheduling ours) waits for the next poll, so that the user's answer can leave first.
   struct Delivered {
-    Peer* peer;  // nullptr: it has ended since
+    Peer* peer;  // nullptr: the peer has ended since
     Frame* frame;
     Lane lane;
   };
   Delivered delivered_[kBurst];
   std::uint16_t delivered_count_ = 0;
-  Time delivered_at_{};
+  Time delivered_at_{};  // `now` of the poll that received them
 
+  // Frames lined up for the device, with a reference each; what the device does not take stays
+  // here.
   Frame* tx_burst_[kBurst];
   std::uint16_t tx_burst_size_ = 0;
   std::size_t frames_sending_ = 0;                   // in backlogs and in flight
   std::array<std::size_t, kLanes> sending_limit_{};  // frames_sending_ up to which a lane may add
 
-  // Credit lent and credit there is, in frames; each lane has its own, so that a lane which is not
-  // drained cannot take the others' memory.
+  // The receiver's memory for one lane of all peers, in frames of credit. Each lane has a pool of
+  // its own, so that a lane which is not drained cannot take the other lanes' memory. The rule is
+  // the dynamic threshold of shared-memory switches (Choudhury and Hahne, 1998).
   struct CreditPool {
-    std::uint32_t capacity = 0, lent = 0;
-    std::uint32_t promised = 0;   // of what is lent, the base windows, which are never taken back
-    std::uint32_t borrowers = 0;  // flows with more than their base window
-    Time contended_until{};       // somebody was refused: windows shrink to a fair share
+    std::uint32_t capacity = 0, lent = 0;  // in all; the sum of all peers' windows
+    std::uint32_t promised = 0;            // of `lent`, the base windows: never taken back
+    std::uint32_t borrowers = 0;           // peers with more than their base window
+    Time contended_until{};                // a peer was refused credit: until then windows shrink
 
-    // What a window may grow by so that as much is left as it has then.
+    // What a window may grow by so that as much remains free as the window has then.
     std::uint32_t spare(std::uint32_t window) const {
       const std::uint32_t free = capacity - lent;
       return free > window ? (free - window + 1) / 2 : 0;
     }
-    // Of so many flows, each of which leaves as much as it has.
+    // The fair share of each of `flows` windows: with that share each, as much remains free as one
+    // of them has.
     std::uint32_t share(std::uint32_t flows) const { return std::max(capacity / (flows + 1), 1u); }
   };
   std::array<CreditPool, kLanes> credit_;
-  std::uint32_t clock_hand_ = 0;
+  std::uint32_t clock_hand_ = 0;  // the slot at which reclaim_credit stopped looking
 
-  // Of making and ending peers; apart from what every message touches, which their presence in
-  // between makes a percent of a round trip slower.
+  // Members for making and ending peers. They stand apart from the members that every message
+  // touches: in between, they would make a round trip a percent slower.
   std::vector<std::uint16_t> generations_;  // by slot
   std::vector<Counters> peer_counters_;     // by slot: of the peer that had it last
-  std::vector<std::uint32_t> free_slots_;
+  std::vector<std::uint32_t> free_slots_;   // of peers_; the last one is used first
   std::unordered_map<std::uint64_t, std::uint32_t> by_address_;  // to slot
   PeerList<Peer, &Peer::half_open_hook> half_open_;              // the oldest first
   std::size_t half_open_count_ = 0;
   std::uint64_t random_state_;
-  std::uint64_t random();  // may be told from others that it has given: not for secrets
-  base::RandomBits secrets_;
+  std::uint64_t random();     // predictable from earlier values: not for secrets
+  base::RandomBits secrets_;  // for tokens, seeds and the key of cookies
   Cookies cookies_{secrets_.next(), secrets_.next()};
 };
 

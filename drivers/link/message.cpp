@@ -1,3 +1,6 @@
+// The reasons for which a connection ends, and the states of a connection (peer.hpp), as text for
+// log messages, Link::dump and tools.
+
 #include "drivers/link/message.hpp"
 
 #include "drivers/link/peer.hpp"

@@ -1,4 +1,7 @@
-// All that a link knows of one life of one peer.
+// All that a link knows of one incarnation (life) of one peer: the state of the connection, the
+// headers of its frames, three lanes in each direction, and the peer's places in the link's lists.
+// Link owns its peers (by slot of the connection table) and is the only code that changes them. One
+// owner thread.
 #pragma once
 
 #include "drivers/base/deadline_heap.hpp"
@@ -9,27 +12,68 @@
 
 namespace viaduct::link {
 
-// An address as a hash map's key.
+// An address as the key of a hash map: its six bytes, zero-extended.
 inline std::uint64_t address_key(const Address& a) {
   std::uint64_t key = 0;
   std::memcpy(&key, a.bytes.data(), a.bytes.size());
   return key;
 }
 
+// The life of a connection. H is a hello with a good cookie, W a welcome, F any frame of the
+// connection that is no handshake (data, ack, goodbye). "Ended" means that Link::forget frees the
+// Peer and reports a DownReason; nothing is reported of a half-open peer that our side never named.
+//
+//   Link::peer()
+//        |
+//        v              H                     H from an address without a Peer, or from a new
+//      fresh ---------------------.           incarnation of a peer that is up (a second Peer)
+//        |  connect(), or the     |                |
+//        |  first message         |                |
+//        v                        v                |
+//     greeting ------ H -----> answering <---------'
+//        |                      |  |  ^
+//        | W     .---- W -------'  |  |
+//        v       v                 |  |
+//     confirming ------------------+--'  H of another incarnation
+//        |                         |
+//        | F                     F |
+//        v                         |
+//        up <----------------------'
+//        |
+//        | goodbye, while a receive handler is busy
+//        v
+//     leaving ------ the handlers have taken every message ------> ended (left)
+//
+// An answering peer that our side has named, but does not want to be connected to, returns to fresh
+// after half_open_for.
+//
+// To "ended" lead also:
+//   any state                 disconnect()                                        closed
+//   greeting, answering,      no answer within dead_after, if our side wants      refused, or
+//   confirming                the connection                                      no_room
+//                             the retries are answered, kMinMtu does not pass     path_mtu
+//   answering                 half_open_for has passed, or evicted for another    (unreported)
+//                             request, and our side has not named the peer
+//   up                        goodbye, and no handler is busy                     left
+//                             dead_after without a frame, keepalives unanswered   silent
+//                             F of the new incarnation's connection               restarted
 enum class PeerState : std::uint8_t {
   fresh,       // named by the user; nothing sent
   greeting,    // hello sent
-  answering,   // hello with a good cookie received, welcome sent: half-open, until the peer proves
-               // that it heard us
-  confirming,  // welcome received and acknowledged: not up until the peer shows that it is, as it
-               // may have forgotten us before that welcome was read
+  answering,   // hello with a good cookie received, welcome sent: half-open, until a frame proves
+               // that the peer has heard the welcome
+  confirming,  // welcome received and acknowledged: not up before a frame shows that the peer is
+               // up, since the peer may have forgotten the connection before our side read the
+               // welcome
   up,
-  leaving,  // said goodbye; sinks have still to take what it was told has arrived
+  leaving,  // the peer said goodbye; busy handlers have still to take messages that our side has
+            // acknowledged
 };
 
+// A phrase for dumps and tools; a static string.
 const char* text(PeerState state);
 
-// Membership in one of the link's lists of peers with something to do.
+// A peer's membership in one of the link's lists of peers with work to do.
 template <class Peer>
 struct PeerHook {
   Peer* previous = nullptr;
@@ -37,6 +81,9 @@ struct PeerHook {
   bool linked = false;
 };
 
+// A doubly linked, intrusive list of peers: adding and removing are O(1), allocate nothing, and do
+// nothing if the peer is already in the list, or not in it. Removing needs no search, so a peer
+// that ends leaves all lists at once.
 template <class Peer, PeerHook<Peer> Peer::*Hook>
 class PeerList {
  public:
@@ -76,57 +123,62 @@ struct Peer {
   PeerId id;
   Address address;
   PeerState state = PeerState::fresh;
-  bool checksum = true;
+  bool checksum = true;         // frames of the connection carry a CRC32C, in both directions
   bool wanted = false;          // our side has asked for the connection
-  bool tried = false;           // a hello with a cookie went since the last one without
-  bool no_room = false;         // the peer has said that it has none
+  bool tried = false;           // the last hello that was sent had a cookie
+  bool no_room = false;         // the peer has answered that its connection table is full
   std::uint16_t mtu = kMinMtu;  // Ethernet payload both sides can take
 
   FrameHeader outgoing{};          // the route of each frame to this peer
-  std::uint32_t outgoing_sum = 0;  // the checksum of its seed and it
-  FrameHeader incoming{};          // the route of each frame from it
-  std::uint32_t seed = 0;          // what their checksums begin with
-  std::uint32_t incoming_sum = 0;
-  std::uint64_t incarnation = 0;  // the peer's; 0: not known
-  PeerId successor;               // a new incarnation of it that is still answering
-  std::uint32_t greetings = 0;    // hellos or welcomes sent in this handshake
-  std::uint16_t probed_mtu = 0;   // of our hellos with a cookie; 0: none has gone
-  std::uint16_t probes = 0;       // of those of that size that went unanswered
-  Time handshake_at{};            // when to send the next ones
-  Time greeted_at{};              // when the last ones were sent
+  std::uint32_t outgoing_sum = 0;  // route_checksum of the peer's seed and `outgoing`
+  FrameHeader incoming{};          // the route of each frame from this peer
+  std::uint32_t seed = 0;          // our secret, with which the checksums of those frames begin
+  std::uint32_t incoming_sum = 0;  // route_checksum of `seed` and `incoming`
+  std::uint64_t incarnation = 0;   // the peer's; 0: not known
+  PeerId successor;                // a new incarnation of this peer, not up yet
+  std::uint32_t greetings = 0;     // rounds of hello or welcome in this handshake, for the back-off
+  std::uint16_t probed_mtu = 0;    // the size of our hellos with a cookie; 0: none has gone
+  std::uint16_t probes = 0;        // hellos of that size that went unanswered
+  Time handshake_at{};             // when to repeat hello or welcome
+  Time greeted_at{};               // when they were last sent
 
   std::array<TxLane<Device>, kLanes> send;
   std::array<RxLane<Device>, kLanes> receive;
   RttEstimator rtt;
 
-  Time last_heard{}, probe_sent_at{};   // the last probe of any kind
+  // When a frame of the connection last arrived (during the handshake: when the handshake began),
+  // and when the last keepalive or window probe left.
+  Time last_heard{}, probe_sent_at{};
   std::uint32_t unanswered_probes = 0;  // since last_heard
 
+  // Memberships in the link's lists of the same names.
   Hook pending_hook, ack_hook, stalled_hook, credit_waiter_hook;
-  Hook half_open_hook;  // made by an incoming hello, not yet up, and unknown to our side
-  Time ack_at{};
+  Hook half_open_hook;  // made by an incoming hello, not yet up, and not named by our side
+  Time ack_at{};        // when an ack frame is due; valid while ack_hook is linked
+  // The peer's one timer, in the link's DeadlineHeap.
   Time timer_at{};
   std::uint32_t timer_position = base::kNotQueued;
 
+  // Bytes of messages, their headers included, that a data frame to this peer can carry.
   std::size_t payload_capacity() const { return mtu - kLinkHeader; }
   bool up() const { return state == PeerState::up; }
-  // Any frame of the connection brings it up.
+  // The next frame of the connection that is no handshake brings the connection up.
   bool nearly_up() const { return state == PeerState::answering || state == PeerState::confirming; }
   bool leaving() const { return state == PeerState::leaving; }
   bool half_open() const { return half_open_hook.linked; }
 };
 
-// For tools and tests.
+// A copy of what Link::view tells tools and tests of a peer.
 struct PeerView {
   Address address;
   PeerState state = PeerState::fresh;
-  bool answered = false;  // our connection requests, whatever came of it
-  bool no_room = false;   // and said that there is no room for us
+  bool answered = false;  // the peer has answered our connection requests, in whatever way
+  bool no_room = false;   // the peer has answered that its connection table is full
   std::size_t mtu = 0;
   Duration round_trip{0}, timeout{0};
   struct LaneView {
-    std::uint32_t backlog, in_flight, credit;  // sending
-    std::uint32_t held, window;                // receiving
+    std::uint32_t backlog, in_flight, credit;  // sending, in frames
+    std::uint32_t held, window;                // receiving, in frames
   } lanes[kLanes]{};
 };
 

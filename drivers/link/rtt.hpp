@@ -1,5 +1,7 @@
-// The measured round trip of one peer and the timeout that follows from it (after RFC 6298, in
-// nanoseconds and without its one-second floor).
+// The round-trip estimator of one peer and the retransmission timeout that follows from it: RFC
+// 6298 (smoothed round trip, deviation), in nanoseconds and without that RFC's one-second floor.
+// The reordering window is that of RFC 8985 (RACK). Callers feed only samples of frames that were
+// sent once (Karn's rule, RFC 6298 section 3). One owner thread.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +12,9 @@ namespace viaduct::link {
 
 class RttEstimator {
  public:
+  // One measured round trip.
   void sample(Duration rtt) {
+    // 0 means "not measured" in smoothed_, so a sample counts as a nanosecond at least.
     if (rtt < Duration{1}) rtt = Duration{1};
     if (!measured()) {
       smoothed_ = least_ = rtt;
@@ -28,14 +32,14 @@ class RttEstimator {
   Duration smoothed() const { return smoothed_; }
   Duration least() const { return least_; }
 
-  // How long after its transmission a frame is overdue. Half a round trip of slack at least, so
-  // that a steady network does not make the timeout as short as the round trip itself.
+  // How long after its transmission a frame is overdue. The slack is half a round trip at least: on
+  // a steady network the deviation goes to 0, and the timeout would come down to the round trip.
   Duration timeout(Duration floor) const { return std::max(timeout_, floor); }
-  // Reordering is expected within this time.
+  // Frames sent within this time of each other may arrive in the other order without a loss.
   Duration reordering() const { return least_ / 4; }
 
  private:
-  Duration smoothed_{0}, deviation_{0}, least_{0};
+  Duration smoothed_{0}, deviation_{0}, least_{0};   // srtt, rttvar, the least of all samples
   Duration timeout_ = std::chrono::milliseconds{1};  // until measured
 };
 

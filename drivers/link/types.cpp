@@ -1,3 +1,5 @@
+// Addresses as text and back. No locale is involved, so a user's settings cannot change the form.
+
 #include "drivers/link/types.hpp"
 
 namespace viaduct::link {
@@ -5,7 +7,7 @@ namespace {
 
 constexpr std::string_view kHex = "0123456789abcdef";
 
-// The value of a hexadecimal digit in either case, or -1. Locale plays no part.
+// The value of a hexadecimal digit in either case, or -1.
 int digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -25,8 +27,8 @@ std::string Address::text() const {
   return out;
 }
 
-// Strict: exactly two digits a byte and colons between them, so that a typing error is never
-// another port's address.
+// Strict: exactly two digits a byte and colons between the bytes. A lenient parser could turn a
+// typing error into the address of another port.
 std::optional<Address> Address::parse(std::string_view text) {
   Address address;
   if (text.size() != address.bytes.size() * 3 - 1) return std::nullopt;

@@ -1,4 +1,5 @@
-// The small types that every layer above the link speaks: time, addresses, lanes, peers.
+// The small types that the link shares with every layer above: time, addresses, lanes, peers. All
+// are plain values, so any thread may copy them.
 #pragma once
 
 #include <array>
@@ -25,13 +26,16 @@ struct Address {
   std::array<std::uint8_t, 6> bytes{};
 
   auto operator<=>(const Address&) const = default;
-  // "02:00:00:00:00:01"
+  // Six pairs of lower-case hexadecimal digits: "02:00:00:00:00:01".
   std::string text() const;
+  // The inverse of text(); accepts upper-case digits, too. nullopt: not exactly that form.
   static std::optional<Address> parse(std::string_view text);
 };
 
-// Names one life of one peer: it stays invalid for ever once that life has ended, so a message can
-// never reach a successor by mistake. 0 names nobody.
+// Names one incarnation of one peer. Once that incarnation has ended, its PeerId stays invalid, so
+// a message can never reach a successor by mistake. (The upper 16 bits count the incarnations of a
+// slot of the connection table, the lower 16 bits are the slot: an id returns only after 65,535
+// incarnations in its slot.) 0 names no peer.
 struct PeerId {
   std::uint32_t value = 0;
 
@@ -39,18 +43,22 @@ struct PeerId {
   explicit operator bool() const { return value != 0; }
 };
 
-// Independent streams to one peer. Each has sequence numbers, window and credits of its own: a
-// lane that is not drained never stops another. When the port is short, `high` goes first.
+// Independent streams to one peer. Each lane has its own sequence numbers, window and credit, so a
+// lane that the receiver does not drain never stops another lane. When the device cannot take all
+// waiting frames, those of `high` leave first, then `low`, then `bulk`.
 enum class Lane : std::uint8_t { high, low, bulk };
 inline constexpr std::size_t kLanes = 3;
 
-// Both are delivered exactly once. Ordered messages arrive in the order they were sent (within
-// their lane), unordered ones as soon as they arrive.
+// The link delivers both kinds exactly once: ordered messages in the order in which they were sent
+// in their lane, unordered messages as soon as their frame arrives.
 enum class Order : std::uint8_t { ordered, unordered };
 
+// By the value of Lane; for dumps and tools.
 inline constexpr std::array<std::string_view, kLanes> kLaneNames{"high", "low", "bulk"};
 
-// Serial-number arithmetic (RFC 1982) for 32-bit sequence numbers that wrap.
+// Whether `a` comes before `b`: serial-number arithmetic (RFC 1982) for 32-bit sequence numbers
+// that wrap. Right as long as the two are less than 2^31 apart; windows have at most kMaxWindow
+// frames.
 constexpr bool sequence_before(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b) < 0;
 }

@@ -1,4 +1,6 @@
-// rte_pmd_mbcf.h: each function checks what a C caller may get wrong and calls the C++ class.
+// The C API, rte_pmd_mbcf.h: each function checks what a C caller may get wrong, calls Engine or
+// Fifo, and turns statuses and exceptions into negative errno values. What both drivers' C APIs
+// share is in rawdev/c_api.hpp.
 #include "drivers/mbcf/c_api.hpp"
 
 #include "drivers/rawdev/c_api.hpp"
@@ -6,7 +8,7 @@
 namespace viaduct::mbcf {
 namespace {
 
-// What the C header says in numbers of its own.
+// The C header repeats these numbers.
 static_assert(kMaxCarried == RTE_PMD_MBCF_MOST_CARRIED);
 static_assert(static_cast<int>(Rights::read) == RTE_PMD_MBCF_READ &&
               static_cast<int>(Rights::write) == RTE_PMD_MBCF_WRITE &&
@@ -16,6 +18,7 @@ static_assert(static_cast<int>(Then::Kind::none) == RTE_PMD_MBCF_THEN_NOTHING &&
               static_cast<int>(Then::Kind::signal) == RTE_PMD_MBCF_THEN_SIGNAL &&
               static_cast<int>(Then::Kind::flag) == RTE_PMD_MBCF_THEN_FLAG);
 
+// The table at the head of rte_pmd_mbcf.h.
 int error_of(Status status) {
   switch (status) {
     case Status::ok: return 0;
@@ -33,6 +36,7 @@ int error_of(Status status) {
   return -EINVAL;
 }
 
+// Calls `work`; an exception becomes a negative errno, with the text for rte_pmd_mbcf_error().
 template <class Work>
 int guarded(Work work) {
   return rawdev::guarded<rte_pmd_mbcf>(work);
@@ -40,7 +44,8 @@ int guarded(Work work) {
 
 constexpr std::uint32_t kFlags = RTE_PMD_MBCF_BATCH | RTE_PMD_MBCF_SILENT;
 
-// Issues by calling `request(engine, options)`.
+// Translates the options, issues a request by calling `request(engine, options)`, and stores the
+// request's number if the caller wants it.
 template <class Request>
 int issue(rte_pmd_mbcf* mbcf, const rte_pmd_mbcf_options* given, std::uint32_t* number,
           Request request) {
@@ -71,7 +76,7 @@ std::span<const std::byte> bytes(const void* from, std::size_t length) {
   return {static_cast<const std::byte*>(from), length};
 }
 
-// False: impossible.
+// Translates the second part of a write; false when it is impossible.
 bool second_part(const rte_pmd_mbcf_then* given, Then& then) {
   if (given == nullptr) return true;
   switch (given->kind) {
@@ -87,7 +92,7 @@ bool second_part(const rte_pmd_mbcf_then* given, Then& then) {
   }
 }
 
-// Fifo* and the C header's name for it.
+// The C header's rte_pmd_mbcf_fifo is never defined: its pointers are those of the C++ class.
 Fifo* fifo_of(rte_pmd_mbcf_fifo* fifo) {
   return reinterpret_cast<Fifo*>(fifo);
 }
@@ -95,7 +100,7 @@ const Fifo* fifo_of(const rte_pmd_mbcf_fifo* fifo) {
   return reinterpret_cast<const Fifo*>(fifo);
 }
 
-// A new key to where the caller wants it.
+// Stores a new key for the caller; Key{} means that the table is full.
 int hand_out(Key made, std::uint64_t* key) {
   *key = made.value;
   return made ? 0 : -ENOSPC;
@@ -151,7 +156,7 @@ int rte_pmd_mbcf_event(rte_pmd_mbcf* mbcf, struct rte_pmd_mbcf_event* out) {
   return rawdev::event(mbcf, out);
 }
 
-// ---- what this task offers
+// ---- what this task registers
 
 int rte_pmd_mbcf_export(rte_pmd_mbcf* mbcf, void* memory, std::size_t size, std::uint32_t rights,
                         std::uint64_t* key) {
@@ -286,7 +291,7 @@ int rte_pmd_mbcf_open_writer(rte_pmd_mbcf* mbcf, std::uint32_t peer, std::uint64
   if (mbcf == nullptr || writer == nullptr) return -EINVAL;
   return guarded([&] {
     *writer = mbcf->node->engine().open_writer({peer}, {fifo}, port::now()).value;
-    return *writer != 0 ? 0 : -EAGAIN;
+    return *writer != 0 ? 0 : -EAGAIN;  // WriterId{}: max_writers are open, or one is closing
   });
 }
 

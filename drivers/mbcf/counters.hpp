@@ -1,5 +1,7 @@
-// What an MBCF engine counts. One row a counter: the enum and the names that tools and xstats print
-// are made of this one list.
+// What an MBCF engine counts. One row is one counter: the enum, and the names that tools and xstats
+// print, are made of this list (an X macro). requests_* count at the initiator; *_served,
+// *_received, bytes_* and refused_* at the target; drop_* count messages that no correct peer sends
+// or that come too late, and are ignored.
 #pragma once
 
 #include "drivers/base/counter_set.hpp"

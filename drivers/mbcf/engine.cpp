@@ -1,3 +1,6 @@
+// Engine: construction, what this task registers (FIFOs, signals, withdrawal), and the delivery of
+// signals. The rest of the template is in impl/; the two instances, for DPDK ports and for
+// simulated ports, are made here.
 #include "drivers/mbcf/engine.hpp"
 
 #include <sys/eventfd.h>
@@ -36,8 +39,10 @@ const char* text(Status status) {
 
 namespace {
 
+// Refusals of short silent requests that are kept until the user takes them. A power of two.
 constexpr std::size_t kFailures = 256;
 
+// Throws SetupError for impossible table sizes, before any table is made; KeyTable checks its own.
 const EngineConfig& checked(const EngineConfig& config) {
   const auto demand = [](const char* name, std::size_t value, std::size_t most) {
     if (value < 1 || value > most)
@@ -61,6 +66,7 @@ Engine<D>::Engine(Link& link, const EngineConfig& config)
       peers_(link.config().max_peers),
       max_writers_(config.max_writers),
       events_(link.config().max_peers) {
+  // Room for all there can be: the data path must not allocate.
   active_.reserve(link.config().max_peers);
   news_.reserve(config.max_keys);
   raised_.reserve(config.max_keys);
@@ -77,7 +83,7 @@ Fifo* Engine<D>::create_fifo(std::size_t bytes) {
   if (keys_.full()) return nullptr;
   auto fifo = std::make_unique<Fifo>(bytes, link_.config().max_peers, news_);
   Fifo* made = fifo.get();
-  fifos_.reserve(fifos_.size() + 1);
+  fifos_.reserve(fifos_.size() + 1);  // nothing may throw once the FIFO has its key
   keys_.add(std::move(fifo));
   fifos_.push_back(made);
   return made;
@@ -108,6 +114,7 @@ bool Engine<D>::withdraw(Key key) {
   std::unique_ptr<Fifo> fifo;
   std::unique_ptr<Signal> signal;
   Fifo* named = nullptr;
+  // Allocates before remove(): lack of memory must not make the FIFO's writers wait for ever.
   if (keys_.fifo(key, named) == Status::ok) bereft_.reserve(bereft_.size() + named->most_waiting());
   if (!keys_.remove(key, fifo, signal)) return false;
   if (fifo) {
@@ -117,19 +124,25 @@ bool Engine<D>::withdraw(Key key) {
       bereft_.push_back({peer, name});
     });
   }
-  if (signal && !raised_.empty()) {  // we may be inside its handler
+  // poll() fills and empties raised_, so the caller may be this signal's own handler, and raised_
+  // may point to the signal: tell_signals() destroys it when all handlers have run.
+  if (signal && !raised_.empty()) {
     signal->withdrawn = true;
     retired_.push_back(std::move(signal));
   }
   return true;
 }
 
+// Counts a signal that has arrived. Its handler runs at the end of the poll and not here, in the
+// middle of a message: a handler may withdraw the keys that the message is using.
 template <link::PacketDevice D>
 void Engine<D>::raise(Signal& signal) {
   if (signal.pending++ == 0) raised_.push_back(&signal);
   counters_.add(Counter::signals_received);
 }
 
+// Runs the handlers, and adds to the eventfds, of all signals that were raised in this poll. A
+// handler may withdraw signals, but nothing is raised meanwhile, as only Link::poll delivers.
 template <link::PacketDevice D>
 void Engine<D>::tell_signals() {
   for (Signal* signal : raised_) {

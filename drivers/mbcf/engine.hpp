@@ -1,19 +1,35 @@
-// Memory-Based Communication Facilities on Ethernet: requests that act on a remote task's memory.
-// docs/mbcf.md tells what each one promises and why. (After MBCF of the SSS-CORE operating system;
-// "MPI/MBCF with the NAS Parallel Benchmarks", EuroPVM/MPI 1999, section 2.1.)
+// Memory-Based Communication Facilities (MBCF) on Ethernet: one-sided requests that act on a remote
+// task's memory. docs/mbcf.md tells what each request promises and why. (After MBCF of the SSS-CORE
+// operating system; "MPI/MBCF with the NAS Parallel Benchmarks", EuroPVM/MPI 1999, section 2.1,
+// which describes Remote Write and the Memory-Based FIFO.)
 //
-//  * A task offers segments of its memory, FIFOs and signals. Each has a key, which it hands to
-//    others in messages of its own: whoever knows the key may use it, until it is withdrawn.
-//  * Requests (write, read, swap, fetch_add, compare_swap, append, signal, fence) name a peer and a
-//    key. They are checked before anything is touched and executed exactly once, on the owner's
-//    thread, inside its poll.
+//  * A task registers segments of its memory, FIFOs and signals. Each has a remote key, which the
+//    task hands to others in messages of its own. Whoever knows the key may use it until the task
+//    deregisters (withdraws) it.
+//  * The initiator of a request (write, read, swap, fetch_add, compare_swap, append, signal, fence)
+//    names a peer and a key. The target checks the request before it touches anything, and executes
+//    it exactly once, on the target's owner thread, inside the target's poll.
 //  * Each request ends in one completion (unless silent): done, refused and why, or the peer ended.
+//
+// An engine is initiator and target at the same time. It stands on one link, which gives it
+// reliable, ordered delivery; above it are MPI's mbcf channel, the C API and the rawdev.
+//
+//    write, append, ...  -> impl/initiator.hpp --(fits a frame)--> Link::try_send
+//                                  |(long)
+//                                  v
+//    poll -> pump        -> impl/segmentation.hpp ---------------> Link::try_send
+//    poll -> Link::poll  -> on_message -> impl/target.hpp          requests of peers
+//                                      -> impl/fifo_credit.hpp     credit, either way
+//                                      -> impl/completions.hpp     answers to our requests
 //
 // Order: requests to one peer that fit a frame are executed in the order in which they were issued;
 // so are long writes among each other, and the entries of a FIFO of each writer. Otherwise fence().
 //
-// Thread rule: that of the link; one owner thread. No call blocks. Other threads of the task may
-// access exported memory at any time, with atomics where requests do.
+// Thread rule: that of the link; one owner thread makes all calls. No call blocks. Other threads of
+// the task may access exported memory at any time, with atomics where requests do.
+//
+// Ownership: the engine owns its FIFOs, signals and tables. Exported memory, and the data of long
+// requests while they are under way, stay the caller's.
 #pragma once
 
 #include <memory>
@@ -29,6 +45,7 @@
 
 namespace viaduct::mbcf {
 
+// `Device`: port::Port in programs, sim::SimPort in tests; engine.cpp instantiates both.
 template <link::PacketDevice Device>
 class Engine final : private link::MessageSink {
  public:
@@ -36,82 +53,99 @@ class Engine final : private link::MessageSink {
   using Time = link::Time;
   using Bytes = std::span<const std::byte>;
 
-  // Attaches itself to the link, which must outlive it: one engine in the life of a link and before
-  // its first connection, as peers go on answering what an earlier one asked, and both sides count
-  // silent requests. Throws SetupError on an impossible
-  // configuration.
+  // Attaches itself to the link, which must outlive the engine. Make one engine in the life of a
+  // link, before the link's first connection: peers would answer an earlier engine's requests to
+  // the later engine, and the two sides' counts of silent requests would no longer agree. Allocates
+  // all tables. Throws SetupError on an impossible configuration.
   Engine(Link& link, const EngineConfig& config);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // ---- what this task offers (these calls may allocate) ----------------------------------------
+  // ---- what this task registers (these calls may allocate) -------------------------------------
 
-  // The memory must stay until the segment is withdrawn. Key{}: max_keys are in use.
+  // Registers memory for remote access. The memory stays the caller's and must stay valid until the
+  // segment is withdrawn. Overlapping segments with different rights are fine. Key{}: max_keys are
+  // in use.
   Key export_segment(std::span<std::byte> memory, Rights rights) {
     return keys_.add_segment(memory, rights);
   }
-  // A queue of at least `bytes` (rounded up to a power of two and to pages) in memory of its own;
-  // nullptr: max_keys are in use. Throws SetupError if there is no memory. Read it by its own
-  // calls.
+  // A queue of at least `bytes` (rounded up to a power of two and to pages) in memory of its own.
+  // The engine owns the FIFO; the pointer is valid until Fifo::key() is withdrawn. The owner thread
+  // reads it with Fifo::front() and pop(). nullptr: max_keys are in use. Throws SetupError if there
+  // is no memory.
   Fifo* create_fifo(std::size_t bytes);
-  // `handler` is called by poll(), at most once in each; it may issue requests and withdraw keys.
+  // `handler` is called by poll(), at most once in each; it may issue requests and withdraw keys,
+  // its own included. It must not call poll(). Key{}: max_keys are in use.
   Key create_signal(SignalHandler handler);
-  // An eventfd that becomes readable; reading gives the number of signals. Owned by the engine:
-  // closed when the key is withdrawn. Throws SetupError if there is none to be had.
+  // A signal that makes an eventfd readable; reading 8 bytes gives the number of signals. The
+  // engine owns the descriptor, and closes it when the key is withdrawn. Key{}: max_keys are in
+  // use. Throws SetupError if the system has no descriptor left.
   Key create_signal_fd(int& fd);
-  // Takes back a segment, FIFO or signal: from now on requests find it withdrawn, and writers that
-  // wait for a FIFO's credit hear of it. Nothing touches its memory after this returns. False: no
-  // such key.
+  // Deregisters a segment, FIFO or signal. From now on requests find the key withdrawn, and writers
+  // that wait for the FIFO's credit are told. Nothing touches the memory after this returns, not
+  // even a long request that is under way. False: no such key.
   bool withdraw(Key key);
 
   // ---- requests --------------------------------------------------------------------------------
+  // Lengths and offsets are in bytes. With any Issued::status but ok nothing was sent; no_room asks
+  // the caller to poll and try again. The link has no PeerId for this task itself: the task uses
+  // its own memory directly.
+  //
   // Data that fits a frame is copied at once. Longer data, and what is read into, must stay as it
   // is until the completion (silent: until a fence has completed); longer entries only if they were
   // not `copied`.
 
-  // A write of 4 or 8 bytes to a multiple of that is one store: nobody sees half of it.
+  // A write of 4 or 8 bytes to a multiple of that is one store: no reader sees half of it.
   Issued write(const Remote& to, Bytes data, const Options& options, Time now) {
     if (data.size() + sizeof(TargetHead) <= link_.max_message(to.peer)) [[likely]]
       return write_short(to, data, options, now);
     return write_long(to, data, nullptr, options, now);
   }
-  // The data, and when it is there, the second part.
+  // Write with notify, a chained operation: the data, and when all of it is there, the second part.
+  // Then::append needs credit for its entry, as append() does, and a writer to the same peer
+  // (otherwise wrong_kind).
   Issued write(const Remote& to, Bytes data, const Then& then, const Options& options, Time now);
   Issued read(const Remote& from, std::span<std::byte> into, const Options& options, Time now);
-  // The word's former value is in the completion.
+  // Atomic operations on an aligned word. The word's former value is in the completion.
   Issued swap(const Remote& at, Width width, std::uint64_t value, const Options& options, Time now);
   Issued fetch_add(const Remote& at, Width width, std::uint64_t value, const Options& options,
                    Time now);
   // Stores `value` if the word is `expected`.
   Issued compare_swap(const Remote& at, Width width, std::uint64_t expected, std::uint64_t value,
                       const Options& options, Time now);
+  // Raises a peer's signal.
   Issued signal(link::PeerId peer, Key key, const Options& options, Time now);
-  // Completes when everything issued to that peer before has been executed. Never silent.
+  // Completes when everything issued to that peer before has been executed, and what was read has
+  // arrived. Never silent.
   Issued fence(link::PeerId peer, const Options& options, Time now);
 
-  // The writing end of a peer's FIFO; the same one if it is open. WriterId{}: max_writers are open,
-  // or this one is being closed with an entry half sent: poll, try again.
-  // May allocate.
+  // The writing end of a peer's FIFO; the same one if it is open. Asks the FIFO's owner for credit
+  // at once. WriterId{}: max_writers are open, or this writer is being closed with an entry half
+  // sent: poll, try again. May allocate.
   WriterId open_writer(link::PeerId peer, Key fifo, Time now);
   // Gives the credit back. Entries that were issued still arrive.
   void close_writer(WriterId writer);
-  // Appends head ++ body as one entry; head at most kMaxCarried bytes. no_room while the FIFO is
-  // full: poll, try again. A writer whose FIFO is gone says why with each append.
-  // What was not `copied` can be kept elsewhere: from relocate() on it is read from there.
+  // Appends head ++ body as one entry; head at most kMaxCarried bytes. no_room while the FIFO has
+  // no credit for us: poll, try again. A writer whose FIFO is gone says why with each append.
   Issued append(WriterId writer, Bytes head, Bytes body, const Options& options, Time now);
+  // Names another place where the whole body of an append that was not `copied` lies: from now on
+  // the engine reads the rest from there. Without effect once the request is over.
   void relocate(RequestId append, Bytes body);
   // The largest entry of that FIFO, in bytes; 0: not known yet.
   std::size_t capacity(WriterId writer) const;
 
-  // The oldest completion, refusals of silent requests first; false when there is none.
+  // Completion queue: the oldest completion, refusals of short silent requests before all others;
+  // false when there is none.
   bool next_completion(Completion& completion);
   // Connections that came or went, oldest first; false when there is none.
   bool next_event(link::Event& event) { return events_.next(event); }
 
   // ---- progress --------------------------------------------------------------------------------
 
-  // Sends what is owed, polls the link, then tells of signals.
+  // Sends what is due (pieces of long requests, credit messages), polls the link, which executes
+  // requests of peers and takes answers, and then calls the handlers of raised signals. May
+  // allocate only for a peer that connects, or one that had connected before the engine was made.
   void poll(Time now) {
     if (!active_.empty() || talking_ != 0) [[unlikely]]
       pump(now);
@@ -124,75 +158,142 @@ class Engine final : private link::MessageSink {
   const Counters& counters() const { return counters_; }
 
  private:
-  // One life of one peer, as far as something long is under way with it.
+  // One incarnation of one peer: the long requests that are under way with it, in either direction.
+  // Short requests need nothing of this, but for fences.
   struct Peer {
-    // Long reads that are asked for at once, and answered: enough to hide the round trip.
+    // The most long reads that one peer is asked for at the same time, and that are answered at the
+    // same time: enough to hide the round trip.
     static constexpr std::uint32_t kMaxReading = 8;
 
     link::PeerId id;
     bool listed = false;  // in active_
 
-    // What we ask of it.
-    RequestList writes;           // long ones, in turn; the first is being sent
-    RequestList reads;            // long ones that have not been asked for yet
-    RequestList fences;           // waiting
+    // As initiator: our requests to this peer.
+    RequestList writes;           // long writes in order of issue; the first is being sent
+    RequestList reads;            // long reads that have not been sent yet
+    RequestList fences;           // not complete yet
     Slot append = base::kNoSlot;  // the long entry that is being sent
-    std::uint32_t reading = 0;    // long reads that have been asked for
-    std::uint64_t lasting = 0;    // requests that a fence has to wait for
+    std::uint32_t reading = 0;    // long reads that have been sent and are not complete
+    std::uint64_t lasting = 0;    // long requests that are not complete: a fence waits for them
 
-    // What it asks of us.
-    struct Write {  // the long write that is arriving; remaining == 0: the second part is due
-      bool open = false, then = false;
-      std::uint32_t id = 0;
+    // As target: this peer's requests to us. A request of one message has no state: on_message
+    // either executes or refuses it at once, and answers; or puts it off (Verdict::busy), and the
+    // link offers it again. Requests in several messages go through these states:
+    //
+    //   Write (bulk lane); closed and open are `write.open`, due is `remaining` == 0:
+    //
+    //            long_write, not all data               last long_more, then
+    //     closed ------------------------> receiving ------------------------> second part due
+    //      | ^ ^                            |  ^ |                                ^     |
+    //      | | |  (1) answer                |  +-+ long_more                      |     |
+    //      | | +----------------------------+                                     |     |
+    //      | |               long_then: execute it, answer                        |     |
+    //      | +--------------------------------------------------------------------|-----+
+    //      |                 long_write, all data, then                           |
+    //      +----------------------------------------------------------------------+
+    //
+    //   (1) The last long_more without a second part; or the key has been withdrawn. A long_write
+    //   that is refused, or whole without a second part, is answered at once, and the state stays
+    //   closed. What the initiator sent before it heard of a refusal is dropped (drop_stream). A
+    //   long_write with another id replaces an open one.
+    //
+    //   Append (low lane): closed --append, not whole--> open --last append_more--> closed, answer.
+    //   open -> closed also when the FIFO is withdrawn (answer refused), and when the peer ends
+    //   (Fifo::abandon).
+    //
+    //   Read: --read--> in serving[] --all data handed to the link, or the key withdrawn--> out.
+    struct Write {
+      bool open = false, then = false;  // a long write is arriving; a long_then follows its data
+      std::uint32_t id = 0;             // the initiator's number for it
+      // The key is looked up again for each piece, as it may be withdrawn. `offset`: bytes, where
+      // the next piece goes. `remaining`: bytes of data to come; 0: the second part is due.
       std::uint64_t key = 0, offset = 0, remaining = 0;
     } write;
     struct Append {  // the long entry that is arriving
       bool open = false;
-      std::uint32_t id = 0, at = 0;
-      std::uint64_t key = 0, length = 0, moved = 0;
+      std::uint32_t id = 0, at = 0;  // the initiator's number; the entry's first block in the FIFO
+      std::uint64_t key = 0, length = 0, moved = 0;  // bytes of the entry; bytes that have arrived
     } append_in;
-    struct Read {  // long reads that are being answered, in turn
+    struct Read {  // a long read that is being answered
       std::uint32_t id = 0;
-      std::uint64_t key = 0, offset = 0, remaining = 0;
-    } serving[kMaxReading];
+      std::uint64_t key = 0, offset = 0, remaining = 0;  // the part that has not been sent
+    } serving[kMaxReading];  // a ring: answered in the order in which they came
     std::uint32_t serving_first = 0;
     std::uint32_t serving_count = 0;
 
+    // Nothing for pump_peer() to send, or only reads beyond kMaxReading, which wait for an answer.
     bool idle() const {
       return writes.empty() && append == base::kNoSlot && serving_count == 0 &&
              (reads.empty() || reading == kMaxReading);
     }
   };
 
+  // Our writing end of a peer's FIFO, with the credit that the FIFO's owner has granted it.
+  //
+  // Its life (`state`):
+  //
+  //          open_writer          close_writer            (1)             (2)
+  //   free --------------> open --------------> closing -------> closed -------> free
+  //                         | ^                    |               |
+  //                         | +--- open_writer ----+---------------+
+  //                     (3) v
+  //                        gone --close_writer--> free          closing, closed --(3)--> free
+  //
+  //   (1) All entries that were issued have been handed to the link, and behind them the give_back
+  //       that closes. If the owner does not know that this writer is open (`introduce`), that
+  //       message is not needed.
+  //   (2) The owner has acknowledged each close (`farewells` == 0), and all credit is given back.
+  //       The acknowledgement comes behind all grants, so no more credit can come.
+  //   (3) The peer has ended, or the owner has answered `gone` with a reason. An open writer keeps
+  //       the reason in `why` for the next append. The others have no user any more.
+  //
+  // Its credit, while it is open:
+  //
+  //                     append beyond the credit: want(need - credit)
+  //   +-----------+ ------------------------------------------------> +-------+
+  //   | not asked |                                                   | asked | <-- open_writer:
+  //   |           | <------------------------------------------------ |       |     want(1)
+  //   +-----------+   grant, credit >= need: if blocked, start hold   +-------+
+  //
+  //   not asked:  append within the credit: spend.  recall: give_back(credit).
+  //   asked:      grant, credit < need: want the rest.  append of another size: want for that one.
+  //               recall: give_back(credit), then want for all of need.
+  //
+  //   The hold: a recall is not answered for kKeepRecalled after the grant that a blocked user
+  //   waited for, or until the user's append succeeds. A message that the link does not take now
+  //   stays due (`talking`), and pump() tries again. Credit is counted in blocks (kBlock bytes).
   struct Writer {
-    // closing: to be told; closed: the owner knows, and has the last word
     enum class State : std::uint8_t { free, open, closing, closed, gone } state = State::free;
-    std::uint16_t generation = 0;  // of the user's name for it
-    std::uint32_t name = 0;        // what the owner calls it, until the owner has had the last word
+    std::uint16_t generation = 0;  // of the WriterId: a stale one finds nothing
+    // What the owner calls this writer; kept until the owner has acknowledged the last close. The
+    // lower 16 bits are the index in writers_, from 1 on.
+    std::uint32_t name = 0;
     link::PeerId peer;
-    Key key;
-    Status why = Status::ok;      // gone
-    bool talking = false;         // has to ask or to give back
-    bool recalled = false;        // the owner wants unspent credit back
-    bool introduce = false;       // the owner has not been told that it is open
-    std::uint32_t farewells = 0;  // that the owner owes us
-    bool asked = false;           // for `need`, and not answered
-    bool blocked = false;         // the user was told no_room for want of credit
-    std::uint32_t credit = 0;     // blocks
-    std::uint32_t need = 0;       // blocks, of the entry that blocked
-    std::uint32_t capacity = 0;   // blocks; 0: not known
-    bool sending = false;         // a long entry: those behind it wait
-    std::uint32_t carried = 0;    // entries that wait for the data of their long writes
-    Time keep_until{};            // recalled credit that the user has waited for
+    Key key;                      // of the FIFO
+    Status why = Status::ok;      // gone: the reason
+    bool talking = false;         // speak() has something to send; counted in talking_
+    bool recalled = false;        // unspent credit has to go back to the owner
+    bool introduce = false;       // the owner does not know yet that this writer is open
+    std::uint32_t farewells = 0;  // acknowledgements of a close that the owner has still to send
+    bool asked = false;           // `want` for `need` is sent and not answered
+    bool blocked = false;         // append has returned no_room for lack of credit
+    std::uint32_t credit = 0;     // blocks that may be spent
+    std::uint32_t need = 0;       // blocks, of the entry that blocked; 0: no entry waits
+    std::uint32_t capacity = 0;   // blocks of the FIFO; 0: not known, no grant has come
+    bool sending = false;         // a long entry is half sent: later entries wait behind it
+    std::uint32_t carried = 0;    // paid entries that wait until their long writes are sent
+    Time keep_until{};            // the hold: a recall is not answered before this time
   };
 
-  // Silent requests that one life of one peer has been sent and has sent. Apart from Peer, because
-  // each of them touches it.
+  // How many silent requests have gone to one incarnation of one peer (`issued`), and have come
+  // from it (`served`). Both sides count, so the number of a silent request is not on the wire.
+  // Apart from Peer, because every silent request touches the count, and the rest of Peer seldom.
   struct SilentCount {
     link::PeerId peer;
     std::uint64_t issued = 0, served = 0;
   };
-  // Of a peer that lives: a stale id would wipe out the count of its successor.
+  // Call this only for a peer that is alive: a stale id would reset the count of the next peer in
+  // the same slot.
   SilentCount& silent_count(link::PeerId id) {
     SilentCount& count = silent_[id.value & 0xffff];
     if (count.peer != id) [[unlikely]]
@@ -200,20 +301,21 @@ class Engine final : private link::MessageSink {
     return count;
   }
 
-  // A writer of a FIFO that was withdrawn while it waited for an answer.
+  // An orphaned writer: it waited for credit, or for the acknowledgement of its close, when the
+  // FIFO was withdrawn. It is still to be told `gone`.
   struct Bereft {
     link::PeerId peer;
-    std::uint32_t name;
+    std::uint32_t name;  // the writer's name for the FIFO
   };
 
-  // impl/initiator.hpp: requests of ours
+  // impl/initiator.hpp: our requests, and their book-keeping
   Issued refused(link::SendStatus status);
   Issued write_short(const Remote& to, Bytes data, const Options& options, Time now);
-  // What follows the data of a long write.
+  // The second part that follows the data of a long write.
   struct Carried {
     ThenHead head;
     Bytes entry;
-    Writer* writer;
+    Writer* writer;  // that pays for `entry`; nullptr: a signal or a flag
   };
   Issued write_long(const Remote& to, Bytes data, const Carried* carried, const Options& options,
                     Time now);
@@ -227,6 +329,7 @@ class Engine final : private link::MessageSink {
   template <class Send>
   Issued issue_answered(Kind kind, link::PeerId to, const Options& options, Send send);
   Peer* peer_of(link::PeerId id);
+  // nullptr if that incarnation has ended, or has no Peer yet.
   Peer* find_peer(link::PeerId id) const {
     const std::size_t slot = id.value & 0xffff;
     Peer* p = slot < peers_.size() ? peers_[slot].get() : nullptr;
@@ -235,9 +338,9 @@ class Engine final : private link::MessageSink {
   void activate(Peer& peer);
   void complete(Slot slot, Status status);
 
-  // impl/fifo_credit.hpp: our ends of other tasks' FIFOs, and their ends of ours
-  Writer* find_writer(WriterId id);                              // as the user may name it
-  Writer* find_waiting(std::uint32_t name, link::PeerId owner);  // as its FIFO's owner may
+  // impl/fifo_credit.hpp: credit of our writers, and of the writers to our FIFOs
+  Writer* find_writer(WriterId id);                              // by the user's name for it
+  Writer* find_waiting(std::uint32_t name, link::PeerId owner);  // by the FIFO owner's name for it
   WriterId id_of(const Writer& w) const {
     return {static_cast<std::uint32_t>(w.generation) << 16 |
             static_cast<std::uint32_t>(&w - writers_.data() + 1)};
@@ -257,7 +360,8 @@ class Engine final : private link::MessageSink {
   void tell_writers(Time now);
   bool tell_writers(Fifo& fifo, Time now);
 
-  // impl/target.hpp: requests of others
+  // impl/target.hpp: requests of peers. Verdict::busy is back-pressure: nothing was done, and the
+  // link offers the message again.
   link::Verdict on_message(const link::Incoming& message) override;
   link::Verdict serve_silent(const link::Incoming& message, Kind kind);
   [[gnu::always_inline]] link::Verdict serve_request(const link::Incoming& message, Kind kind,
@@ -276,6 +380,7 @@ class Engine final : private link::MessageSink {
   link::Verdict serve_atomic(const link::Incoming& message, const TargetHead& target, Bytes rest);
   link::Verdict serve_signal(const link::Incoming& message, const TargetHead& target, Bytes rest);
   link::Verdict serve_fence(const link::Incoming& message);
+  // Drops a message that no correct peer sends, and counts it.
   link::Verdict bad(Counter reason) {
     counters_.add(reason);
     return link::Verdict::taken;
@@ -291,7 +396,7 @@ class Engine final : private link::MessageSink {
   void raise(Signal& signal);
   void tell_signals();
 
-  // impl/completions.hpp: what peers say to requests of ours
+  // impl/completions.hpp: answers to our requests, and connections that come and go
   void on_answer(const link::Incoming& message);
   void on_value(const link::Incoming& message);
   void on_data(const link::Incoming& message);
@@ -317,22 +422,22 @@ class Engine final : private link::MessageSink {
   Counters counters_;
   KeyTable keys_;
   RequestTable requests_;
-  RequestList complete_;
-  base::RingBuffer<Completion> failures_;  // of silent requests
+  RequestList complete_;                   // the completion queue: not taken yet, oldest first
+  base::RingBuffer<Completion> failures_;  // refusals of short silent requests, not taken yet
 
   std::vector<std::unique_ptr<Peer>> peers_;  // by the slot in their PeerId
-  std::vector<Peer*> active_;                 // have something long to send
-  std::size_t next_active_ = 0;
+  std::vector<Peer*> active_;                 // those with something long to send
+  std::size_t next_active_ = 0;               // round robin: the one in active_ whose turn it is
   const std::size_t max_writers_;
-  std::vector<Writer> writers_;
-  std::uint32_t names_ = 0;
-  std::size_t talking_ = 0;  // writers that have to ask or to give back
+  std::vector<Writer> writers_;  // grows up to max_writers_
+  std::uint32_t names_ = 0;      // counts the names that writers were given
+  std::size_t talking_ = 0;      // writers with `talking` set
 
-  std::vector<Fifo*> fifos_;
-  std::vector<Fifo*> news_;     // those that have something to tell their writers
-  std::vector<Bereft> bereft_;  // to be told that theirs is gone
-  std::vector<Signal*> raised_;
-  std::vector<std::unique_ptr<Signal>> retired_;  // withdrawn, perhaps by their own handlers
+  std::vector<Fifo*> fifos_;     // all of this task
+  std::vector<Fifo*> news_;      // those with credit messages to send
+  std::vector<Bereft> bereft_;   // writers to be told that their FIFO is gone
+  std::vector<Signal*> raised_;  // since the last tell_signals(); each at most once
+  std::vector<std::unique_ptr<Signal>> retired_;  // withdrawn while raised_ may point to them
   link::EventQueue events_;
 };
 

@@ -1,3 +1,5 @@
+// Fifo: the ring of entries, and the book-keeping of credit for its writers. It sends nothing;
+// Engine::tell_writers (impl/fifo_credit.hpp) sends what Fifo::tell decides.
 #include "drivers/mbcf/fifo.hpp"
 
 #include <unistd.h>
@@ -37,12 +39,14 @@ void Fifo::pop() {
   if (ready_ == kNone) last_ready_ = kNone;
   entry.state = State::over;
   reclaim();
+  // Renewing only below half of the allotment saves messages: one grant for many entries.
   if (Writer* w = find(entry.from); w && !w->closed && w->lent < (allotment() + 1) / 2)
     start_renewing(static_cast<Slot>(w - writers_.data()));
 }
 
-// Entries end in the order in which they became complete; space comes back in the order in which
-// they began.
+// Frees the space of entries that are over. The reader pops entries in the order in which they
+// became complete, but the ring frees their space in the order in which they began: an entry that
+// is still filling keeps the space of those behind it.
 void Fifo::reclaim() {
   const auto mask = static_cast<std::uint32_t>(blocks_.size() - 1);
   while (used_ != 0 && blocks_[head_].state == State::over) {
@@ -71,6 +75,7 @@ Status Fifo::begin(PeerId from, std::uint64_t length, std::uint32_t& at) {
 
 void Fifo::forgo(PeerId from, std::uint64_t length) {
   Writer* w = find(from);
+  // A broken writer may claim an entry that it had no credit for.
   if (w && blocks_of(length) <= w->lent) unlend(*w, static_cast<std::uint32_t>(blocks_of(length)));
 }
 
@@ -90,12 +95,15 @@ const Fifo::Writer* Fifo::find(PeerId peer) const {
   return slot < writers_.size() && writers_[slot].peer == peer ? &writers_[slot] : nullptr;
 }
 
-// What a writer is lent without asking for more; half of the FIFO stays for those who do.
+// The credit, in blocks, that a writer is granted without asking: an equal share of half of the
+// FIFO. The other half stays for writers that ask, so that a large entry need not wait for recalls.
 std::uint32_t Fifo::allotment() const {
   const std::size_t share = blocks_.size() / (2 * std::max<std::size_t>(active_, 1));
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(share, 1, ~0u));
 }
 
+// How many blocks may be granted to the writer now to fill its allotment; 0 while half of the FIFO
+// is lent.
 std::uint32_t Fifo::top_up(const Writer& w) const {
   const std::uint32_t target = allotment();
   const std::uint64_t half = blocks_.size() / 2;
@@ -108,18 +116,19 @@ bool Fifo::want(PeerId from, std::uint32_t name, std::uint32_t blocks) {
   const std::size_t slot = slot_of(from);
   if (slot >= writers_.size() || blocks > blocks_.size()) return false;
   Writer& w = writers_[slot];
-  if (w.peer != from) {
+  if (w.peer != from) {  // a new writer, perhaps in the slot of a peer that has ended
     forget(w.peer);
     w.peer = from;
-    w.closed = true;
+    w.closed = true;  // opened below, as one that comes back
     known_ = std::max(known_, slot + 1);
   }
   if (std::exchange(w.closed, false)) {
     ++active_;
-    recalling_ = false;  // this one has not been asked
+    recalling_ = false;  // recall() has not asked this one
   }
   w.name = name;
   stop_renewing(static_cast<Slot>(slot));
+  // A writer that already waits keeps its place in the line and changes only what it needs.
   if (!w.wanting) start_wanting(static_cast<Slot>(slot), blocks);
   w.need = blocks;
   return true;
@@ -135,6 +144,7 @@ bool Fifo::give_back(PeerId from, std::uint32_t blocks, bool closing) {
     --active_;
     stop_wanting(slot);
     stop_renewing(slot);
+    // A writer may close, open again and close before it is told: one farewell for each close.
     if (w->farewells++ == 0) leaving_.push_back(writers_.data(), slot);
     list();
   }
@@ -160,7 +170,7 @@ void Fifo::start_wanting(Slot slot, std::uint32_t need) {
   list();
 }
 
-// Whoever is first in line next asks for itself.
+// If the first in line leaves it, the next one has credit recalled on its own behalf.
 void Fifo::stop_wanting(Slot slot) {
   if (!std::exchange(writers_[slot].wanting, false)) return;
   if (wanting_.first() == slot) recalling_ = false;

@@ -1,13 +1,24 @@
-// A Memory-Based FIFO at its owner: a queue in the owner's memory that many tasks append to. Each
-// entry is whole and contiguous and is read in place.
+// A Memory-Based FIFO at its owner: a queue in the owner's memory that many tasks append to
+// ("MPI/MBCF with the NAS Parallel Benchmarks", section 2.1; the credit is ours). Each entry is
+// whole and contiguous, and the owner reads it in place.
 //
-// Space is lent to the writers ahead of time as credit, counted in blocks, and an entry is sent
-// only with credit for it. So an entry that is on its way always finds room, and a full FIFO holds
-// up nobody but those who write to it. All space is at any time one of: free, lent, or in the
-// queue.
+// Flow control: the owner grants space to the writers ahead of time as credit, counted in blocks,
+// and a writer sends an entry only with credit for it. So an entry that is on its way always finds
+// room, and a full FIFO exerts back-pressure on its own writers alone. (The writers' half is Writer
+// in engine.hpp; the messages between the two are in impl/fifo_credit.hpp.) Each block is at any
+// time in one of three states:
 //
-// Only the bytes of entries lie where writers write. What says where entries begin and end is the
-// driver's own.
+//            grant: tell()                 entry begins: begin()
+//     free -----------------------> lent -----------------------> in the queue
+//      ^ ^                           |                                 |
+//      | |  give_back, forget, forgo |                                 | entry over, and all
+//      | +---------------------------+                                 | before it: reclaim()
+//      +---------------------------------------------------------------+
+//
+// Writers can reach only the bytes of entries. The driver keeps apart where entries begin and end.
+//
+// Ownership: the key table owns the FIFO, the FIFO owns its memory. Thread rule: the engine's owner
+// thread makes all calls, the reader's included.
 #pragma once
 
 #include <algorithm>
@@ -22,12 +33,13 @@
 namespace viaduct::mbcf {
 
 inline constexpr std::size_t kBlock = 64;  // bytes; an entry takes at least one block
+// The price of an entry of `bytes`. No sum that could overflow: a length may come from the wire.
 constexpr std::uint64_t blocks_of(std::uint64_t bytes) {
   return bytes == 0 ? 1 : bytes / kBlock + (bytes % kBlock != 0);
 }
-inline constexpr std::size_t kMaxFifoBytes = std::size_t{1} << 36;
+inline constexpr std::size_t kMaxFifoBytes = std::size_t{1} << 36;  // 2^30 blocks fit 32 bits
 
-// A received entry, in place: valid until popped.
+// A received entry, in place: valid until it is popped or the FIFO is withdrawn.
 struct Entry {
   link::PeerId from;
   std::span<const std::byte> bytes;
@@ -35,8 +47,9 @@ struct Entry {
 
 class Fifo {
  public:
-  // At least `bytes` large. Adds itself to `news` when it has something to tell its writers; there
-  // is room. Throws SetupError.
+  // At least `bytes` large, for writers in `max_peers` slots of the link. The FIFO adds itself to
+  // `news` when it has credit messages to send; the caller has reserved room in that vector, which
+  // must outlive the FIFO. Throws SetupError for an impossible size or lack of memory.
   Fifo(std::size_t bytes, std::size_t max_peers, std::vector<Fifo*>& news);
 
   Key key() const { return key_; }
@@ -48,33 +61,39 @@ class Fifo {
     const Block& entry = blocks_[ready_];
     return Entry{entry.from, {memory_.data() + ready_ * kBlock, entry.length}};
   }
+  // Frees the oldest entry; the engine's next poll grants its space to writers again. Without an
+  // entry it does nothing.
   void pop();
 
   // ---- for the engine --------------------------------------------------------------------------
 
   void name(Key key) { key_ = key; }
 
-  // Whether an entry of `length` bytes from `from` may begin: it has the credit for it...
+  // Whether an entry of `length` bytes from writer `from` may begin: ok, too_long or no_credit.
   Status check(link::PeerId from, std::uint64_t length) const;
-  // ... and it does, at `at`, paid for with that.
+  // Checks, takes the credit for the entry from the writer, and reserves the entry's blocks from
+  // block `at` on. The caller then fills bytes(at) and calls finish() or abandon().
   Status begin(link::PeerId from, std::uint64_t length, std::uint32_t& at);
   std::byte* bytes(std::uint32_t at) const { return memory_.data() + std::size_t{at} * kBlock; }
-  // An entry that was paid for will not come, as what it was to follow was refused.
+  // Frees the credit for an entry that its writer has paid for and that will not come, because the
+  // write that it was chained to was refused.
   void forgo(link::PeerId from, std::uint64_t length);
-  // It is all there: the reader may have it...
+  // The entry's bytes are all there: the reader may have it.
   void finish(std::uint32_t at);
-  // ... or never will be.
+  // The entry's bytes will never all be there: its writer has ended.
   void abandon(std::uint32_t at);
 
-  // A writer needs that many blocks more than it has; what it said before no longer counts. `name`
-  // is its name for this FIFO. False: impossible.
+  // The writer needs `blocks` more than it has. This replaces what it asked for before. `name` is
+  // its name for this FIFO. Registers the writer if it is new, or opens it again if it had closed.
+  // False: the FIFO is not that large.
   bool want(link::PeerId from, std::uint32_t name, std::uint32_t blocks);
-  // `closing`: it wants no more, and hears a farewell behind all it was sent before.
+  // The writer returns unspent credit. `closing`: it wants no more, and is due an acknowledgement
+  // (farewell) that it gets behind all grants. False: it does not have so many blocks.
   bool give_back(link::PeerId from, std::uint32_t blocks, bool closing);
-  // The writer has ended; what it was lent is free again.
+  // The writer's peer has ended: its credit is free again, and nothing is due to it.
   void forget(link::PeerId peer);
-  // Calls tell(peer, name) for each writer that waits to hear something: credit or a farewell. At
-  // most most_waiting() times.
+  // Calls tell(peer, name) for each writer that waits for credit or for the acknowledgement of its
+  // close, at most most_waiting() times: the FIFO is being withdrawn.
   std::size_t most_waiting() const { return wanting_.size() + leaving_.size(); }
   template <class Tell>
   void each_waiting(Tell tell) const {
@@ -82,12 +101,14 @@ class Fifo {
       if (const Writer& w = writers_[slot]; w.wanting || w.farewells != 0) tell(w.peer, w.name);
   }
 
-  // What writers are to be told. Calls send_grant(peer, name, blocks), send_recall(peer, name) and
-  // send_farewell(peer, name), which say whether the message could be sent.
+  // Whether credit messages are left to be sent. If not, the engine takes the FIFO out of `news`.
   bool has_news() {
     listed_ = !wanting_.empty() || !renewing_.empty() || !leaving_.empty();
     return listed_;
   }
+  // Sends the credit messages that can be sent now. Calls send_grant(peer, name, blocks),
+  // send_recall(peer, name) and send_farewell(peer, name), which return whether the link took the
+  // message. Writers that wait come before those that are only topped up.
   template <class SendGrant, class SendRecall, class SendFarewell>
   void tell(SendGrant send_grant, SendRecall send_recall, SendFarewell send_farewell) {
     for (std::size_t left = leaving_.size(); left != 0; --left) {
@@ -108,25 +129,48 @@ class Fifo {
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
+  // An entry, as the reader's side sees it:
+  //
+  //          begin()            finish()            pop()
+  //    free --------> filling ----------> ready ----------> over
+  //     ^                |           (front() shows         ^  |
+  //     |                |            the first one)        |  |
+  //     |                +------ abandon(): peer ended -----+  |
+  //     |                                                      |
+  //     +------------------------------------------------------+
+  //             reclaim(): when it is the first in the ring
+  //
+  // Entries become ready in the order in which they are finished, which the list from ready_ on
+  // keeps. Their space is a ring, and becomes free in the order in which they began.
   enum class State : std::uint8_t { free, filling, ready, over };
 
-  // The first block of an entry speaks for all of them.
+  // Book-keeping for a block of the ring. Only that of an entry's first block is in use.
   struct Block {
     link::PeerId from;
-    std::uint32_t next_ready;
-    std::uint64_t length;
-    std::uint32_t blocks;
+    std::uint32_t next_ready;  // ready: the first block of the entry after this one, or kNone
+    std::uint64_t length;      // bytes
+    std::uint32_t blocks;      // that the entry takes
     State state = State::free;
   };
+  // A writer as the owner knows it; PeerId{}: none in this slot.
+  //
+  //    none --want--> open, wanting --grant--> open --want--> open, wanting
+  //    open --give_back, closing--> closed, a farewell is due     closed --want--> open, wanting
+  //    any --forget--> none
+  //
+  // `renewing` is set beside that, when pop() finds that an open writer has less than half of its
+  // allotment.
   struct Writer {
     base::SlotLinks wanting_links, renewing_links, leaving_links;
     link::PeerId peer;
-    std::uint32_t name = 0;
-    std::uint32_t lent = 0;  // credit that it has or that is under way in either direction
-    std::uint32_t need = 0;  // while wanting: more than it has
+    std::uint32_t name = 0;  // the writer's name for this FIFO, repeated in all messages to it
+    std::uint32_t lent = 0;  // blocks of credit that it has or that are under way, either way
+    std::uint32_t need = 0;  // while wanting: blocks beyond what it has
+    // wanting: it has asked for credit and waits, in wanting_. renewing: to be topped up without
+    // having asked, in renewing_. recalled: asked to give back what it has not spent.
     bool wanting = false, renewing = false, recalled = false;
-    bool closed = false;
-    std::uint32_t farewells = 0;  // due: in leaving_
+    bool closed = false;          // it gets no more credit
+    std::uint32_t farewells = 0;  // acknowledgements of its closes that are due: in leaving_
   };
 
   std::size_t slot_of(link::PeerId peer) const { return peer.value & 0xffff; }
@@ -139,7 +183,7 @@ class Fifo {
   void lend(Writer& w, std::uint32_t blocks) {
     w.lent += blocks;
     lent_ += blocks;
-    w.recalled = false;  // an answer that is on its way does not give this back
+    w.recalled = false;  // an answer to the recall that is on its way does not return this grant
   }
   void unlend(Writer& w, std::uint32_t blocks) {
     w.lent -= blocks;
@@ -149,26 +193,30 @@ class Fifo {
   void stop_renewing(base::Slot slot);
   std::uint32_t top_up(const Writer& w) const;
 
-  // In turn: whoever needs much is not passed by those who need little.
+  // Grants in the order of asking, and stops at the first that cannot be served: otherwise writers
+  // of small entries would starve one that needs much.
   template <class SendGrant>
   void serve_wanting(SendGrant send) {
     for (std::size_t left = wanting_.size(); left != 0; --left) {
       const base::Slot slot = wanting_.first();
       Writer& w = writers_[slot];
       const std::uint32_t whole = w.need;
-      // Not more than there can be beside what it has: that may have come since it asked.
+      // The writer counted its need before grants arrived that were on their way. Its need and what
+      // it has by now may exceed the FIFO, and it would wait for ever: so limit the need.
       const auto need =
           static_cast<std::uint32_t>(std::min<std::uint64_t>(whole, blocks_.size() - w.lent));
       if (need > free_blocks()) return;
       stop_wanting(slot);
+      // Also a grant of no blocks is sent: it tells a new writer the capacity.
       const std::uint32_t blocks = std::max(need, top_up(w));
       if (send(w.peer, w.name, blocks)) {
         lend(w, blocks);
-      } else {  // the link is full: to the end, others may have room
+      } else {  // the link is full for this peer: to the end, the link may take others' grants
         start_wanting(slot, whole);
       }
     }
   }
+  // Tops up writers that have spent more than half of their allotment.
   template <class SendGrant>
   void renew(SendGrant send) {
     for (std::size_t left = renewing_.size(); left != 0; --left) {
@@ -184,7 +232,9 @@ class Fifo {
       }
     }
   }
-  // The first in line needs more than is free: others give back what they have not spent.
+  // The first writer in wanting_ needs more than is free: asks all others to give back what they
+  // have not spent. Once for each first writer; again at the next poll for those whose message the
+  // link did not take.
   template <class SendRecall>
   void recall(SendRecall send) {
     if (recalling_) return;
@@ -200,22 +250,23 @@ class Fifo {
   void start_wanting(base::Slot slot, std::uint32_t need);
   void start_renewing(base::Slot slot);
 
+  // Has the engine call tell() at its next poll.
   void list() {
     if (!std::exchange(listed_, true)) news_->push_back(this);
   }
 
   Key key_;
   std::vector<Fifo*>* news_;
-  bool listed_ = false;  // in news_
-  MirroredMemory memory_;
-  std::vector<Block> blocks_;
-  std::vector<Writer> writers_;  // by the slot in their PeerId
-  std::uint32_t head_ = 0;       // block of the oldest entry
-  std::uint64_t used_ = 0, lent_ = 0;
+  bool listed_ = false;                // in news_
+  MirroredMemory memory_;              // the entries' bytes
+  std::vector<Block> blocks_;          // one for each block of memory_; a power of two
+  std::vector<Writer> writers_;        // by the slot in their PeerId
+  std::uint32_t head_ = 0;             // block of the entry that began first
+  std::uint64_t used_ = 0, lent_ = 0;  // blocks in the queue; blocks of credit granted
   std::uint32_t ready_ = kNone, last_ready_ = kNone;  // complete entries, in order of completion
   std::size_t known_ = 0;                             // slots below this one may be in use
-  std::uint32_t active_ = 0;                          // writers there are
-  bool recalling_ = false;  // the others have been asked on behalf of the first in line
+  std::uint32_t active_ = 0;                          // writers that are open
+  bool recalling_ = false;  // all others have been asked on behalf of the first in wanting_
   base::SlotList<Writer, &Writer::wanting_links> wanting_;
   base::SlotList<Writer, &Writer::renewing_links> renewing_;
   base::SlotList<Writer, &Writer::leaving_links> leaving_;

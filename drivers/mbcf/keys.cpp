@@ -1,3 +1,5 @@
+// KeyTable: making and withdrawing keys. Allocation-free lookups, which the data path uses, are
+// inline in keys.hpp.
 #include "drivers/mbcf/keys.hpp"
 
 #include <unistd.h>
@@ -31,12 +33,14 @@ KeyTable::KeyTable(std::size_t most)
   }
 }
 
+// Takes a free place and draws a key for it; nullptr when there is none.
 KeyTable::Object* KeyTable::place(Kind kind) {
   const std::uint16_t* slot = free_.front();
   if (slot == nullptr) return nullptr;
   Object& o = storage_[*slot];
   do {
     o.key = {(random_.next() & ~std::uint64_t{0xffff}) | *slot};
+    // Zero random bits could make Key{}. The last key must go on being answered `withdrawn`.
   } while (o.key.value >> 16 == 0 || o.key == o.withdrawn);
   o.kind = kind;
   free_.pop();
@@ -69,6 +73,7 @@ Key KeyTable::add(std::unique_ptr<Signal> signal) {
 
 bool KeyTable::remove(Key key, std::unique_ptr<Fifo>& fifo, std::unique_ptr<Signal>& signal) {
   const std::size_t slot = key.value & 0xffff;
+  // The last place in storage_ is never in use. Key{} would match a free place.
   if (slot + 1 >= storage_.size() || !key || storage_[slot].key != key) return false;
   Object& o = storage_[slot];
   fifo = std::move(o.fifo);
@@ -83,6 +88,8 @@ bool KeyTable::remove(Key key, std::unique_ptr<Fifo>& fifo, std::unique_ptr<Sign
   return true;
 }
 
+// Why the lookup of a key failed: there is a key, but of another kind; or the key was withdrawn; or
+// there is no such key.
 Status KeyTable::missing(Key key) const {
   const Object& o = objects_[key.value & 0xffff];
   if (!key) return Status::no_key;

@@ -1,3 +1,4 @@
+// Mirrored memory is a memfd (shared memory without a name) that is mapped at two addresses.
 #include "drivers/mbcf/mirrored_memory.hpp"
 
 #include <fcntl.h>
@@ -14,8 +15,9 @@ namespace viaduct::mbcf {
 
 namespace {
 
-// 0 or an errno. In pieces: a signal undoes the one that is under way, and those that come often
-// would never let all of it be done.
+// Backs the file with memory; 0 or an errno. In pieces, because a signal makes the kernel undo the
+// call that is under way: with a periodic signal (a profiler's, say) one call for all of a large
+// FIFO might never succeed.
 int reserve(int file, std::size_t size) {
   constexpr std::size_t kPiece = std::size_t{1} << 22;
   for (std::size_t at = 0; at < size;) {
@@ -35,28 +37,30 @@ MirroredMemory::MirroredMemory(std::size_t size) : size_(size) {
   const int file = ::memfd_create("viaduct-fifo", MFD_CLOEXEC);
   void* base = MAP_FAILED;
   bool mapped = file >= 0;
-  if (mapped) {  // reserves it, so that there is an error here rather than a signal later
+  // Without the reservation a lack of shared memory would show as SIGBUS at the first access.
+  if (mapped) {
     errno = reserve(file, size);
     mapped = errno == 0;
   }
   if (mapped) {
+    // Reserves addresses for both halves together, so that no other thread's mapping comes between.
     base = ::mmap(nullptr, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mapped = base != MAP_FAILED;
   }
   for (std::size_t half = 0; mapped && half < 2; ++half) {
     void* at = static_cast<std::byte*>(base) + half * size;
-    // All of it is there from the start: a page fault would come in the middle of receiving.
+    // MAP_POPULATE: otherwise page faults would come while frames are being received.
     mapped = ::mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file,
                     0) == at;
   }
   const int error = errno;
-  if (file >= 0) ::close(file);
+  if (file >= 0) ::close(file);  // the mappings keep the memory
   if (!mapped) {
     if (base != MAP_FAILED) ::munmap(base, 2 * size);
     throw base::SetupError("a FIFO of " + std::to_string(size) +
                                " bytes cannot be mapped: " + std::strerror(error) +
                                "; ask for a smaller one or raise the limits (ulimit -v, -n)",
-                           error == ENOSPC ? ENOMEM : error);
+                           error == ENOSPC ? ENOMEM : error);  // ENOSPC: a memfd lacks memory
   }
   base_ = static_cast<std::byte*>(base);
 }

@@ -1,5 +1,6 @@
-// Memory that appears twice in a row in the address space: what runs over its end goes on at its
-// start. A ring of entries in it needs no padding, and each entry is one contiguous piece.
+// Memory that is mapped twice in a row in the address space (a mirrored ring buffer): what runs
+// over its end goes on at its start. A ring of entries in it needs no padding, and each entry is
+// one contiguous piece. Fifo keeps its entries in one.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +10,11 @@
 
 namespace viaduct::mbcf {
 
+// Owns the mapping, which has twice size() bytes. Any thread may read and write the bytes.
 class MirroredMemory {
  public:
-  // `size` must be a multiple of the page size. Throws SetupError.
+  // `size` in bytes must be a multiple of the page size. All of it is backed by memory from the
+  // start. Throws SetupError, with the errno, when the system does not give that.
   explicit MirroredMemory(std::size_t size);
   ~MirroredMemory();
   MirroredMemory(const MirroredMemory&) = delete;

@@ -1,4 +1,5 @@
-// One MBCF node: a port, its link and its engine.
+// One MBCF node: a port, its link and its engine, opened together as programs do it
+// (endpoint/endpoint.hpp has open() and poll()). Owns all three; one owner thread calls it.
 #pragma once
 
 #include "drivers/endpoint/endpoint.hpp"

@@ -1,4 +1,6 @@
-// The rawdev API: `--vdev rawdev_mbcf0,port=net_memif0`, librte_raw_mbcf.so.
+// The DPDK rawdev of MBCF (`--vdev rawdev_mbcf0,port=net_memif0`, librte_raw_mbcf.so): what
+// rawdev/rawdev.hpp, which both drivers share, needs to know of this one. Requests, completions,
+// entries and events go through the C API.
 #include "drivers/rawdev/rawdev.hpp"
 
 #include <cstring>
@@ -13,6 +15,7 @@ using namespace viaduct;
 
 RTE_LOG_REGISTER(mbcf_log, pmd.raw.mbcf, INFO)
 
+// Meets the concept rawdev::RawdevDriver, which says what each member is.
 struct Mbcf {
   using Handle = rte_pmd_mbcf;
   using Conf = rte_pmd_mbcf_conf;
@@ -28,6 +31,8 @@ struct Mbcf {
   static std::unique_ptr<Handle> open(const std::string& port, const Conf& conf) {
     return mbcf::open_handle(port, conf);
   }
+  // For programs that are linked with DPDK alone and load this driver at run time. New members go
+  // to the end, as older programs know the places of those that are there.
   static constexpr char kFunctionsName[] = RTE_PMD_MBCF_FUNCTIONS;
   static constexpr rte_pmd_mbcf_functions kFunctions{
       .size = sizeof(rte_pmd_mbcf_functions),
@@ -65,6 +70,7 @@ struct Mbcf {
   static const char* error() { return rte_pmd_mbcf_error(); }
   static std::string selftest() { return mbcf::selftest(); }
 
+  // The configuration in use: zeros replaced by the defaults, for rte_rawdev_info_get().
   static Conf effective(const Conf& conf) {
     const mbcf::EngineConfig engine = mbcf::engine_config(conf);
     return {static_cast<std::uint32_t>(engine.max_keys),
@@ -73,15 +79,18 @@ struct Mbcf {
   }
   static std::uint32_t depth(const Conf& conf) { return conf.max_requests; }
 
+  // Only requests can be enqueued; entries and events come from others.
   static int enqueue(Handle* handle, std::uintptr_t queue, void* buffer) {
     if (queue != RTE_PMD_MBCF_REQUESTS) return -EINVAL;
     return rte_pmd_mbcf_issue(handle, static_cast<rte_pmd_mbcf_request*>(buffer));
   }
 
+  // 1: the buffer is filled; 0: there is nothing to take; or a negative errno.
   static int dequeue(Handle* handle, std::uintptr_t queue, void* buffer) {
     const int error = take(handle, queue, buffer);
     return error == 0 ? 1 : error == -ENOENT ? 0 : error;
   }
+  // 0, or a negative errno; -ENOENT: there is nothing to take. Rawdev has checked the queue number.
   static int take(Handle* handle, std::uintptr_t queue, void* buffer) {
     switch (queue) {
       case RTE_PMD_MBCF_REQUESTS:
@@ -92,6 +101,8 @@ struct Mbcf {
       default: return take_entry(static_cast<rte_pmd_mbcf_taken_entry*>(buffer));
     }
   }
+  // Copies the oldest entry of the FIFO that the buffer names, and pops it. An entry that does not
+  // fit stays in the FIFO, and the caller learns its length.
   static int take_entry(rte_pmd_mbcf_taken_entry* taken) {
     if (taken->into == nullptr && taken->size != 0) return -EINVAL;
     rte_pmd_mbcf_entry entry;
@@ -106,6 +117,7 @@ struct Mbcf {
   }
 };
 
+// constinit: the constructor that RTE_PMD_REGISTER_VDEV makes may run before those of C++ objects.
 constinit rte_vdev_driver mbcf_driver = rawdev::Rawdev<Mbcf>::make_driver();
 
 }  // namespace

@@ -1,4 +1,8 @@
-// Requests of ours whose completion has not been taken, in a table made once.
+// The initiator's open requests: those whose completion has not been taken, in a table that is
+// allocated once. Engine owns the table and uses it on its owner thread.
+//
+// A short silent request has no place in the table: only a refusal comes back, and its number is
+// enough to report that (Engine::issue).
 #pragma once
 
 #include <array>
@@ -13,6 +17,24 @@ namespace viaduct::mbcf {
 using base::kNoSlot;
 using base::Slot;
 
+// A request at its initiator:
+//
+//            long                 the link has taken all of it
+//    free ----------> waiting ---------------------------------> sent
+//     ^ ^ |              |                                       ^ | |
+//     | | |              | refused, or the peer has ended        | | |
+//     | | |              |                                       | | |
+//     | | +--------------|---------------------------------------+ | |
+//     | |   one message, |  which the link has taken               | |
+//     | |                v                                         | |
+//     | +---------- complete <-------------------------------------+ |
+//     |   next_completion     answered, refused, or the peer ended   |
+//     |                                                              |
+//     +--------------------------------------------------------------+
+//                  silent, and answered as executed
+//
+// The answer of a fence counts only when the long requests before the fence are complete, too
+// (`behind` == 0). A read and an atomic operation are answered by what they ask for.
 enum class RequestState : std::uint8_t {
   free,
   waiting,   // in a list of its peer: not wholly sent
@@ -21,36 +43,39 @@ enum class RequestState : std::uint8_t {
 };
 
 struct Request {
-  base::SlotLinks links;  // in one list at most: of its peer, or of the complete ones
+  // In one list at most: the table's free ones, one of its peer's, or the completion queue.
+  base::SlotLinks links;
   RequestState state = RequestState::free;
   Kind kind = Kind::write;
-  bool silent = false;
-  bool lasting = false;  // a fence issued later has to wait for it
-  Status status = Status::ok;
-  std::uint16_t generation = 0;
-  link::PeerId peer;
+  bool silent = false;           // no completion on success
+  bool lasting = false;          // in several messages: a fence that was issued later waits for it
+  Status status = Status::ok;    // complete: the result
+  std::uint16_t generation = 0;  // 15 bits, in the RequestId: tells users of one slot apart
+  link::PeerId peer;             // the target
   std::uint64_t context = 0;
-  std::uint64_t serial = 0;  // in the order of issue
-  std::uint64_t value = 0;   // result
+  std::uint64_t serial = 0;  // counts all requests of the table, in the order of issue
+  std::uint64_t value = 0;   // complete: what the word of an atomic operation held before
 
-  // Long requests: what is to be sent from or received into local memory.
+  // Long requests: what is to be sent from or received into local memory. Short reads use `local`,
+  // `length` and `moved` as well.
   Key key;
-  std::uint64_t offset = 0;
-  std::byte* local = nullptr;
-  std::uint64_t length = 0, moved = 0;
-  bool carries = false;      // `then` and `entry` follow the data
-  std::uint32_t writer = 0;  // the name of the one that paid for the entry
+  std::uint64_t offset = 0;             // in the target's segment, bytes
+  std::byte* local = nullptr;           // the caller's memory, valid until the completion
+  std::uint64_t length = 0, moved = 0;  // bytes at `local`; how many have been sent or received
+  bool carries = false;                 // a second part, `then` and `entry`, has still to be sent
+  std::uint32_t writer = 0;  // the name of the FIFO writer that paid for the entry; 0: none
   ThenHead then{};
   std::array<std::byte, kMaxCarried> entry;
 
   std::uint64_t behind = 0;  // a fence: lasting requests issued before it and not complete
-  bool answered = false;     // a fence: by the peer
+  bool answered = false;     // a fence: the target has answered
 };
 
 using RequestList = base::SlotList<Request, &Request::links>;
 
 class RequestTable {
  public:
+  // Room for `most` requests, at most kMaxRequests.
   explicit RequestTable(std::size_t most) : requests_(most) {
     for (Slot s = 0; s < most; ++s) free_.push_back(requests_.data(), s);
   }
@@ -58,11 +83,13 @@ class RequestTable {
   Request& operator[](Slot slot) { return requests_[slot]; }
   Request* data() { return requests_.data(); }
   std::size_t size() const { return requests_.size(); }
-  // With the upper bit clear, so that it differs from those of silent requests.
+  // The number that goes to the user and to the target. Its upper bit is clear, as a generation has
+  // 15 bits, so the number differs from those of short silent requests (kSilent).
   RequestId id(Slot slot) const {
     return {static_cast<std::uint32_t>(requests_[slot].generation) << 16 | slot};
   }
-  // The request that this peer may answer, or kNoSlot.
+  // The open request that an answer from `peer` with this number belongs to, or kNoSlot. `id` comes
+  // from the wire: it may name no slot, an older request, or a request to another peer.
   Slot find(std::uint32_t id, link::PeerId peer) const {
     const Slot slot = id & 0xffff;
     if (slot >= requests_.size()) return base::kNoSlot;
@@ -71,7 +98,8 @@ class RequestTable {
     return open && r.peer == peer && this->id(slot).value == id ? slot : base::kNoSlot;
   }
 
-  // A request in no list, or kNoSlot when all are in use.
+  // A new request, in no list and in state `sent`: the caller sends it and, if it is long, sets
+  // `waiting` and the fields of long requests. kNoSlot when all are in use.
   Slot add(Kind kind, link::PeerId peer, const Options& options) {
     const Slot slot = free_.take_first(requests_.data());
     if (slot == base::kNoSlot) return base::kNoSlot;
@@ -89,6 +117,7 @@ class RequestTable {
     r.answered = false;
     return slot;
   }
+  // The slot is free again; the request's number finds nothing from now on.
   void release(Slot slot) {
     Request& r = requests_[slot];
     r.state = RequestState::free;

@@ -1,12 +1,14 @@
-/* MBCF for C: requests that act on a remote task's memory, over any DPDK port.
+/* MBCF (Memory-Based Communication Facilities) for C: one-sided requests that act on a remote
+ * task's memory, over any DPDK port.
  *
- * A task offers segments of its memory, FIFOs and signals. Each has a key, which it hands to others
- * in messages of its own; whoever knows the key may use it until it is withdrawn. Requests name a
- * peer and a key; they are checked before anything is touched and executed exactly once, inside the
- * owner's poll. Each ends in one completion. docs/mbcf.md tells what each one promises and why.
+ * A task registers segments of its memory, FIFOs and signals. Each has a remote key, which the task
+ * hands to others in messages of its own; whoever knows the key may use it until the task
+ * deregisters (withdraws) it. A request names a peer, its target, and a key. The target checks the
+ * request before it touches anything, and executes it exactly once, inside the target's poll. Each
+ * request ends in one completion. docs/mbcf.md tells what each request promises and why.
  *
  * Units: lengths, offsets and sizes are in bytes. Keys, peers, writers and requests are numbers; 0
- * is none of them (but for requests, where it is one like any other).
+ * names no key, peer or writer, but may be the number of a request.
  *
  * Thread rule: all calls on one handle come from one thread at a time. No call blocks; nothing
  * moves unless rte_pmd_mbcf_poll() is called often. Other threads may access exported memory at any
@@ -15,20 +17,22 @@
  * Ownership: exported memory stays the caller's and must stay until it is withdrawn. Structures
  * passed in are copied. Data that fits a frame is copied, too; longer data, and what is read into,
  * must stay as it is until the request's completion (silent: until a later fence has completed).
- * What calls return by pointer belongs to the driver, and how long it is valid stands there.
+ * Pointers that calls return belong to the driver; the comment at each call says how long they are
+ * valid.
  *
  * Errors: calls that return int return 0, or a negative errno. The same numbers are the status of
  * completions. c: in a completion; i: from a call that issues a request; o: from other calls.
  *   -EINVAL      i o    a null handle or pointer, a number out of its range, one's own address
  *   -EAGAIN      i o    no room now (also: in the FIFO): poll, take completions, try again
  *   -EHOSTDOWN   c i    the peer has ended; in a completion: executed once or not at all
- *   -ENOENT      c i o  no such key or writer, or it is long forgotten; nothing of that kind there
+ *   -ENOENT      c i o  no such key or writer, or it was withdrawn long ago; or there is no entry,
+ *                       completion or event to take
  *   -ESTALE      c i    withdrawn by its owner
  *   -EACCES      c      the segment does not allow this
  *   -ERANGE      c      bytes outside the segment
  *   -EFAULT      c      an atomic operand or flag that does not lie on a multiple of its size
  *   -EPROTOTYPE  c i    the key names something else: a FIFO where a segment is needed, or the
- *                       like; a second part for another peer
+ *                       like; an entry chained to a write to another peer than the FIFO's
  *   -EDQUOT      c      a FIFO entry without credit: a broken writer
  *   -EMSGSIZE    c i o  an entry larger than its FIFO, than what may ride on a write, or than the
  *                       memory it is to be copied to
@@ -53,8 +57,8 @@ struct rte_pmd_mbcf;
 /* A FIFO of this task. */
 struct rte_pmd_mbcf_fifo;
 
-/* Zero in a field means its default. Also the private part of rte_rawdev_info for
- * rte_rawdev_configure() and rte_rawdev_info_get(). */
+/* Zero in a field means its default. The tables are made when the node is opened. Also the private
+ * part of rte_rawdev_info for rte_rawdev_configure() and rte_rawdev_info_get(). */
 struct rte_pmd_mbcf_conf {
   uint32_t max_keys;     /* segments, FIFOs and signals of this task; default 1024, most 65535 */
   uint32_t max_requests; /* without their completion taken; default 1024, most 65535 */
@@ -78,8 +82,9 @@ const char* rte_pmd_mbcf_error(void);
  * library only. */
 struct rte_pmd_mbcf* rte_pmd_mbcf_get(uint16_t dev_id);
 
-/* All progress: executes requests of others, sends what is owed, retransmits, finds dead peers,
- * calls the handlers of signals. Not from such a handler. */
+/* All progress: executes requests of peers, sends what is due (pieces of long requests, credit
+ * messages, acknowledgements), retransmits, finds dead peers, calls the handlers of signals. Must
+ * not be called from such a handler. */
 int rte_pmd_mbcf_poll(struct rte_pmd_mbcf* mbcf);
 
 /* The Ethernet address of the port: 6 bytes. */
@@ -88,17 +93,18 @@ int rte_pmd_mbcf_address(const struct rte_pmd_mbcf* mbcf, uint8_t mac[6]);
  * number is never used for another: after a peer_down event ask again. -ENOSPC: too many peers. */
 int rte_pmd_mbcf_peer(struct rte_pmd_mbcf* mbcf, const uint8_t mac[6], uint32_t* peer);
 
-/* What this task offers (these calls may allocate) --------------------------------------------- */
+/* What this task registers (these calls may allocate) ------------------------------------------ */
 
 /* What requests may do with a segment: a sum of these. */
 enum rte_pmd_mbcf_rights { RTE_PMD_MBCF_READ = 1, RTE_PMD_MBCF_WRITE = 2, RTE_PMD_MBCF_ATOMIC = 4 };
 
-/* Offers memory under a new key. `rights` 0: it is there, but nothing is allowed. */
+/* Registers memory under a new key. `rights` 0: the key is valid, but nothing is allowed. */
 int rte_pmd_mbcf_export(struct rte_pmd_mbcf* mbcf, void* memory, size_t size, uint32_t rights,
                         uint64_t* key);
-/* Takes back a segment, FIFO or signal: from now on requests find it withdrawn. Nothing touches its
- * memory after this returns; a FIFO's entries and a signal's descriptor are gone. May be called
- * from a signal's handler. -ENOENT: no such key of this task. */
+/* Deregisters a segment, FIFO or signal: from now on requests find the key withdrawn. Nothing
+ * touches the memory after this returns, not even a long request that is under way; a FIFO's
+ * entries and a signal's descriptor are gone. May be called from a signal's handler. -ENOENT: no
+ * such key of this task. */
 int rte_pmd_mbcf_withdraw(struct rte_pmd_mbcf* mbcf, uint64_t key);
 
 /* A queue of at least `bytes` (rounded up to a power of two and to pages; at most 2^36) in memory
@@ -136,7 +142,7 @@ int rte_pmd_mbcf_create_signal_fd(struct rte_pmd_mbcf* mbcf, int* fd, uint64_t* 
  * `request` in all calls: where its number goes, which its completion repeats; may be NULL. Numbers
  * from 0x80000000 on, of silent requests, are unique among those to one peer only. */
 
-/* Bytes in somebody's segment, from `offset` on. */
+/* The bytes from `offset` on in a segment of a peer. */
 struct rte_pmd_mbcf_remote {
   uint32_t peer;
   uint64_t key;
@@ -174,8 +180,8 @@ struct rte_pmd_mbcf_then {
   uint64_t value;    /* flag */
 };
 
-/* A write of 4 or 8 bytes to a multiple of that is one store: nobody sees half of it. `then`: the
- * second part, or NULL. */
+/* A write of 4 or 8 bytes to a multiple of that is one store: no reader sees half of it. `then`:
+ * the second part of a write with notify (a chained operation), or NULL. */
 int rte_pmd_mbcf_write(struct rte_pmd_mbcf* mbcf, const struct rte_pmd_mbcf_remote* to,
                        const void* data, size_t length, const struct rte_pmd_mbcf_then* then,
                        const struct rte_pmd_mbcf_options* options, uint32_t* request);
@@ -192,21 +198,24 @@ int rte_pmd_mbcf_fetch_add(struct rte_pmd_mbcf* mbcf, const struct rte_pmd_mbcf_
 int rte_pmd_mbcf_compare_swap(struct rte_pmd_mbcf* mbcf, const struct rte_pmd_mbcf_remote* at,
                               uint32_t width, uint64_t expected, uint64_t value,
                               const struct rte_pmd_mbcf_options* options, uint32_t* request);
+/* Raises a peer's signal. */
 int rte_pmd_mbcf_signal(struct rte_pmd_mbcf* mbcf, uint32_t peer, uint64_t key,
                         const struct rte_pmd_mbcf_options* options, uint32_t* request);
 /* Completes when everything issued to that peer before has been executed. Never silent. */
 int rte_pmd_mbcf_fence(struct rte_pmd_mbcf* mbcf, uint32_t peer,
                        const struct rte_pmd_mbcf_options* options, uint32_t* request);
 
-/* This task's end of a FIFO of a peer's; the same one if it is open. May allocate. -EAGAIN: all
- * max_writers are open, or this one is still being closed: poll, try again. */
+/* This task's writing end of a FIFO of a peer's; the same one if it is open. Asks the FIFO's owner
+ * for credit. May allocate. -EAGAIN: all max_writers are open, or this one is still being closed:
+ * poll, try again. */
 int rte_pmd_mbcf_open_writer(struct rte_pmd_mbcf* mbcf, uint32_t peer, uint64_t fifo,
                              uint32_t* writer);
-/* Gives back the room that was set aside for it. Entries that were issued still arrive. */
+/* Gives the credit back. Entries that were issued still arrive. */
 int rte_pmd_mbcf_close_writer(struct rte_pmd_mbcf* mbcf, uint32_t writer);
 /* Appends head ++ body as one entry; head at most RTE_PMD_MBCF_MOST_CARRIED bytes, copied at once;
- * either may be NULL with length 0. -EAGAIN while the FIFO is full. A writer whose FIFO is gone
- * says why with each append (-ENOENT, -ESTALE, -EPROTOTYPE, -EHOSTDOWN). */
+ * either may be NULL with length 0. -EAGAIN while the writer has no credit for the entry, because
+ * the FIFO is full, or while the entry before it is not wholly sent. A writer whose FIFO is gone
+ * returns the reason with each append (-ENOENT, -ESTALE, -EPROTOTYPE, -EHOSTDOWN). */
 int rte_pmd_mbcf_append(struct rte_pmd_mbcf* mbcf, uint32_t writer, const void* head,
                         size_t head_length, const void* body, size_t length,
                         const struct rte_pmd_mbcf_options* options, uint32_t* request);
@@ -242,6 +251,7 @@ struct rte_pmd_mbcf_request {
 };
 int rte_pmd_mbcf_issue(struct rte_pmd_mbcf* mbcf, struct rte_pmd_mbcf_request* request);
 
+/* The end of a request. */
 struct rte_pmd_mbcf_completion {
   uint32_t request; /* as given when it was issued; silent: together with the peer */
   uint32_t peer;
@@ -249,18 +259,21 @@ struct rte_pmd_mbcf_completion {
   uint64_t context; /* as in its options */
   uint64_t value;   /* swap, fetch_add, compare_swap: what the word held before */
 };
-/* The oldest completion; -ENOENT when there is none. */
+/* Takes the oldest completion out of the completion queue; refusals of short silent requests come
+ * before all others. -ENOENT when there is none. */
 int rte_pmd_mbcf_completion(struct rte_pmd_mbcf* mbcf, struct rte_pmd_mbcf_completion* completion);
 
 /* Connections ---------------------------------------------------------------------------------- */
 
+/* A connection that came or went. */
 struct rte_pmd_mbcf_event {
   uint32_t peer;
   uint8_t mac[6];
   uint8_t up;         /* 1: connected; 0: ended */
   const char* reason; /* why it ended, or NULL */
 };
-/* The oldest connection that came or went; -ENOENT when there is none. */
+/* Takes the oldest event; -ENOENT when there is none. A program that never asks loses the oldest
+ * events (counter events_lost). */
 int rte_pmd_mbcf_event(struct rte_pmd_mbcf* mbcf, struct rte_pmd_mbcf_event* event);
 
 /* The rawdev API ------------------------------------------------------------------------------ */

@@ -1,3 +1,5 @@
+// The rawdev's selftest: two engines on a simulated network that loses, doubles, reorders and
+// damages frames (rawdev/selftest_pair.hpp) issue every kind of request to each other.
 #include "drivers/mbcf/selftest.hpp"
 
 #include <cstring>
@@ -10,7 +12,8 @@
 namespace viaduct::mbcf {
 namespace {
 
-// A segment: three words that are counted in, a flag, short writes, a long one.
+// A segment's layout in bytes: three words for the atomic operations, the flag, the areas of the
+// short writes and of the long one. kLong is far more than a frame, kLongEntry a few frames.
 constexpr std::size_t kFlag = 24, kShortArea = 64, kShort = 100, kShorts = 400;
 constexpr std::size_t kLongArea = kShortArea + kShort * kShorts, kLong = 100'000;
 constexpr std::uint64_t kAtomics = 600, kEntries = 400, kSignals = 100, kFlagValue = 0x1234;
@@ -18,6 +21,8 @@ constexpr std::size_t kLongEntry = 5'000;
 
 class Selftest {
  public:
+  // Empty when all is well, else what is not. The steps build on each other: later ones count
+  // entries and signals on from where earlier ones ended.
   std::string run() {
     for (std::size_t n = 0; n < kLong; ++n) source_[n] = static_cast<std::byte>(n * 31 + n / 251);
     for (std::size_t i : {0, 1})
@@ -34,14 +39,15 @@ class Selftest {
   std::uint64_t lost_frames() const { return pair_.lost_frames(); }
 
  private:
+  // One of the two tasks: what it has registered, and what it has received.
   struct Side {
     std::vector<std::byte> memory = std::vector<std::byte>(kLongArea + kLong);
     std::vector<std::byte> local = std::vector<std::byte>(kLong);
     Key segment, signal;
     Fifo* fifo = nullptr;
-    WriterId writer;  // to the other's FIFO
-    std::uint64_t signals = 0, entries = 0;
-    bool good = true;
+    WriterId writer;                         // to the other's FIFO
+    std::uint64_t signals = 0, entries = 0;  // received
+    bool good = true;                        // all entries were as they should be
   };
   using Issue = std::function<Issued(std::size_t side, std::uint64_t n)>;
   using Check = std::function<bool(const Completion&)>;
@@ -60,7 +66,8 @@ class Selftest {
     return std::span(source_).subspan(from, length);
   }
 
-  // Both sides issue `count` requests and take their completions, all of them good.
+  // Both sides issue `count` requests, the n-th by `issue(side, n)`, as fast as there is room, and
+  // take their completions and entries. True if all completed in time with ok, and `check` agreed.
   bool all(std::uint64_t count, const Issue& issue, const Check& check = {}) {
     std::uint64_t issued[2] = {}, done[2] = {};
     bool good = true;
@@ -81,7 +88,9 @@ class Selftest {
     return complete && good;
   }
 
-  // Each word counts how often it was changed: its former value is the request's number.
+  // One word for each operation, which makes it count the requests. If each is executed exactly
+  // once and in order, the word's former value is the request's number. A lost, repeated or
+  // reordered request would show in all later values.
   bool atomics() {
     return all(
         3 * kAtomics,
@@ -98,7 +107,8 @@ class Selftest {
         [](const Completion& c) { return c.value == c.context; });
   }
 
-  // Silent ones, and a fence that tells when they are done.
+  // Silent writes in batches, and a fence, whose completion says that they are done. A refusal
+  // would be a second completion that is not ok.
   bool short_writes() {
     std::uint64_t written[2] = {};
     const bool done = all(1, [&](std::size_t i, std::uint64_t) {
@@ -119,6 +129,7 @@ class Selftest {
     return true;
   }
 
+  // Lengths from 0 to 599, and now and then an entry in several frames.
   static std::size_t entry_length(std::uint64_t n) {
     return n % 50 == 49 ? kLongEntry : n * 37 % 600;
   }
@@ -153,7 +164,7 @@ class Selftest {
     return done && sides_[0].signals == kSignals && sides_[1].signals == kSignals;
   }
 
-  // A long write with each kind of second part.
+  // A long write with each kind of second part. All three write the same bytes to the same place.
   bool combinations() {
     const std::uint64_t number = kEntries;
     const bool done = all(3, [&](std::size_t i, std::uint64_t n) {
@@ -185,17 +196,18 @@ class Selftest {
     return short_one && flags[0] == kFlagValue && flags[1] == kFlagValue;
   }
 
+  // Whether a write to `where` is refused for that reason.
   bool refused(const Remote& where, Status why) {
     if (pair_[0].write(where, source(0, 8), {}, pair_.now()).status != Status::ok) return false;
     Completion c{};
     return pair_.wait([&] { return pair_[0].next_completion(c); }) && c.status == why;
   }
   bool refusals() {
-    Remote where = at(0, kLongArea + kLong - 7);
+    Remote where = at(0, kLongArea + kLong - 7);  // refused() writes 8 bytes: one too many
     if (!refused(where, Status::out_of_range)) return false;
     where.key = sides_[1].signal;
     if (!refused(where, Status::wrong_kind)) return false;
-    where.key = {sides_[1].segment.value ^ 0x10000};
+    where.key = {sides_[1].segment.value ^ 0x10000};  // the right place, a wrong random part
     if (!refused(where, Status::no_key)) return false;
     return pair_[1].withdraw(sides_[1].segment) && refused(at(0, 0), Status::withdrawn);
   }

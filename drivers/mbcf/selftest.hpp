@@ -5,8 +5,8 @@
 
 namespace viaduct::mbcf {
 
-// Every request, short and long, at once and in both directions. Touches no device and takes
-// milliseconds. Empty when all is well, else what is not.
+// Every kind of request, short and long, in both directions at once, and some refusals. Touches no
+// device and takes milliseconds. Empty when all is well, else a sentence that says what is wrong.
 std::string selftest();
 
 }  // namespace viaduct::mbcf

@@ -1,3 +1,4 @@
+// MBCF's device arguments; rawdev/vdev_args.cpp has the parser that the drivers share.
 #include "drivers/mbcf/vdev_args.hpp"
 
 namespace viaduct::mbcf {

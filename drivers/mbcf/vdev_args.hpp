@@ -1,4 +1,5 @@
-// The arguments of --vdev rawdev_mbcf0,port=NAME_OR_ID[,max_keys=N][,max_requests=N]...
+// The arguments of --vdev rawdev_mbcf0,port=NAME_OR_ID[,max_keys=N][,max_requests=N]
+// [,max_writers=N][,job=N].
 #pragma once
 
 #include "drivers/mbcf/rte_pmd_mbcf.h"

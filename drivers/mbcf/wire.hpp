@@ -1,5 +1,6 @@
-// What MBCF puts behind the link's message header (docs/wire.md has the diagrams and rules). All
-// fields are little endian.
+// MBCF's wire format: what follows the link's message header (docs/wire.md has the diagrams and
+// rules). The original's header bits were never published, so these are our own. All fields are
+// little endian and packed; lengths and offsets are in bytes, FIFO credit is in blocks.
 #pragma once
 
 #include <bit>
@@ -15,9 +16,10 @@ namespace viaduct::mbcf {
 static_assert(std::endian::native == std::endian::little,
               "messages are copied as they lie in memory; a big-endian host needs conversion");
 
-// The kind byte of the message header. Requests that fit a frame and all that must stay in their
-// order travel on the low lane, long writes and what is read in pieces on the bulk lane, answers on
-// the high lane, which no receiver ever holds up.
+// The kind byte of the message header. Requests that fit a frame, and all that must stay in order
+// with them, travel on the low lane; long writes and the data of long reads on the bulk lane;
+// answers and the owner's credit messages on the high lane, on which no receiver exerts
+// back-pressure.
 enum class Kind : std::uint8_t {
   write = 0,        // low: target, data
   write_then = 1,   // low: target, ThenHead, entry, data
@@ -41,25 +43,29 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr std::uint8_t kKinds = 19;
 
-// In the kind byte, of requests: silent, only a refusal is answered. Then the target is a
-// SilentTarget, and both sides number it: the n-th silent request to a peer has kSilent + n.
+// This bit in the kind byte makes a request silent: only a refusal is answered. Then the target is
+// a SilentTarget without a number. Both sides count instead: the n-th silent request to a peer,
+// from 0 on, has the number kSilent + n in a refusal.
 inline constexpr std::uint8_t kSilentKind = 0x80;
 inline constexpr std::uint32_t kSilent = 0x80000000;
-// Those whose requester can do without the answer.
+// The kinds that exist in a silent form: those whose initiator can do without the answer.
 constexpr bool may_be_silent(Kind kind) {
   return kind == Kind::write || kind == Kind::write_then || kind == Kind::append ||
          kind == Kind::atomic || kind == Kind::signal;
 }
 
+// What a request acts on.
 struct [[gnu::packed]] TargetHead {
   std::uint64_t key;
-  std::uint64_t offset;
-  std::uint32_t id;  // the requester's number for it, repeated in the answer; below kSilent
+  std::uint64_t offset;  // in the segment; append: the length of the whole entry
+  std::uint32_t id;  // the initiator's number for the request, repeated in the answer; < kSilent
 };
 static_assert(sizeof(TargetHead) == 20);
 
-// A word written with this fits a frame of 62 bytes: see FrameHeader. Key and word are its last 16,
-// which a driver's copy moves at once: they can be read before that has left the store buffer.
+// The target of a silent request. A silent write of 8 bytes makes a frame of 62 bytes, which lies
+// in one cache line of a kernel's packet ring (link's FrameHeader). Key and word are the frame's
+// last 16 bytes, which a driver's copy stores in one piece, so that reading either of them right
+// afterwards can be served from the store buffer (store forwarding).
 struct [[gnu::packed]] SilentTarget {
   std::uint32_t offset;  // what is farther off cannot be silent on the wire
   std::uint64_t key;
@@ -67,34 +73,38 @@ struct [[gnu::packed]] SilentTarget {
 static_assert(sizeof(SilentTarget) == 12);
 
 struct [[gnu::packed]] LongHead {
-  std::uint64_t length;
-  std::uint32_t then;  // 1: a long_then follows the data
+  std::uint64_t length;  // of all data, in however many messages
+  std::uint32_t then;    // 1: a long_then follows the data; 0 in a read
 };
 static_assert(sizeof(LongHead) == 12);
 
-// What a read and a long write begin with.
+// The head of a read, and of the first piece of a long write.
 struct [[gnu::packed]] LongRequestHead {
   TargetHead target;
   LongHead size;
 };
 
-// What an entry begins with: its first bytes may come from elsewhere than the others.
+// The head of an append, as the initiator builds it: the user's `head` lies elsewhere than the rest
+// of the entry, and the link takes only two pieces. On the wire only as much of it as is in use.
 struct [[gnu::packed]] AppendHead {
   TargetHead target;
   std::byte head[kMaxCarried];
 };
 
+// A further piece of a request that an earlier message has begun; or a message that has no more to
+// say than a number.
 struct [[gnu::packed]] StreamHead {
-  std::uint32_t id;
+  std::uint32_t id;  // the initiator's number; recall: the writer's name for the FIFO
 };
 
-// The number of the n-th silent request to a peer, from 0 on; they come round again.
+// The number of the n-th silent request to a peer, from 0 on. Numbers repeat after 2^31 requests.
 constexpr std::uint32_t silent_number(std::uint64_t n) {
   return kSilent | static_cast<std::uint32_t>(n & (kSilent - 1));
 }
 
+// The second part of a write with notify (a chained operation).
 struct [[gnu::packed]] ThenHead {
-  std::uint64_t key;
+  std::uint64_t key;     // of the FIFO, the signal or the flag's segment
   std::uint64_t offset;  // flag
   std::uint64_t value;   // flag
   std::uint8_t kind;     // Then::Kind
@@ -103,7 +113,7 @@ struct [[gnu::packed]] ThenHead {
 };
 static_assert(sizeof(ThenHead) == 28);
 
-// What a write with a second part begins with.
+// The head of a short write with notify. On the wire `entry` has ThenHead::length bytes.
 struct [[gnu::packed]] WriteThenHead {
   TargetHead target;
   ThenHead then;
@@ -113,11 +123,11 @@ struct [[gnu::packed]] WriteThenHead {
 enum class AtomicOp : std::uint8_t { swap = 0, fetch_add = 1, compare_swap = 2 };
 
 struct [[gnu::packed]] AtomicHead {
-  std::uint64_t operand;
-  std::uint64_t compare;  // compare_swap
-  std::uint8_t op;
-  std::uint8_t width;  // 4 or 8
-  std::uint16_t reserved;
+  std::uint64_t operand;   // the new value, or what is added; of width 4 the lower bytes count
+  std::uint64_t compare;   // compare_swap: the expected value
+  std::uint8_t op;         // AtomicOp
+  std::uint8_t width;      // 4 or 8
+  std::uint16_t reserved;  // 0
 };
 static_assert(sizeof(AtomicHead) == 20);
 
@@ -131,7 +141,7 @@ struct [[gnu::packed]] Answer {
   std::uint32_t status;  // Status
 };
 
-// Two statuses are never told by a peer: that there is no room, and that it has ended.
+// Whether a status from the wire is possible: no_room and peer_down are the initiator's own.
 constexpr bool valid_status(std::uint32_t status) {
   return status < kStatuses && status != static_cast<std::uint32_t>(Status::no_room) &&
          status != static_cast<std::uint32_t>(Status::peer_down);
@@ -139,11 +149,11 @@ constexpr bool valid_status(std::uint32_t status) {
 
 struct [[gnu::packed]] ValueAnswer {
   std::uint32_t id;
-  std::uint64_t value;
+  std::uint64_t value;  // what the word held before
 };
 static_assert(sizeof(ValueAnswer) == 12);
 
-// FIFO credit is counted in blocks of kBlock bytes.
+// A writer asks the FIFO's owner for credit, in blocks of kBlock bytes.
 struct [[gnu::packed]] Want {
   std::uint64_t key;
   std::uint32_t writer;  // the writer's name for the FIFO, repeated in what it is told
@@ -151,22 +161,25 @@ struct [[gnu::packed]] Want {
 };
 static_assert(sizeof(Want) == 16);
 
+// A writer returns credit that it has not spent.
 struct [[gnu::packed]] GiveBack {
   std::uint64_t key;
   std::uint32_t blocks;
-  std::uint32_t closing;  // 0, or the writer's name for the FIFO if it wants no more: then it hears
-                          // a farewell behind everything that it was sent
+  std::uint32_t closing;  // 0, or the writer's name for the FIFO if it closes: then the owner
+                          // acknowledges that by `gone` with status ok, behind all its grants
 };
 static_assert(sizeof(GiveBack) == 16);
 
+// Credit grant: the owner gives a writer credit, asked for or not.
 struct [[gnu::packed]] Grant {
-  std::uint32_t writer;
-  std::uint32_t blocks;    // more
-  std::uint32_t capacity;  // of the FIFO
+  std::uint32_t writer;    // the writer's name for the FIFO
+  std::uint32_t blocks;    // in addition to what the writer has
+  std::uint32_t capacity;  // of the whole FIFO, in blocks
 };
 static_assert(sizeof(Grant) == 12);
 
-// From a table, for the reason that wire_format.hpp gives at write_header.
+// The link's message types, from a table: the link reads a type in one piece, and a type that has
+// just been stored field by field would stall that read (see write_header in link/wire_format.hpp).
 inline constexpr auto kMessageTypes = [] {
   struct {
     link::MessageType usual[kKinds], silent[kKinds];
@@ -184,17 +197,20 @@ inline link::MessageType silent_type(Kind kind) {
   return kMessageTypes.silent[static_cast<std::size_t>(kind)];
 }
 
+// The bytes of a message or head, to be sent.
 template <class T>
 std::span<const std::byte> bytes_of(const T& message) {
   return {reinterpret_cast<const std::byte*>(&message), sizeof(T)};
 }
 
+// The same bytes, to be filled in.
 template <class T>
 std::span<std::byte> bytes_in(T& message) {
   return {reinterpret_cast<std::byte*>(&message), sizeof(T)};
 }
 
-// Takes a T off the front; false when the message is too short.
+// Copies a T off the front of `from`, which may lie at any address; false when the message is too
+// short.
 template <class T>
 bool take(std::span<const std::byte>& from, T& head) {
   if (from.size() < sizeof(T)) return false;

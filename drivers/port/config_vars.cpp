@@ -1,3 +1,5 @@
+// The table of the ports' configuration variables, and VIADUCT_PORTS, which gives each local rank
+// its port. The texts are what `viaduct-info --config` prints.
 #include "drivers/port/config_vars.hpp"
 
 #include <algorithm>
@@ -12,6 +14,7 @@ namespace {
 
 using namespace base;
 
+// 0, or an MTU that a link can work with.
 constexpr Accepted kMtu{.words = "0", .least = link::kMinMtu, .most = kMaxMtu};
 constexpr Accepted kFaults{.parse = [](std::string_view text) { FaultSpec::parse(text); }};
 
@@ -38,6 +41,7 @@ constexpr std::array kTable{
         "file that every frame sent or received is written to; {pid} and {port} are filled in"},
 };
 
+// Every `what` in the text replaced.
 std::string expand(std::string_view text, std::string_view what, std::string_view with) {
   std::string out(text);
   for (std::size_t at = 0; (at = out.find(what, at)) != std::string::npos; at += with.size())
@@ -57,6 +61,8 @@ std::vector<std::string> port_list() {
   const std::string text = config_vars().text("VIADUCT_PORTS");
   for (std::size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find(';', at), text.size());
+    // Blanks around a name are cut off, and empty names passed over: a list may end with a
+    // semicolon.
     const auto first = text.find_first_not_of(" \t\n", at);
     if (first < end)
       ports.push_back(text.substr(first, text.find_last_not_of(" \t\n", end - 1) + 1 - first));

@@ -1,4 +1,5 @@
-// The configuration variables of ports. `viaduct-info --config` prints them.
+// The configuration variables of ports (VIADUCT_...); `viaduct-info --config` prints them. They are
+// read from the environment at each use, so they must be set before a port is opened.
 #pragma once
 
 #include <string>
@@ -8,6 +9,7 @@
 
 namespace viaduct::port {
 
+// Lives until the process ends.
 const base::ConfigTable& config_vars();
 
 // VIADUCT_PORTS taken apart at the semicolons, {n} not yet expanded.

@@ -1,4 +1,6 @@
-// The ethdev's queue pair as the slow path sees it: every frame that crosses it can be recorded.
+// The ethdev's queue pair as the slow path sees it: every frame that crosses it can be recorded
+// (VIADUCT_PCAP). Injected faults happen above it, so that the recording has what went on the wire.
+// Owned by the port; the PcapWriter, which may be nullptr, is the port's, too. One owner thread.
 #pragma once
 
 #include <rte_ethdev.h>
@@ -15,10 +17,12 @@ class DeviceQueue {
   DeviceQueue() = default;
   DeviceQueue(std::uint16_t port, PcapWriter* recording) : port_(port), recording_(recording) {}
 
+  // As rte_eth_tx_burst(): takes over the first frames and returns their number.
   std::uint16_t transmit(rte_mbuf** burst, std::uint16_t count) {
     if (recording_ == nullptr) return rte_eth_tx_burst(port_, 0, burst, count);
-    // One by one and kept until written: the driver may free a frame at once, and which frames it
-    // takes is known only afterwards.
+    // Send frames one by one, and hold a reference to each until it is recorded. The driver may
+    // free a frame as soon as it has it, but only afterwards is it known whether the driver took
+    // the frame.
     std::uint16_t sent = 0;
     for (; sent < count; ++sent) {
       rte_mbuf* frame = burst[sent];

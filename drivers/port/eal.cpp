@@ -1,3 +1,6 @@
+// Starting EAL: its arguments (memory, buses, lcores), and keeping its side effects (affinity,
+// signals, output, directories) from the application. port.cpp calls it when the first port is
+// opened.
 #include "drivers/port/eal.hpp"
 
 #include <pthread.h>
@@ -25,8 +28,8 @@ namespace {
 
 constexpr std::size_t kMiB = 1u << 20;
 
-// Bytes in free hugepages of the size EAL will use (it takes the largest first, and serves one pool
-// from one size).
+// Bytes in free hugepages of the size that has most. EAL serves one pool from one size, so sizes
+// are not added up.
 std::size_t free_hugepages() {
   std::size_t most = 0;
   std::error_code ignored;
@@ -43,8 +46,8 @@ std::size_t free_hugepages() {
   return most;
 }
 
-// EAL only reserves addresses, and the pages would be missed when they are touched: by whichever
-// process the kernel ends then.
+// Without hugepages EAL only reserves addresses. If memory is short, that shows when the pages are
+// touched, and then the kernel kills some process. So refuse at once.
 void check_memory(std::size_t memory) {
   std::size_t kib = 0;
   std::ifstream file("/proc/meminfo");
@@ -56,6 +59,7 @@ void check_memory(std::size_t memory) {
                            std::to_string(kib / 1024) + " MiB are available; lower VIADUCT_FRAMES");
 }
 
+// As VIADUCT_MEMORY says; `auto` uses hugepages if enough of them are free.
 bool use_hugepages(std::size_t memory) {
   const std::string wish = config_vars().text("VIADUCT_MEMORY");
   if (wish == "nohuge") return false;
@@ -71,7 +75,8 @@ bool use_hugepages(std::size_t memory) {
                          "` as root, or set VIADUCT_MEMORY=nohuge");
 }
 
-// "0@(0,1,4)": EAL's one lcore may run wherever this thread may run now.
+// "0@(0,1,4)": one lcore, number 0, that may run on every CPU on which this thread may run now. By
+// default EAL would make an lcore, with a thread, for each CPU.
 std::string lcore_map(const cpu_set_t& set) {
   std::string map = "0@(";
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -82,6 +87,7 @@ std::string lcore_map(const cpu_set_t& set) {
   return map += ')';
 }
 
+// No quoting: EAL's arguments have no spaces in them.
 void append_words(std::vector<std::string>& to, const std::string& text) {
   for (std::size_t at = 0; (at = text.find_first_not_of(' ', at)) != std::string::npos;) {
     const auto end = std::min(text.find(' ', at), text.size());
@@ -90,13 +96,15 @@ void append_words(std::vector<std::string>& to, const std::string& text) {
   }
 }
 
+// 32 fraction bits, see now().
 void set_tick_scale() {
   detail::tick_scale = static_cast<std::uint64_t>(static_cast<long double>(1'000'000'000) *
                                                   0x1p32L / rte_get_tsc_hz());
 }
 
-// The application's handlers must run on the application's threads: what EAL starts inherits a
-// mask in which every signal is blocked that is not a fault of the thread itself.
+// The application's signal handlers must run on the application's threads. EAL's threads inherit
+// the mask of the thread that starts them, so meanwhile block all signals but those that a thread's
+// own fault raises.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -111,9 +119,9 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// Nothing is ever put into the runtime directory of a process that shares nothing, but EAL makes
-// it, and the one around it for the machine's first DPDK process. Those that are in use are not
-// empty and stay.
+// EAL makes a runtime directory, and the one around it for the machine's first DPDK process, but a
+// process that shares nothing puts no file there. rmdir() leaves directories that are in use,
+// because they are not empty.
 void remove_runtime_directory(const std::filesystem::path& directory) {
   rmdir(directory.c_str());
   rmdir(directory.parent_path().c_str());
@@ -126,6 +134,7 @@ std::string remedy(const std::string& reason) {
   return "run `viaduct-info` to see what this machine lacks";
 }
 
+// rte_eal_init(), with the application's affinity, signals and output kept as they are.
 void start(const std::vector<std::string>& arguments) {
   // Never freed: EAL keeps pointers into its arguments.
   static auto* const words = new std::vector<std::string>(arguments);
@@ -170,11 +179,11 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
     words.push_back("--allow=" + options.pci_allow);
   }
   if (use_hugepages(options.memory)) {
-    // Pages come from memfd, are taken as they are needed and go with the process.
+    // Pages come from memfd: they are taken as needed and go with the process, and no file is left.
     words.emplace_back("--in-memory");
   } else {
     check_memory(options.memory);
-    // Pages are taken when touched: room for a few more ports is free.
+    // Pages are taken only when touched, so room for a few more ports costs nothing.
     const std::size_t mib = std::max<std::size_t>(256, options.memory / kMiB * 2 + 64);
     words.insert(words.end(), {"--no-huge", "--no-shconf", "-m", std::to_string(mib)});
   }
@@ -182,6 +191,7 @@ std::vector<std::string> eal_arguments(const EalOptions& options) {
   if (pthread_getaffinity_np(pthread_self(), sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
     words.push_back("--lcores=" + lcore_map(set));
   append_words(words, config_vars().text("VIADUCT_EAL"));
+  // EAL prints its help and calls exit().
   for (const std::string_view word : words)
     if (word == "-h" || (word.starts_with("--he") && std::string_view("--help").starts_with(word)))
       throw base::SetupError("VIADUCT_EAL=" + std::string(word) +
@@ -194,8 +204,8 @@ bool ensure_eal(const EalOptions& options) {
   const std::lock_guard lock(setup_lock());
   if (detail::tick_scale != 0) return false;
   if (!failure.empty()) throw base::SetupError(failure);
-  // EAL has no question for this, and being asked to start twice it complains on stderr. It knows
-  // the TSC's frequency once it is up.
+  // Has the application started EAL? EAL has no function that tells, and a second rte_eal_init()
+  // complains on stderr. But the TSC's frequency is known only once EAL is up.
   const bool starting = rte_get_tsc_hz() == 0;
   if (starting) {
     const auto arguments = eal_arguments(options);
@@ -211,11 +221,12 @@ bool ensure_eal(const EalOptions& options) {
 }
 
 void register_thread() {
+  // The destructor of a thread_local object runs when its thread ends.
   struct Registration {
     bool ours = false;
     Registration() {
-      // Fails when all lcore numbers are taken or the application uses DPDK's multi-process mode:
-      // the thread then works without caches, only more slowly.
+      // Registration fails when all lcore ids are taken, or the application uses DPDK's
+      // multi-process mode. Then the thread works without mempool caches, only more slowly.
       if (rte_lcore_id() == LCORE_ID_ANY) ours = rte_thread_register() == 0;
     }
     ~Registration() {

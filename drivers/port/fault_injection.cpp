@@ -1,3 +1,5 @@
+// Carries out injected faults on the frames that a port sends. base/fault_injector.cpp draws them;
+// DeviceQueue takes what is left.
 #include "drivers/port/fault_injection.hpp"
 
 #include <algorithm>
@@ -12,6 +14,7 @@ PortFaults::~PortFaults() {
 std::uint16_t PortFaults::transmit(rte_mbuf** burst, std::uint16_t count, DeviceQueue& device) {
   std::uint16_t taken = 0;
   for (; taken < count; ++taken) {
+    // A device that takes nothing pushes back here, as it would without faults.
     if (!room() && !flush(device) && !room()) break;
     suffer(burst[taken]);
     release_held(true);
@@ -25,7 +28,7 @@ void PortFaults::poll(DeviceQueue& device) {
   if (ready_count_ > 0) flush(device);
 }
 
-// Takes over the frame's reference.
+// Decides what happens to one frame, and takes over the caller's reference to it.
 void PortFaults::suffer(rte_mbuf* frame) {
   const base::Fate fate = injector_.next();
   if (fate.lose) {
@@ -35,10 +38,10 @@ void PortFaults::suffer(rte_mbuf* frame) {
   if (fate.corrupt || fate.truncate) {
     rte_mbuf* const copy = damaged_copy(frame, fate);
     rte_pktmbuf_free(frame);
-    if (copy == nullptr) return;  // no memory for the copy: lost
+    if (copy == nullptr) return;  // no memory for the copy: the frame counts as lost
     frame = copy;
   }
-  // A copy too: on a loop-back device the receiver would get the very same frame twice.
+  // The twin is a copy, too: on a loop-back device the receiver would get the very same mbuf twice.
   if (fate.duplicate)
     if (rte_mbuf* const twin = rte_pktmbuf_copy(frame, pool_, 0, UINT32_MAX))
       ready_[ready_count_++] = twin;
@@ -60,9 +63,10 @@ rte_mbuf* PortFaults::damaged_copy(rte_mbuf* frame, const base::Fate& fate) {
   return copy;
 }
 
+// Holds a frame back until 1 to 4 later frames have overtaken it, or 4 to 31 polls have passed.
 bool PortFaults::hold(rte_mbuf* frame) {
   if (held_count_ == held_.size()) return false;
-  // One more than the later frames that overtake it: its own transmit counts too.
+  // One more than the number of frames: release_held() counts the frame's own transmit, too.
   const auto transmits = static_cast<std::uint32_t>(2 + injector_.random()() % 4);
   const auto polls = static_cast<std::uint32_t>(4 + injector_.random()() % 28);
   held_[held_count_++] = {frame, transmits, polls};

@@ -1,3 +1,5 @@
+// The frame pool's mempool operations: a stack of free frames for the owner thread, and a lock-free
+// list by which other threads return frames. mbuf_pool.hpp tells why DPDK's own pools are not used.
 #include "drivers/port/mbuf_pool.hpp"
 
 #include <rte_errno.h>
@@ -12,8 +14,7 @@ namespace {
 
 using detail::FrameStack;
 
-// DPDK puts a frame's data right behind the private area, and takes frames from the pool and
-// returns them without constructors.
+// DPDK takes frames from the pool and returns them without constructors and destructors.
 static_assert(std::is_trivially_destructible_v<FrameState> &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(alignof(FrameState) <= RTE_MBUF_PRIV_ALIGN &&
@@ -24,15 +25,19 @@ FrameStack& stack_of(const rte_mempool* pool) {
   return *static_cast<FrameStack*>(pool->pool_data);
 }
 
+// One owner of the frame has released it. By the owner thread.
 void give_back(FrameStack& stack, rte_mbuf* f) {
   std::uint32_t& retained = frame_state(f).retained;
   if (retained != 0)
     --retained;
   else
-    stack.free.push_back(f);  // its capacity is the pool's size
+    stack.free.push_back(f);  // allocates nothing: the capacity is the pool's size
 }
 
-// A frame is in the list once, however often it was returned.
+// Another thread releases the frame. The first return since the owner last looked puts the frame
+// into the list; further ones only count. So a frame is in the list once. Its `retained` is the
+// owner thread's and is not touched. The release order makes the frame's contents and
+// next_abandoned visible to the owner together with the list's head.
 void abandon(FrameStack& stack, rte_mbuf* f) {
   FrameState& state = frame_state(f);
   if (state.abandoned.fetch_add(1, std::memory_order_acq_rel) != 0) return;
@@ -42,11 +47,14 @@ void abandon(FrameStack& stack, rte_mbuf* f) {
     continue;
 }
 
+// By the owner thread: takes the whole list at once (so there is no ABA problem) and counts the
+// returns.
 void collect_abandoned(FrameStack& stack) {
   rte_mbuf* f = stack.abandoned.exchange(nullptr, std::memory_order_acquire);
   while (f != nullptr) {
     FrameState& state = frame_state(f);
-    rte_mbuf* const next = state.next_abandoned;  // before it can be put into the list again
+    // Before the exchange: from 0 on another thread may put the frame into the list again.
+    rte_mbuf* const next = state.next_abandoned;
     for (std::uint32_t n = state.abandoned.exchange(0, std::memory_order_acq_rel); n != 0; --n)
       give_back(stack, f);
     f = next;
@@ -55,6 +63,7 @@ void collect_abandoned(FrameStack& stack) {
 
 // --- making frames -------------------------------------------------------------------------------
 
+// The I/O address of an object: that of its memory chunk and the distance from the chunk's start.
 rte_iova_t iova_of(const rte_mempool* pool, const void* object) {
   const auto at = reinterpret_cast<std::uintptr_t>(object);
   const rte_mempool_memhdr* chunk = nullptr;
@@ -66,13 +75,15 @@ rte_iova_t iova_of(const rte_mempool* pool, const void* object) {
   return RTE_BAD_IOVA;
 }
 
+// What DPDK does for each object when it fills a pool, done for one frame when it is first taken.
 void make_frame(rte_mempool* pool, const FrameStack& stack, rte_mbuf* f) {
   stack.add(pool, stack.add_argument, f, iova_of(pool, f));
   rte_pktmbuf_init(pool, nullptr, f, 0);
   new (&frame_state(f)) FrameState{};
 }
 
-// Makes what is still unmade of the topmost free frames.
+// Makes those of the `count` topmost free frames that are still to be made. The frames to be made
+// are at the bottom of the stack, because frames that are returned are pushed on top of them.
 void make_topmost(rte_mempool* pool, FrameStack& stack, std::size_t count) {
   while (stack.unmade > stack.free.size() - count) {
     make_frame(pool, stack, stack.free[stack.unmade - 1]);
@@ -82,6 +93,7 @@ void make_topmost(rte_mempool* pool, FrameStack& stack, std::size_t count) {
 
 // --- DPDK's mempool operations -------------------------------------------------------------------
 
+// rte_mempool_ops::alloc: the pool has no frames yet.
 int start(rte_mempool* pool) {
   auto* const stack = new (std::nothrow) FrameStack{};
   if (stack == nullptr) return -ENOMEM;
@@ -100,6 +112,7 @@ void stop(rte_mempool* pool) {
   delete static_cast<FrameStack*>(pool->pool_data);
 }
 
+// Frames come back: from the owner thread, from another thread, or from DPDK as it fills the pool.
 int enqueue(rte_mempool* pool, void* const* objects, unsigned count) {
   FrameStack& stack = stack_of(pool);
   for (unsigned i = 0; i < count; ++i) {
@@ -114,6 +127,8 @@ int enqueue(rte_mempool* pool, void* const* objects, unsigned count) {
   return 0;
 }
 
+// By the owner thread only. Returns by other threads are looked for only when frames run short, so
+// that the usual case has no atomic instruction.
 int dequeue(rte_mempool* pool, void** objects, unsigned count) {
   FrameStack& stack = stack_of(pool);
   if (stack.free.size() < stack.unmade + count) [[unlikely]] {
@@ -128,13 +143,14 @@ int dequeue(rte_mempool* pool, void** objects, unsigned count) {
   return 0;
 }
 
-// DPDK offers a chunk of memory: divides it into frames as DPDK does, but leaves them untouched.
+// rte_mempool_ops::populate: DPDK offers a chunk of memory. Divides the chunk into frames as DPDK
+// does, but with a callback that leaves them untouched; `add` is kept for make_frame().
 int divide(rte_mempool* pool, unsigned most, void* memory, rte_iova_t iova, std::size_t bytes,
            rte_mempool_populate_obj_cb_t* add, void* add_argument) {
   FrameStack& stack = stack_of(pool);
   stack.add = add;
   stack.add_argument = add_argument;
-  // DPDK does not know of the frames that are there and not made.
+  // DPDK counts frames in `add`, which has not been called, so it would ask for too many.
   most = std::min(most, static_cast<unsigned>(pool->size - stack.free.size()));
   const int found = rte_mempool_op_populate_default(
       pool, most, memory, iova, bytes, [](rte_mempool*, void*, void*, rte_iova_t) {}, nullptr);
@@ -142,15 +158,16 @@ int divide(rte_mempool* pool, unsigned most, void* memory, rte_iova_t iova, std:
   return found;
 }
 
-// To other threads than the owner only a snapshot.
+// The number of free frames; for other threads than the owner only an estimate.
 unsigned available(const rte_mempool* pool) {
   FrameStack& stack = stack_of(pool);
   if (stack.owner == detail::thread_mark()) collect_abandoned(stack);
   return static_cast<unsigned>(stack.free.size());
 }
 
-// Of this copy of the code. A process may have several, one in each driver's shared library, and
-// one copy's operations know nothing of the other's threads.
+// A name for the operations of this copy of the code. A process may have several copies, one in
+// each driver's shared library, and each has a thread_mark() of its own, so they must not share
+// operations.
 const std::string& operations_name() {
   static const char own = 0;
   static const std::string name =

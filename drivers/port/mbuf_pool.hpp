@@ -1,16 +1,26 @@
-// The frames of one port: a DPDK mempool that counts who else holds a frame by itself.
+// The frames (mbufs) of one port: a DPDK mempool with operations of our own, which count the owners
+// of a frame.
 //
-// A sent frame is kept until it is acknowledged, so two own it: the link and the driver. Were that
-// said in the mbuf's own reference count, the driver would free it with an atomic instruction,
-// which waits until everything stored before it (the copy into shared memory, on a memif) has left
-// the CPU. So to a driver our frames look singly owned, it returns them to their pool as drivers
-// do, and the pool knows better.
+// The link keeps a sent frame until it is acknowledged, so the frame has two owners: the link and
+// the DPDK driver. If the mbuf's own reference count said so, the driver would free the frame with
+// an atomic instruction. That instruction waits until all earlier stores (the copy into shared
+// memory, on a memif) have left the CPU. So to a driver each frame looks singly owned. The driver
+// returns the frame to its pool, and the pool only counts down as long as there is another owner.
 //
 // Thread rule: the port's owner thread allocates, retains and releases. Any thread may return a
-// frame (on a loop-back device the receiver does); that takes an atomic instruction or two.
+// frame to the pool (on a loop-back device the receiver's does); that takes one or two atomic
+// instructions.
 //
-// Frames are taken from a stack, and each is made (its headers are written) when it is first taken:
-// a port that keeps a hundred frames busy has touched the memory of a hundred, not of all.
+//   unmade --first taken--> in use --the owner thread releases the last reference--> free
+//                            ^  |                                                    ^ |
+//                            |  '--another thread returns it--> abandoned --counted--' |
+//                            '------------------------ taken --------------------------'
+//
+// An abandoned frame is counted when frames run short; with other owners it is then still in use.
+//
+// The free frames are a stack. A frame is made (its headers are written) when it is first taken, so
+// a port that keeps a hundred frames busy has touched the memory of a hundred frames and not of
+// all.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -24,47 +34,50 @@
 
 namespace viaduct::port {
 
-// Our own bytes behind each mbuf.
+// The private area behind each mbuf.
 struct FrameState {
   link::FrameMeta<rte_mbuf> meta;
-  std::uint32_t retained;                // owners beyond the first
-  std::atomic<std::uint32_t> abandoned;  // by other threads, and not yet seen by the owner
-  rte_mbuf* next_abandoned;
+  std::uint32_t retained;                // owners beyond the first; the owner thread's
+  std::atomic<std::uint32_t> abandoned;  // returns by other threads that the owner has not counted
+  rte_mbuf* next_abandoned;              // in FrameStack::abandoned
 };
-// DPDK wants it in whole units.
+// DPDK demands a multiple of its alignment.
 inline constexpr std::uint16_t kPrivateArea = RTE_ALIGN(sizeof(FrameState), RTE_MBUF_PRIV_ALIGN);
 
 inline FrameState& frame_state(rte_mbuf* f) {
   return *static_cast<FrameState*>(rte_mbuf_to_priv(f));
 }
 
-// Frames that hold `room` bytes, headroom included. nullptr: rte_errno tells why. The calling
-// thread owns it. Freed with rte_mempool_free.
 enum class PoolKind : std::uint8_t {
   ordinary,
   umem,  // AF_XDP's: frames lie without gaps and are all made at once, as the kernel pins them all
 };
+// A pool of frames that hold `room` bytes each, headroom included, on NUMA node `socket`. nullptr:
+// rte_errno tells why. The calling thread becomes the owner thread. The caller frees the pool with
+// rte_mempool_free().
 rte_mempool* create_frame_pool(const std::string& name, std::size_t frames, std::uint16_t room,
                                int socket, PoolKind kind = PoolKind::ordinary);
 
 namespace detail {
-// An address that no other thread has.
+// An address that no other thread has: a thread id that costs no call.
 inline const void* thread_mark() {
   static thread_local char mark;
   return &mark;
 }
+// The state of one pool (rte_mempool::pool_data).
 struct FrameStack {
-  const void* owner;
+  const void* owner;                   // thread_mark() of the owner thread
   bool counting;                       // false while DPDK fills the pool: no frame is made yet
-  std::size_t unmade;                  // of the free frames, those at the bottom
+  std::size_t unmade;                  // number of free frames, at the bottom, still to be made
   rte_mempool_populate_obj_cb_t* add;  // DPDK's part in making a frame, with its argument
   void* add_argument;
-  std::vector<rte_mbuf*> free;
-  std::atomic<rte_mbuf*> abandoned;
+  std::vector<rte_mbuf*> free;       // the stack; its top is at the end
+  std::atomic<rte_mbuf*> abandoned;  // list of frames that other threads have returned
 };
 }  // namespace detail
 
-// From here on the calling thread owns the pool. Whoever did must have stopped using it.
+// Makes the calling thread the owner of the pool. The earlier owner must have stopped using it.
+// Reads before it writes, so that the usual call leaves the cache line shared.
 inline void own_frame_pool(rte_mempool* pool) {
   auto* const stack = static_cast<detail::FrameStack*>(pool->pool_data);
   const void* const self = detail::thread_mark();

@@ -1,3 +1,5 @@
+// Asks the kernel about interfaces and permissions by trying what DPDK's drivers will do, and says
+// in a sentence what a failure means. port_config.cpp calls it before a port is opened.
 #include "drivers/port/netdev_check.hpp"
 
 #include <linux/capability.h>
@@ -15,6 +17,7 @@
 namespace viaduct::port {
 namespace {
 
+// A socket for one check, closed at the end of its scope.
 class Socket {
  public:
   Socket(int domain, int type) : fd_(::socket(domain, type | SOCK_CLOEXEC, 0)) {}
@@ -39,6 +42,7 @@ ifreq request_for(const std::string& interface) {
   return request;
 }
 
+// The bits of capabilities(7); 0 if they are unknown.
 std::uint64_t effective_capabilities() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -69,7 +73,8 @@ void check_packet_sockets(const std::string& port, const std::string& interface)
   if (packet.fd() < 0)
     refuse_interface(port, std::string("packet sockets are not permitted (") +
                                std::strerror(errno) + ")" + kPermissionRemedy);
-  // DPDK's drivers write the interface's flags at start; writing what they are changes nothing.
+  // DPDK's drivers set the interface's flags when they start. Setting the flags that it has already
+  // changes nothing, but shows whether that is permitted.
   ifreq request = request_for(interface);
   if (ioctl(packet.fd(), SIOCGIFFLAGS, &request) != 0 ||
       ioctl(packet.fd(), SIOCSIFFLAGS, &request) != 0)
@@ -81,11 +86,11 @@ void check_packet_sockets(const std::string& port, const std::string& interface)
 }
 
 std::size_t lockable_memory() {
-  constexpr std::size_t plenty = std::size_t{1} << 30;
+  constexpr std::size_t plenty = std::size_t{1} << 30;  // more than any ring needs
   rlimit limit{};
   if ((effective_capabilities() >> CAP_IPC_LOCK & 1) != 0) return plenty;
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return plenty;
-  // Part of it may be in use already.
+  // A part may be in use already, and nothing tells how much: count on three quarters.
   return limit.rlim_cur / 4 * 3;
 }
 
@@ -94,6 +99,8 @@ InterfaceClaim::InterfaceClaim(const std::string& port, const std::string& inter
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   const std::string text = "viaduct-port:" + interface;
+  // A name in the abstract namespace begins with a zero byte, and its length says where it ends.
+  // bind() is atomic, so of two ports one gets the name.
   const std::size_t length = text.copy(name.sun_path + 1, sizeof name.sun_path - 1);
   if (fd_ >= 0 && bind(fd_, reinterpret_cast<const sockaddr*>(&name),
                        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)) == 0)

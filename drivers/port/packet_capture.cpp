@@ -1,3 +1,5 @@
+// Writing pcap files: file header, then a record header and the bytes for each frame. DeviceQueue
+// calls it for each frame that crosses the port.
 #include "drivers/port/packet_capture.hpp"
 
 #include <fcntl.h>
@@ -12,17 +14,18 @@
 namespace viaduct::port {
 namespace {
 
+// The two headers of the pcap format, in the byte order of this machine; readers tell by the magic.
 struct FileHeader {
   std::uint32_t magic = 0xa1b23c4d;  // classic pcap with nanoseconds, in the writer's byte order
   std::uint16_t major = 2, minor = 4;
-  std::uint32_t zone = 0, accuracy = 0;
-  std::uint32_t snap_length = 65535;
-  std::uint32_t link_type = 1;  // Ethernet
+  std::uint32_t zone = 0, accuracy = 0;  // both always 0
+  std::uint32_t snap_length = 65535;     // bytes: no frame is longer
+  std::uint32_t link_type = 1;           // Ethernet
 };
 static_assert(sizeof(FileHeader) == 24);
 
 struct RecordHeader {
-  std::uint32_t seconds, nanoseconds, captured, length;
+  std::uint32_t seconds, nanoseconds, captured, length;  // time since 1970; bytes here, and in all
 };
 static_assert(sizeof(RecordHeader) == 16);
 
@@ -34,7 +37,7 @@ static_assert(sizeof(RecordHeader) == 16);
 }  // namespace
 
 PcapWriter::PcapWriter(const std::string& path) {
-  // Not truncated before the lock is held: it may be another port's recording.
+  // Truncate the file only once the lock is held: it may be another port's recording.
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) refuse_capture(path, std::strerror(errno));
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {

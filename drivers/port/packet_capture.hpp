@@ -1,4 +1,6 @@
-// Writes Ethernet frames to a file that tcpdump and Wireshark read (classic pcap, nanoseconds).
+// Writes Ethernet frames to a file that tcpdump and Wireshark read: the classic pcap format with
+// time stamps in nanoseconds. The port owns it (VIADUCT_PCAP). Thread rule: the port's; one owner
+// thread.
 #pragma once
 
 #include <cstdio>
@@ -11,13 +13,15 @@ namespace viaduct::port {
 
 class PcapWriter {
  public:
-  // Creates the file or empties it. SetupError when that fails or another writer has it.
+  // Creates the file or empties it, and locks it. SetupError when that fails or another writer has
+  // the lock.
   explicit PcapWriter(const std::string& path);
   ~PcapWriter();
   PcapWriter(const PcapWriter&) = delete;
   PcapWriter& operator=(const PcapWriter&) = delete;
 
-  // A disk that is full ends the recording, not the program.
+  // Appends one frame with the present time. After an error (a full disk) it writes no more, and
+  // the program goes on; failed() tells.
   void write(std::span<const std::byte> frame);
   std::uint64_t frames() const { return frames_; }
   bool failed() const { return failed_; }

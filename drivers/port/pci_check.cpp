@@ -1,3 +1,4 @@
+// PCI addresses, and which driver of the kernel's has a function, from /sys/bus/pci.
 #include "drivers/port/pci_check.hpp"
 
 #include <cstdio>
@@ -8,6 +9,7 @@
 namespace viaduct::port {
 
 std::string pci_address(std::string_view devargs) {
+  // %n tells how much was read: text behind the address means that it is no address.
   const std::string name(devargs.substr(0, devargs.find(',')));
   unsigned domain = 0, bus = 0, device = 0, function = 0;
   int used = 0;
@@ -34,7 +36,8 @@ void check_pci_function(const std::string& address) {
         ": this machine has no such PCI function; `lspci -D` or `viaduct-info` lists "
         "those it has");
   const std::string driver = fs::read_symlink(function / "driver", error).filename();
-  // These share the function with DPDK, or exist for it.
+  // vfio-pci, uio_pci_generic and igb_uio exist for programs like DPDK. The others share the
+  // function: DPDK's drivers for these NICs work through them.
   for (const auto* usable :
        {"vfio-pci", "uio_pci_generic", "igb_uio", "mlx4_core", "mlx5_core", "mana", "gve"})
     if (driver == usable) return;

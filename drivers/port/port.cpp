@@ -1,3 +1,6 @@
+// Opening and closing a port, and its slow path. port_config.cpp has made the plan, eal.cpp starts
+// DPDK, mbuf_pool.cpp makes the frames; this file takes the ethdev through DPDK's states (probe,
+// configure, queues, start) and turns each failure into a sentence with a remedy.
 #include "drivers/port/port.hpp"
 
 #include <poll.h>
@@ -34,6 +37,7 @@
 namespace viaduct::port {
 namespace {
 
+// The kernel refused the AF_XDP socket; Port::open may try again.
 struct XdpQueueRefused : base::SetupError {
   explicit XdpQueueRefused(const base::SetupError& why) : base::SetupError(why) {}
 };
@@ -41,11 +45,13 @@ struct XdpQueueRefused : base::SetupError {
 constexpr std::size_t kMinToSend = 512;  // frames beyond those that wait to receive
 constexpr std::uint16_t kSendDescriptors = 1024;
 constexpr std::uint32_t kPollsJoined = 8192;  // empty polls between looks at a memif's peer
-// A handshake has ten steps, and who waits may yield between polls.
+// While a memif connects: its handshake has ten steps, and a process that waits for its peer may
+// yield the CPU between polls, so each empty poll sees to it.
 constexpr std::uint32_t kPollsApart = 1;
 constexpr std::size_t kXdpRing = 2048;  // frames AF_XDP keeps for receiving, whatever is asked
 
-// Words in DPDK's log, and what a user does about them.
+// Words in DPDK's log or error text, and what a user can do about them. The first that matches
+// counts, so the more special words come first.
 struct Remedy {
   std::string_view word, text;
 };
@@ -73,8 +79,9 @@ std::string remedy(const std::string& reason, const std::string& otherwise) {
   return otherwise;
 }
 
-// Drivers that move frames in memory or through a packet socket whose ring we sized: they do not
-// look at the MTU that a port is configured with, and refuse jumbo ones only by default.
+// Drivers that move frames in memory, or through a packet socket whose ring we have sized. They
+// ignore the MTU that a port is configured with, but report a maximum that would make DPDK refuse a
+// jumbo MTU. So bring_up() leaves the default MTU in their configuration.
 bool ignores_mtu(PortKind kind, std::string_view driver) {
   return kind == PortKind::memif || kind == PortKind::af_packet || driver == "net_ring" ||
          driver == "net_null";
@@ -84,7 +91,7 @@ std::size_t room_for(const PortPlan& plan, std::size_t mtu) {
   return plan.data_room != 0 ? plan.data_room : frame_room(mtu);
 }
 
-// Independent causes of the same fault.
+// The probability that at least one of two independent causes of a fault occurs.
 double either(double a, double b) {
   return 1 - (1 - a) * (1 - b);
 }
@@ -95,6 +102,7 @@ base::FaultSpec combined(const base::FaultSpec& a, const base::FaultSpec& b) {
           either(a.truncate, b.truncate), a.any() ? a.seed : b.seed};
 }
 
+// Fills in {pid} and {port}, so that processes and ports have files of their own.
 std::string recording_path(std::string path, const std::string& port) {
   const std::pair<std::string_view, std::string> values[] = {{"{pid}", std::to_string(getpid())},
                                                              {"{port}", port}};
@@ -104,7 +112,8 @@ std::string recording_path(std::string path, const std::string& port) {
   return path;
 }
 
-// Every ring ethdev says that its address is all zeroes; two of them must be told apart.
+// Every ring ethdev reports an address of zeroes, and an address must name one port. 0x02: locally
+// administered.
 link::Address made_up_address(std::uint16_t port) {
   const auto process = static_cast<unsigned>(getpid());
   const auto octet = [](unsigned value) { return static_cast<std::uint8_t>(value); };
@@ -126,6 +135,7 @@ bool find_ethdev(const std::string& device, std::uint16_t& port) {
   return false;
 }
 
+// Takes a device out again that was probed and turned out to be no ethdev.
 void remove_device(const std::string& name) {
   rte_devargs device{};
   if (rte_devargs_parse(&device, name.c_str()) == 0)
@@ -133,7 +143,8 @@ void remove_device(const std::string& name) {
   rte_devargs_reset(&device);
 }
 
-// Frames that arrived and nobody took go back to where they came from.
+// Frees frames that arrived and were never received, so that they return to their pools. Bounded,
+// because a fast sender could keep it busy for ever.
 void drain(std::uint16_t port) {
   rte_mbuf* burst[32];
   for (int round = 0; round < 4096; ++round) {
@@ -143,8 +154,9 @@ void drain(std::uint16_t port) {
   }
 }
 
-// On a loop-back device another port may still hold frames of this pool: they must find it when
-// they are freed. Such a pool waits here until a later port closes.
+// Frees a pool when all its frames have returned. On a loop-back device another port may still hold
+// frames of this pool, and freeing a frame needs its pool. Such a pool waits here until a later
+// port closes. Called under setup_lock().
 void free_when_full(rte_mempool* pool) {
   static std::vector<rte_mempool*> waiting;
   waiting.push_back(pool);
@@ -156,8 +168,8 @@ void free_when_full(rte_mempool* pool) {
   });
 }
 
-// Until one of them is readable or `also` is. False: there are none, or one is in a state in which
-// to wait is in vain (its interface is down).
+// Waits until one of the descriptors or `also` is readable, or `most` is over. False: there is no
+// descriptor, or one has an error (its interface is down), with which every wait would end at once.
 bool wait_readable(std::span<const int> files, int also, base::Duration most) {
   constexpr std::size_t kMax = 4;  // a port has one queue
   std::array<pollfd, kMax + 1> polled{};
@@ -174,25 +186,29 @@ bool wait_readable(std::span<const int> files, int also, base::Duration most) {
 
 }  // namespace
 
+// Everything about a port that its bursts do not need.
 struct Port::Parts {
   PortPlan plan;
   LogCapture* log = nullptr;  // while the port is being opened
   InterfaceClaim claim;
   XdpSockets xdp;
-  PacketRing packets;     // af_packet's
+  PacketRing packets;  // af_packet's
+  // How far opening has come, which is what close() has to undo. For port:... nothing is attached.
+  //   planned --probe--> attached --ethdev owned--> found --bring_up()--> started
   bool attached = false;  // we probed the device, so we remove it
   bool found = false;     // port_ is valid
   bool started = false;
-  std::uint64_t owner = 0;
+  std::uint64_t owner = 0;  // DPDK's id for this port's ownership of the ethdev
   std::string driver;
   std::unique_ptr<MemifControl> memif;
   std::vector<int> arrivals;  // descriptors that are readable when frames have arrived
-  MemifInterrupt interrupt;   // while it has its peer
+  MemifInterrupt interrupt;   // of a memif, while it has its peer
   ReceiveInterrupt receive_interrupt;
   std::unique_ptr<PcapWriter> recording;
   DeviceQueue queue;
   std::unique_ptr<PortFaults> faults;
 
+  // Throws SetupError: `what` failed, the reason from DPDK's log or else the errno, and the remedy.
   [[noreturn]] void refuse(const std::string& what, int error, const std::string& otherwise) const {
     const std::string reason = log->reason(rte_strerror(error < 0 ? -error : error));
     throw base::SetupError("cannot open port " + plan.asked + ": " + what + ": " + reason + "; " +
@@ -200,8 +216,8 @@ struct Port::Parts {
   }
 };
 
-// The kernel frees an AF_XDP socket's queue some time after the socket was closed, so a port that
-// is opened again at once finds it busy for a moment.
+// The kernel frees an AF_XDP socket's queue some time after the socket was closed. A port that is
+// opened again at once finds the queue busy for a moment, so try for 3 seconds (150 times 20 ms).
 std::unique_ptr<Port> Port::open(const PortConfig& config) {
   for (int tries = 150;; --tries) {
     try {
@@ -217,9 +233,12 @@ Port::Port(const PortConfig& config) : parts_(std::make_unique<Parts>()) {
   Parts& p = *parts_;
   p.plan = plan_port(config);
   if (!p.plan.interface.empty()) p.claim = InterfaceClaim(p.plan.asked, p.plan.interface);
+  // How much memory EAL must have: each frame with its headers (128: those of the mempool, and
+  // gaps), and 16 MiB for all else.
   const std::size_t frame = sizeof(rte_mbuf) + kPrivateArea + RTE_PKTMBUF_HEADROOM +
                             room_for(p.plan, std::max<std::size_t>(p.plan.mtu, RTE_ETHER_MTU)) +
                             128;
+  // EAL probes a PCI function itself as it starts, if it is started for this port.
   const bool pci = p.plan.kind == PortKind::pci;
   const bool probed =
       ensure_eal({pci ? p.plan.devargs : "", p.plan.frames * frame + (16u << 20)}) && pci;
@@ -240,8 +259,8 @@ Port::Port(const PortConfig& config) : parts_(std::make_unique<Parts>()) {
   p.log = nullptr;
 }
 
-// Finds the ethdev, probing the device unless the application did, or EAL on our behalf as it
-// started (`probed`), and claims it.
+// Finds the ethdev and claims it. Probes the device first, unless the application has made the
+// ethdev (port:...), or EAL has probed the device for us as it started (`probed`).
 void Port::attach(bool probed) {
   Parts& p = *parts_;
   const PortPlan& plan = p.plan;
@@ -265,6 +284,7 @@ void Port::attach(bool probed) {
       throw base::SetupError(
           "cannot open port " + plan.asked +
           ": DPDK was started without the PCI bus; open the PCI port before any other");
+    // A memif's driver talks to its peer through MemifControl: give the driver that socket instead.
     if (plan.kind == PortKind::memif) {
       p.memif = std::make_unique<MemifControl>(plan.asked, plan.devargs);
       p.plan.devargs = p.memif->driver_devargs();
@@ -279,6 +299,8 @@ void Port::attach(bool probed) {
                              ": it is a device but not a network port; name a network device");
     }
   }
+  // DPDK's ownership of ethdevs keeps a second copy of this library, or another part of the program
+  // that honours it, from taking the same port.
   rte_eth_dev_owner owner{};
   rte_eth_dev_owner_new(&owner.id);
   std::strcpy(owner.name, "viaduct");
@@ -290,6 +312,7 @@ void Port::attach(bool probed) {
   if (p.memif) p.memif->attach(port_);
 }
 
+// Decides the MTU, and makes the frames for it.
 void Port::create_pool() {
   Parts& p = *parts_;
   static std::atomic<unsigned> serial{0};
@@ -303,6 +326,8 @@ void Port::create_pool() {
     rte_eth_dev_get_mtu(port_, &has);
     mtu_ = has;
   }
+  // Frames that wait in the receive queue cannot be sent. Too small a pool would stall, so refuse
+  // it.
   const std::size_t held = p.plan.kind == PortKind::af_xdp ? kXdpRing : p.plan.descriptors;
   if (p.plan.frames < held + kMinToSend)
     throw base::SetupError(
@@ -310,7 +335,8 @@ void Port::create_pool() {
         " frames are too few, its receive queue alone may hold " + std::to_string(held) +
         "; set VIADUCT_FRAMES to " + std::to_string(held + kMinToSend) + " or more");
   const std::size_t room = room_for(p.plan, mtu_) + RTE_PKTMBUF_HEADROOM;
-  // A port has one owner, but a process may have two copies of this code, which both count from 0.
+  // Mempool names are unique in the process. A process may have two copies of this code, which both
+  // count from 0; but no two copies own the same port at a time.
   const std::string name = "viaduct_" + std::to_string(port_) + "_" + std::to_string(serial++);
   const int socket = rte_eal_has_hugepages() != 0 ? rte_eth_dev_socket_id(port_) : SOCKET_ID_ANY;
   pool_ = create_frame_pool(name, p.plan.frames, static_cast<std::uint16_t>(room), socket,
@@ -326,8 +352,9 @@ void Port::create_pool() {
   pool_size_ = p.plan.frames;
 }
 
-// With a receive interrupt, if it is a PCI function whose driver offers one. Others refuse to be
-// configured for it, or say so once they run; then it is started as if it had not been asked.
+// Starts the port, with a receive interrupt if it is a PCI function whose driver offers one. A
+// driver without one refuses that configuration, or the interrupt once the port runs. Then the port
+// is started without.
 void Port::start() {
   Parts& p = *parts_;
   if (p.plan.kind == PortKind::pci && config_vars().on("VIADUCT_RX_INTERRUPT")) {
@@ -350,7 +377,7 @@ void Port::start() {
   if (address_ == link::Address{}) address_ = made_up_address(port_);
 }
 
-// Configured, with its queues, and running.
+// Takes the ethdev from attached to running: configure, receive queue, transmit queue, start.
 void Port::bring_up(bool interrupt) {
   Parts& p = *parts_;
   rte_eth_dev_info info{};
@@ -375,6 +402,7 @@ void Port::bring_up(bool interrupt) {
   rte_eth_dev_adjust_nb_rx_tx_desc(port_, &receive, &send);
   const auto socket = static_cast<unsigned>(std::max(0, rte_eth_dev_socket_id(port_)));
   const bool xdp = p.plan.kind == PortKind::af_xdp;
+  // The driver opens its AF_XDP socket in here, and XdpSockets notes which one that is.
   if (xdp) p.xdp.begin();
   const int receiving = rte_eth_rx_queue_setup(port_, 0, receive, socket, nullptr, pool_);
   if (xdp) p.xdp.end();
@@ -394,6 +422,8 @@ void Port::bring_up(bool interrupt) {
   receive_capacity_ = p.plan.receive_capacity != 0 ? p.plan.receive_capacity : receive;
 }
 
+// Recording, injected faults, and what sleep() waits on. AF_PACKET takes the slow path to transmit
+// because its ring needs care when the kernel refuses to send (quirks/af_packet_ring.hpp).
 void Port::prepare_slow_path(const base::FaultSpec& faults) {
   Parts& p = *parts_;
   if (std::string path = config_vars().text("VIADUCT_PCAP"); !path.empty())
@@ -416,7 +446,8 @@ Port::~Port() {
   close();
 }
 
-// Also of a port that was opened only in part.
+// Undoes as much as has been done: the constructor calls it for a port that was opened only in
+// part. Frames are released first, then the device is stopped, and its pool is freed last.
 void Port::close() noexcept {
   Parts& p = *parts_;
   const std::lock_guard lock(setup_lock());
@@ -437,8 +468,8 @@ void Port::close() noexcept {
     }
   }
   p.xdp.close_left_over();
-  // AF_XDP's driver gives back none of the frames it keeps for receiving; without its sockets
-  // nobody uses them.
+  // AF_XDP's driver never returns the frames that it keeps for receiving, so its pool would never
+  // be full. With its sockets closed nothing uses those frames, and the pool can go at once.
   if (pool_ != nullptr) {
     if (p.plan.kind == PortKind::af_xdp) {
       rte_mempool_free(pool_);
@@ -454,7 +485,8 @@ std::uint16_t Port::transmit_slowly(Frame** burst, std::uint16_t count) {
   errno = 0;
   const std::uint16_t taken =
       p.faults ? p.faults->transmit(burst, count, p.queue) : p.queue.transmit(burst, count);
-  // The driver takes the frames whatever the kernel says to it.
+  // AF_PACKET's driver reports all frames as taken, whatever its system call returned. Only errno
+  // tells that the kernel refused.
   if (errno != 0 && p.packets) [[unlikely]]
     p.packets.refused(now());
   return taken;
@@ -468,6 +500,8 @@ std::uint16_t Port::receive_slowly(Frame** burst, std::uint16_t count) {
   return received;
 }
 
+// Ask for an interrupt first, then look for frames, then wait: a frame between a look and a later
+// request would not wake us. Sockets need no such order, because they stay readable.
 bool Port::sleep(base::Duration most, int also) {
   const Parts& p = *parts_;
   if (p.receive_interrupt) {
@@ -478,16 +512,21 @@ bool Port::sleep(base::Duration most, int also) {
   }
   if (p.memif == nullptr) return wait_readable(p.arrivals, also, most);
   if (!p.interrupt) return false;
-  empty_polls_ = 1;  // whether the peer is still there is looked at once in so many polls
+  // The next empty poll looks whether the peer is still there: with sleeps in between, thousands of
+  // polls could take hours.
+  empty_polls_ = 1;
   p.interrupt.ask();
-  // Who sends looks at the flags after it has filled a slot. A system call takes longer than a
-  // store is on its way, so whoever has not seen us ask has filled a slot that we see.
+  // A race: the sender fills a slot, then reads the flags; we write the flags, then read the slots.
+  // The system call takes longer than a store needs to become visible. So either the sender sees
+  // that we ask and rings, or we see the slot that it has filled.
   ::sched_yield();
   const bool slept = incoming_.any() || wait_readable({&p.interrupt.event(), 1}, also, most);
   p.interrupt.mask();
   return slept;
 }
 
+// Moves a memif's connection on, outside of bursts, as only the owner thread may. When the peer has
+// come or gone, the rings that the fast path looks at change.
 void Port::housekeeping() {
   MemifControl* const memif = parts_->memif.get();
   if (memif == nullptr) return;
@@ -498,7 +537,7 @@ void Port::housekeeping() {
     incoming_ = memif->incoming();
     parts_->interrupt = memif->interrupt();
   }
-  // A look at a socket costs a fraction of a microsecond.
+  // A look at the control socket costs a fraction of a microsecond: rarely worth it once connected.
   empty_polls_ = memif->joined() ? kPollsJoined : kPollsApart;
 }
 

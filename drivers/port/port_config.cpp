@@ -1,3 +1,5 @@
+// The plan for each kind of port: which device arguments, sizes and checks its DPDK driver needs.
+// The checks themselves are in netdev_check.cpp and pci_check.cpp; port.cpp carries the plan out.
 #include "drivers/port/port_config.hpp"
 
 #include <rte_mbuf.h>
@@ -17,11 +19,12 @@ namespace {
 
 // Ethernet header, two VLAN tags, checksum.
 constexpr std::size_t kOverhead = link::kEthernetHeader + 8 + 4;
-// The kernel puts its own header before each frame of a packet ring.
+// Bytes that the kernel takes for its own header in front of each frame of a packet ring, at most.
 constexpr std::size_t kPacketRingHeader = 80;
-// AF_XDP needs a frame with all that goes before its data within one page. Its driver takes frames
-// to lie without gaps, but a mempool lets none cross a page: so a frame, with the mempool's own
-// header, fills one.
+// AF_XDP needs a frame, and all headers in front of its data, within one page. Its driver assumes
+// that frames lie without gaps, but a mempool lets no object cross a page. So make each object,
+// with the mempool's own header (a cache line), fill a page exactly. 256: the kernel's headroom in
+// each frame.
 constexpr std::size_t kXdpHeadroom = 256;
 constexpr std::size_t kXdpObject = 4096;
 constexpr std::size_t kXdpRoom =
@@ -36,6 +39,7 @@ std::size_t round_up(std::size_t n, std::size_t to) {
   throw base::SetupError("cannot open port " + plan.asked + ": " + why);
 }
 
+// By the driver's name, with which the devargs begin.
 PortKind kind_of(std::string_view devargs) {
   if (devargs.starts_with("port:")) return PortKind::existing;
   if (!pci_address(devargs).empty()) return PortKind::pci;
@@ -46,6 +50,7 @@ PortKind kind_of(std::string_view devargs) {
   return PortKind::other;
 }
 
+// What all ports on an interface of the kernel's need: its name and its MTU.
 void plan_interface(PortPlan& plan) {
   const auto interface = devarg(plan.devargs, "iface");
   if (!interface || interface->empty())
@@ -60,11 +65,12 @@ void plan_interface(PortPlan& plan) {
   if (plan.mtu > kMaxMtu) plan.mtu = kMaxMtu;  // the loop-back interface has 65536
 }
 
-// The driver's own defaults hold 512 frames of 2 KiB: too few for two lanes in full flight, too
-// small for jumbo frames. Frames must not straddle blocks, because the driver takes the ring for
-// one array; blocks are whole pages.
+// Sizes the packet ring. The driver's own defaults hold 512 frames of 2 KiB: too few for two lanes
+// with full windows, and too small for jumbo frames. Frames must not straddle blocks, because the
+// driver takes the ring for one array; and blocks are whole pages. So a block is the least common
+// multiple.
 //
-// qdisc_bypass is left as the driver has it, on: between the ends of a veth pair the best 64-byte
+// qdisc_bypass is left as the driver has it, on. Between the ends of a veth pair the best 64-byte
 // round trip of five alternating runs was 1.35 us (median of the five) with it and 1.88 us without.
 void plan_af_packet(PortPlan& plan) {
   plan_interface(plan);
@@ -80,7 +86,8 @@ void plan_af_packet(PortPlan& plan) {
   } else {
     const std::size_t block = std::lcm(frame, std::size_t{4096});
     const std::size_t per_block = block / frame;
-    // One mapping holds a receive and a transmit ring.
+    // The ring's memory counts against RLIMIT_MEMLOCK, twice: one mapping holds a receive and a
+    // transmit ring.
     const std::size_t most = lockable_memory() / (2 * frame);
     const std::size_t wanted = std::min(plan.descriptors, std::max<std::size_t>(most, 64));
     const std::size_t count = std::max(wanted / per_block, std::size_t{1}) * per_block;
@@ -93,9 +100,10 @@ void plan_af_packet(PortPlan& plan) {
       std::strtoul(devarg(plan.devargs, "framecnt").value_or("512").c_str(), nullptr, 10);
 }
 
-// busy_budget=0: with the driver's own 64 every burst asks the kernel to poll for us, which between
-// the ends of a veth pair cost 30 % of the message rate (1.19 against 1.70 million 64-byte frames a
-// second) and some latency (2.73 against 2.58 us median round trip).
+// busy_budget=0 turns the driver's busy polling off: with its default of 64 every burst asks the
+// kernel to poll for us. Between the ends of a veth pair that cost 30 % of the message rate (1.19
+// against 1.70 million 64-byte frames a second) and some latency (2.73 against 2.58 us median round
+// trip).
 void plan_af_xdp(PortPlan& plan) {
   plan_interface(plan);
   check_packet_sockets(plan.asked, plan.interface);
@@ -108,8 +116,8 @@ void plan_af_xdp(PortPlan& plan) {
   plan.data_room = kXdpRoom;
 }
 
-// A locally administered address. DPDK draws those it makes up from a seed that processes forked
-// from one parent share.
+// A random, locally administered Ethernet address. DPDK's own random addresses come from a seed
+// that processes forked from one parent share, so two of them would get the same address.
 std::string random_address() {
   link::Address address;
   if (getrandom(address.bytes.data(), address.bytes.size(), 0) != 6)
@@ -118,7 +126,8 @@ std::string random_address() {
   return address.text();
 }
 
-// The client's buffers are those that both sides write into.
+// Sizes of the shared memory: buffers and rings. The client allocates it, and both sides write into
+// it; the server uses what the client has chosen. A ring has 2^rsize slots, at most 2^14.
 void plan_memif(PortPlan& plan) {
   if (plan.mtu == 0) plan.mtu = RTE_ETHER_MTU;
   const std::size_t buffer = std::max<std::size_t>(2048, round_up(plan.mtu + kOverhead, 64));
@@ -133,6 +142,7 @@ void plan_memif(PortPlan& plan) {
 
 }  // namespace
 
+// The part before the first comma is the device's name.
 std::optional<std::string> devarg(std::string_view devargs, std::string_view key) {
   while (true) {
     const auto comma = devargs.find(',');
@@ -162,10 +172,11 @@ std::string with_devarg(std::string_view devargs, std::string_view key, std::str
 }
 
 std::size_t frame_room(std::size_t mtu) {
-  // Many controllers know receive buffers in whole KiB only.
+  // Many NICs can only be told the size of receive buffers in whole KiB.
   return round_up(mtu + kOverhead, 1024);
 }
 
+// First what all kinds share, then what the kind needs.
 PortPlan plan_port(const PortConfig& config) {
   PortPlan plan;
   plan.asked = plan.devargs = config.devargs;
@@ -178,7 +189,7 @@ PortPlan plan_port(const PortConfig& config) {
     refuse(plan, "MTU " + std::to_string(plan.mtu) + " is out of range; ask for " +
                      std::to_string(link::kMinMtu) + " to " + std::to_string(kMaxMtu));
   switch (plan.kind) {
-    case PortKind::existing: plan.name = plan.devargs.substr(5); break;
+    case PortKind::existing: plan.name = plan.devargs.substr(5); break;  // behind "port:"
     case PortKind::pci:
       plan.pci = pci_address(plan.devargs);
       plan.devargs.replace(0, plan.name.size(), plan.pci);  // EAL wants the domain, too

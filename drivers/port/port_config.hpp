@@ -1,5 +1,8 @@
-// What a port's devargs ask for, checked against this machine and completed with the defaults that
-// suit the driver, before DPDK is bothered with them.
+// Turns what the user asks for (PortConfig, VIADUCT_* variables) into a plan that DPDK can carry
+// out: checked against this machine, and completed with the defaults that suit the driver. DPDK
+// sees only requests that should succeed, so that most errors are ours and name their remedy.
+//
+// Plain functions without state; any thread may call them.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -11,13 +14,16 @@
 
 namespace viaduct::port {
 
-// A frame's length and its buffer's are 16-bit numbers in DPDK.
+// DPDK keeps the length of a frame and of its buffer in 16 bits. 1024: headers, and rounding up.
 inline constexpr std::size_t kMaxMtu = 65535 - RTE_PKTMBUF_HEADROOM - 1024;
 
 struct PortConfig;
 
+// By the way that the driver moves frames, which decides its defaults and limits. `existing`: an
+// ethdev that the application has made (port:...).
 enum class PortKind : std::uint8_t { existing, pci, memif, af_packet, af_xdp, other };
 
+// The result. Sizes are in bytes; 0 means that the device decides.
 struct PortPlan {
   std::string asked;    // what the user wrote, for messages
   std::string name;     // the ethdev's name (or, for "port:", its name or number)
@@ -28,8 +34,8 @@ struct PortPlan {
   std::size_t mtu = 0;               // 0: ask the device
   std::size_t frames = 0;            // in the pool
   std::size_t descriptors = 0;       // in the receive queue
-  std::size_t data_room = 0;         // for data in a frame; 0: frame_room() of the MTU
-  std::size_t receive_capacity = 0;  // 0: the receive queue's descriptors
+  std::size_t data_room = 0;         // of a buffer, without headroom; 0: frame_room() of the MTU
+  std::size_t receive_capacity = 0;  // frames; 0: the descriptors of the receive queue
 };
 
 // The value of `key` in "name,key=value,...".
@@ -39,7 +45,7 @@ std::string with_default(std::string devargs, std::string_view key, std::string_
 // `devargs` with key=value whatever it had.
 std::string with_devarg(std::string_view devargs, std::string_view key, std::string_view value);
 
-// SetupError when the machine cannot do it.
+// Throws SetupError, with reason and remedy, when this machine cannot do what is asked.
 PortPlan plan_port(const PortConfig& config);
 
 // Bytes a frame's buffer must hold for this MTU.

@@ -1,3 +1,5 @@
+// The receive interrupt through DPDK's functions: setting it up, unmasking and masking. port.cpp
+// has configured the port for it and waits on event().
 #include "drivers/port/receive_interrupt.hpp"
 
 #include <rte_epoll.h>
@@ -21,7 +23,8 @@ int frame_waits(std::uint16_t port) {
 }  // namespace
 
 ReceiveInterrupt::ReceiveInterrupt(std::uint16_t port) : port_(port) {
-  // A frame that came before the interrupt was asked for would sleep as long as we do.
+  // Without an answer to this question the interrupt is of no use: a frame that came before ask()
+  // makes no interrupt, and would lie there as long as the process sleeps.
   if (frame_waits(port) < 0) return;
   const int event = ::epoll_create1(EPOLL_CLOEXEC);
   if (event < 0) return;
@@ -30,6 +33,7 @@ ReceiveInterrupt::ReceiveInterrupt(std::uint16_t port) : port_(port) {
     return;
   }
   event_ = event;
+  // Some drivers accept the interrupt, and refuse only when it is used.
   const bool works = rte_eth_dev_rx_intr_enable(port, kQueue) == 0 &&
                      rte_eth_dev_rx_intr_disable(port, kQueue) == 0;
   if (!works) *this = ReceiveInterrupt();
@@ -41,13 +45,15 @@ ReceiveInterrupt::~ReceiveInterrupt() {
   ::close(event_);
 }
 
-// First the interrupt, then the look: a frame between both would be missed the other way round.
+// Unmask the interrupt, then look for frames. In the other order a frame that comes between the two
+// would be missed.
 bool ReceiveInterrupt::ask() const {
   return rte_eth_dev_rx_intr_enable(port_, kQueue) == 0 && frame_waits(port_) <= 0;
 }
 
 void ReceiveInterrupt::mask() const {
   rte_eth_dev_rx_intr_disable(port_, kQueue);
+  // A pending event would end the next sleep at once. This reads it and does not wait.
   rte_epoll_event events[1];
   rte_epoll_wait(event_, events, 1, 0);
 }

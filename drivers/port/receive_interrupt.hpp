@@ -1,9 +1,11 @@
-// The receive interrupt of a port's queue, for who sleeps until a frame comes. It is masked all
-// other time: who polls pays nothing for it.
+// The receive interrupt of a port's queue 0, for a process that sleeps until a frame comes
+// (Port::sleep). The interrupt is masked all other time, so that polling pays nothing for it.
 //
-// A driver has it only if the port was configured with rte_eth_conf::intr_conf.rxq. DPDK does what
-// the kind of device needs to be read (eventfds of VFIO, completion channels of RDMA NICs) when its
-// epoll descriptor is waited on.
+// A driver has the interrupt only if the port was configured with rte_eth_conf::intr_conf.rxq. What
+// becomes readable depends on the device (an eventfd of VFIO, the completion channel of an RDMA
+// NIC), so DPDK's rte_epoll_wait() reads it.
+//
+// The port owns it. Thread rule: the port's; one owner thread.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +16,10 @@ namespace viaduct::port {
 class ReceiveInterrupt {
  public:
   ReceiveInterrupt() = default;  // none
-  // Of the queue 0 of a port that has been started. None, if its driver cannot tell so.
+  // That of a port that has been started. None (false) if its driver has no interrupt, or cannot
+  // say whether a frame waits.
   explicit ReceiveInterrupt(std::uint16_t port);
-  // Before the port stops.
+  // To be destroyed before the port stops.
   ~ReceiveInterrupt();
   ReceiveInterrupt(ReceiveInterrupt&& other) noexcept
       : port_(other.port_), event_(std::exchange(other.event_, -1)) {}
@@ -27,11 +30,11 @@ class ReceiveInterrupt {
   }
 
   explicit operator bool() const { return event_ >= 0; }
-  // Readable when a frame has come since it was asked for.
+  // An epoll descriptor, readable when a frame has come since ask().
   const int& event() const { return event_; }
-  // False: a frame is there already, or it was refused.
+  // Unmasks the interrupt. False: a frame is there already, so do not sleep; or the driver refused.
   bool ask() const;
-  // And forgets what has come.
+  // Masks the interrupt, and reads what has become readable meanwhile.
   void mask() const;
 
  private:

@@ -1,5 +1,10 @@
-// What the C APIs of the drivers share. A handle (struct rte_pmd_...) has one member: `node`, a
-// unique_ptr to the driver's node.
+// What the C APIs of StarT-X and MBCF (rte_pmd_startx.h, rte_pmd_mbcf.h) share: opening, errors,
+// and the functions that are the same in both. A handle (struct rte_pmd_...) has one member:
+// `node`, a unique_ptr to the driver's node (an endpoint::EndpointOf), which it owns.
+//
+// No exception may leave a C function, so each error becomes an errno, and a sentence in
+// last_error. Thread rule: one thread at a time for each handle; last_error belongs to the calling
+// thread.
 #pragma once
 
 #include <rte_errno.h>
@@ -16,11 +21,12 @@
 
 namespace viaduct::rawdev {
 
-// Why the last call that sets something up failed in this thread, as a sentence; each driver has
-// its own.
+// Why the last call that sets something up failed in this thread, as a sentence. Each driver (each
+// Handle) has a sentence of its own. A success does not clear it.
 template <class Handle>
 inline thread_local std::string last_error;
 
+// Notes an error for a function that returns a pointer; `error` is an errno.
 template <class Handle>
 std::nullptr_t failed(int error, const char* text) {
   last_error<Handle> = text;
@@ -45,8 +51,9 @@ int guarded(Work work) {
   }
 }
 
-// Opens a handle; nullptr with rte_errno and last_error set when that fails. `job_key` 0: what the
-// environment says.
+// Opens a node on `port`; nullptr with rte_errno and last_error set when that fails. `job_key` 0:
+// what the environment says. `out_of_memory`: what to tell a user whose configuration needs too
+// much.
 template <class Handle, class Config>
 std::unique_ptr<Handle> open_handle(const std::string& port, std::uint64_t job_key,
                                     const Config& config, const char* out_of_memory) {
@@ -67,7 +74,7 @@ std::unique_ptr<Handle> open_handle(const std::string& port, std::uint64_t job_k
   }
 }
 
-// The body of rte_pmd_..._open().
+// The body of rte_pmd_..._open(). `conf` may be nullptr: all defaults. The caller owns the result.
 template <class Handle, class Conf, class Open>
 Handle* open_c_api(const char* port, const Conf* conf, Open open) {
   if (port == nullptr)
@@ -75,10 +82,11 @@ Handle* open_c_api(const char* port, const Conf* conf, Open open) {
   return open(port, conf != nullptr ? *conf : Conf{}).release();
 }
 
+// All progress of one node. 0 or a negative errno.
 template <class Handle>
 int poll(Handle* handle) {
   if (handle == nullptr) return -EINVAL;
-  return guarded<Handle>([&] {  // a peer that comes may find no memory
+  return guarded<Handle>([&] {  // bad_alloc: no memory for a peer that connects
     handle->node->poll();
     return 0;
   });
@@ -91,6 +99,8 @@ int address(const Handle* handle, std::uint8_t mac[6]) {
   return 0;
 }
 
+// The peer with this Ethernet address. -EINVAL: our own address or a multicast one; -ENOSPC:
+// max_peers are in use.
 template <class Handle>
 int peer(Handle* handle, const std::uint8_t mac[6], std::uint32_t* peer) {
   if (handle == nullptr || mac == nullptr || peer == nullptr) return -EINVAL;
@@ -105,7 +115,8 @@ int peer(Handle* handle, const std::uint8_t mac[6], std::uint32_t* peer) {
   return *peer != 0 ? 0 : -ENOSPC;
 }
 
-// `out`: a struct rte_pmd_..._event.
+// Takes the oldest event of a connection; -ENOENT when there is none. `out`: a struct
+// rte_pmd_..._event.
 template <class Handle, class Event>
 int event(Handle* handle, Event* out) {
   if (handle == nullptr || out == nullptr) return -EINVAL;

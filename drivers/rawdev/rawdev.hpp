@@ -1,7 +1,14 @@
-// What the rawdev APIs of the drivers share: a rawdev `--vdev rawdev_NAME0,port=net_memif0` on an
-// ethdev of the application. Loaded with `-d librte_raw_NAME.so` or linked into the program.
+// DPDK's rawdev operations, which StarT-X and MBCF share: a rawdev `--vdev
+// rawdev_NAME0,port=net_memif0` on an ethdev of the application. EAL loads the driver with `-d
+// librte_raw_NAME.so`, or the program is linked with it. Each driver adds a structure that models
+// RawdevDriver (startx_emul/rawdev.cpp, mbcf/rawdev.cpp).
 //
-// The ethdev is opened when the device is started, so it may be made after EAL's start.
+// The ethdev is opened when the rawdev is started, so it may be made after EAL's start. One Rawdev
+// object belongs to each rawdev, from probe() to close(), and owns the node while the rawdev is
+// started.
+//
+// Thread rule: DPDK's for a rawdev; one thread at a time for each device. No operation blocks, but
+// starting may.
 #pragma once
 
 #include <bus_vdev_driver.h>
@@ -29,7 +36,7 @@
 
 namespace viaduct::rawdev {
 
-// What is a driver's own about its rawdev.
+// What a driver must say about its rawdev.
 template <class D>
 concept RawdevDriver = requires(const typename D::Conf conf, typename D::Handle* handle,
                                 std::uintptr_t queue, void* buffer) {
@@ -47,17 +54,19 @@ concept RawdevDriver = requires(const typename D::Conf conf, typename D::Handle*
   // Zeros replaced by the defaults.
   { D::effective(conf) } -> std::same_as<typename D::Conf>;
   { D::depth(conf) } -> std::same_as<std::uint32_t>;  // of each queue
-  // 0 or a negative errno; -EAGAIN: no room now.
+  // Sends one buffer by queue number `queue`. 0 or a negative errno; -EAGAIN: no room now.
   { D::enqueue(handle, queue, buffer) } -> std::same_as<int>;
-  // 1: into the buffer; 0: nothing there; or a negative errno.
+  // Receives into one buffer. 1: done; 0: the queue is empty; or a negative errno.
   { D::dequeue(handle, queue, buffer) } -> std::same_as<int>;
-  // The C functions in a table, and the attribute that gives its address.
+  // A table of the C functions, and the name of the rawdev attribute that gives its address, for
+  // programs that are not linked with the driver.
   { D::kFunctionsName } -> std::convertible_to<const char*>;
   { D::kFunctions.size } -> std::convertible_to<std::size_t>;
   // Empty when all is well, else what is not.
   { D::selftest() } -> std::same_as<std::string>;
 };
 
+// One rawdev, and (static) the operations that DPDK calls on any of them.
 template <RawdevDriver Driver>
 class Rawdev {
  public:
@@ -65,8 +74,8 @@ class Rawdev {
   using Conf = typename Driver::Conf;
 
   static constexpr rte_rawdev_ops make_ops();
-  // For RTE_PMD_REGISTER_VDEV; a constant: the constructor that registers it may run before those
-  // of C++ objects.
+  // For RTE_PMD_REGISTER_VDEV. constexpr, because the constructor function that registers the
+  // driver may run before the constructors of C++ objects.
   static constexpr rte_vdev_driver make_driver() {
     rte_vdev_driver driver{};
     driver.probe = probe;
@@ -77,19 +86,20 @@ class Rawdev {
   static Handle* handle_of(std::uint16_t dev_id);
 
  private:
-  // Link's counters first, the driver's behind them.
+  // xstats ids: the link's counters first, the driver's behind them.
   static constexpr unsigned kStats =
       static_cast<unsigned>(link::kCounters + Driver::kCounterInfo.size());
 
-  VdevArgs<Conf> args_;
+  VdevArgs<Conf> args_;                       // as parsed, then as configure() set them
   std::unique_ptr<Handle> handle_;            // while started
-  std::array<std::uint64_t, kStats> base_{};  // what was reset
+  std::array<std::uint64_t, kStats> base_{};  // counters at their last reset
 
   std::uint64_t count(unsigned id) const {
     if (!handle_) return 0;
     if (id < link::kCounters) return handle_->node->link().counters()[link::Counter(id)];
     return handle_->node->driver().counters()[typename Driver::Counter(id - link::kCounters)];
   }
+  // The node's counters only grow; a reset moves the base that is subtracted.
   std::uint64_t stat(unsigned id) const { return count(id) - base_[id]; }
   static std::string stat_name(unsigned id) {
     if (id < link::kCounters) return "link_" + std::string(link::kCounterInfo[id].name);
@@ -101,14 +111,16 @@ class Rawdev {
             text.c_str());
   }
 
-  // DPDK keeps one pointer for us in memory of its own.
+  // DPDK allocates dev_private and frees it as plain memory, so it holds a pointer to our object.
   static Rawdev*& slot_of(const rte_rawdev* dev) {
     return *static_cast<Rawdev**>(dev->dev_private);
   }
   static Rawdev& self(const rte_rawdev* dev) { return *slot_of(dev); }
 
+  // EAL calls it for each --vdev of this driver's name. Defined below, behind kOps.
   static int probe(rte_vdev_device* vdev);
 
+  // rte_rawdev_pmd_release() calls close().
   static int remove(rte_vdev_device* vdev) {
     rte_rawdev* dev = rte_rawdev_pmd_get_named_dev(rte_vdev_device_name(vdev));
     if (dev == nullptr) return -ENODEV;
@@ -123,7 +135,8 @@ class Rawdev {
     return 0;
   }
 
-  // Replaces what the --vdev arguments said; rte_rawdev_start() refuses what is impossible.
+  // Replaces all that the --vdev arguments said, but the port. rte_rawdev_start() refuses
+  // impossible values, because only the node checks them.
   static int configure(const rte_rawdev* dev, rte_rawdev_obj_t config, std::size_t size) {
     if (config == nullptr) return 0;
     if (size != sizeof(Conf)) return -EINVAL;
@@ -145,7 +158,7 @@ class Rawdev {
   }
   static void stop(rte_rawdev* dev) {
     self(dev).handle_.reset();
-    self(dev).base_.fill(0);  // all counts are 0 now
+    self(dev).base_.fill(0);  // without a node all counters read 0
   }
   static int close(rte_rawdev* dev) {
     delete slot_of(dev);
@@ -160,14 +173,15 @@ class Rawdev {
     *static_cast<std::uint32_t*>(depth) = Driver::depth(Driver::effective(self(dev).args_.conf));
     return 0;
   }
-  // All queues are there from the start; what can be set about them, configure() sets.
+  // All queues exist from the start, and configure() sets their depth, so there is nothing to set
+  // up.
   static int queue_setup(rte_rawdev*, std::uint16_t queue, rte_rawdev_obj_t config, std::size_t) {
     return queue < Driver::kQueues && config == nullptr ? 0 : -EINVAL;
   }
   static std::uint16_t queue_count(rte_rawdev*) { return Driver::kQueues; }
 
-  // Hands buffers to `one` until it moves no more. How many it moved; an error only if it was the
-  // first that failed.
+  // Hands buffers to `one` until it moves no more (returns 0 or an error). The number of buffers
+  // moved; an error is returned only if the first buffer met it.
   template <class One>
   static int each(rte_rawdev_buf** buffers, unsigned count, One one) {
     for (unsigned n = 0; n < count; ++n) {
@@ -188,6 +202,8 @@ class Rawdev {
       return error == 0 ? 1 : error == -EAGAIN ? 0 : error;
     });
   }
+  // Polls first: a rawdev has no operation for that alone, and a receiving program calls this
+  // often.
   static int dequeue(rte_rawdev* dev, rte_rawdev_buf** buffers, unsigned count,
                      rte_rawdev_obj_t context) {
     const auto queue = reinterpret_cast<std::uintptr_t>(context);
@@ -231,7 +247,7 @@ class Rawdev {
     if (id != nullptr) *id = ~0u;
     return ~std::uint64_t{0};
   }
-  // No ids: all of them.
+  // Without ids all counters are reset. With a wrong id none is.
   static int xstats_reset(rte_rawdev* dev, const std::uint32_t ids[], std::uint32_t count) {
     Rawdev& d = self(dev);
     if (ids == nullptr) {
@@ -251,6 +267,7 @@ class Rawdev {
     return 0;
   }
 
+  // The reason goes to the log: the rawdev API has no room for a sentence.
   static int selftest(std::uint16_t) {
     const std::string wrong = Driver::selftest();
     if (wrong.empty()) return 0;
@@ -282,13 +299,15 @@ constexpr rte_rawdev_ops Rawdev<Driver>::make_ops() {
   return ops;
 }
 
+// One for each driver; its address also tells this driver's rawdevs from all others (handle_of).
 template <RawdevDriver Driver>
 inline constexpr rte_rawdev_ops kOps = Rawdev<Driver>::make_ops();
 
 template <RawdevDriver Driver>
 int Rawdev<Driver>::probe(rte_vdev_device* vdev) {
   const std::string name = rte_vdev_device_name(vdev);
-  // The driver structures are those of the DPDK we were compiled for and of no other.
+  // The layout of DPDK's driver structures (driver_sdk/) is that of the version that this driver
+  // was compiled for, and may differ in any other.
   if (rte_version_year() != RTE_VER_YEAR || rte_version_month() != RTE_VER_MONTH) {
     log(RTE_LOG_ERR, name +
                          ": this driver was built for DPDK " RTE_STR(RTE_VER_YEAR) "." RTE_STR(

@@ -1,5 +1,6 @@
 // Two drivers in this process on a simulated, lossy network: what rte_rawdev_selftest() runs on.
-// Touches no device.
+// Touches no device. Time is simulated as well, and the faults are seeded, so that a run can
+// be repeated. Thread rule: one thread uses a pair.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,8 @@
 
 namespace viaduct::rawdev {
 
-// `Driver` is made of a link and a `Config` and has poll(now).
+// `Driver` is constructed from a link and a `Config` and has poll(now). The pair owns the network,
+// both links and both drivers.
 template <class Driver, class Config>
 class SelftestPair {
  public:
@@ -18,12 +20,12 @@ class SelftestPair {
       : net_(faulty()), sides_{Side(net_, 1, config), Side(net_, 2, config)} {}
 
   Driver& operator[](std::size_t i) { return sides_[i].driver; }
-  // The other one, as driver i knows it.
+  // The peer at the other side, as driver i names it.
   link::PeerId other(std::size_t i) { return sides_[i].link.peer(sides_[1 - i].port.address()); }
   link::Time now() const { return net_.now(); }
   std::uint64_t lost_frames() const { return net_.faults().lost; }
 
-  // Polls both until `done` says so, up to two simulated seconds.
+  // Polls both sides until `done` returns true. False: it did not within two simulated seconds.
   bool wait(const std::function<bool()>& done) {
     const link::Time end = net_.now() + std::chrono::seconds{2};
     while (!done()) {
@@ -35,6 +37,7 @@ class SelftestPair {
   }
 
  private:
+  // A port, its link and its driver. The network owns the port.
   struct Side {
     Side(sim::SimNetwork& net, std::uint64_t seed, const Config& config)
         : port(net.add_port()), link(port, link_config(seed)), driver(link, config) {}
@@ -58,7 +61,8 @@ class SelftestPair {
   Side sides_[2];
 };
 
-// `Test` has run() and tells of lost_frames(). Empty when all is well, else what is not.
+// Runs a `Test`, which has run() (empty, or what failed) and lost_frames(). Empty when all is well.
+// A run in which no frame was lost fails: it would not have tested loss recovery.
 template <class Test>
 std::string run_selftest() {
   try {

@@ -1,3 +1,5 @@
+// Parses "key=value,key=value...". Strict, because a mistyped argument would otherwise be silently
+// ignored: unknown keys, empty values and zeros are refused with a sentence.
 #include "drivers/rawdev/vdev_args.hpp"
 
 #include <algorithm>
@@ -16,6 +18,7 @@ class Parser {
   std::string parse(std::string_view text) {
     while (!text.empty()) {
       const std::string_view pair = text.substr(0, text.find(','));
+      // The last pair has no comma behind it.
       text.remove_prefix(std::min(pair.size() + 1, text.size()));
       const auto equals = pair.find('=');
       if (equals == std::string_view::npos || equals + 1 == pair.size())
@@ -45,6 +48,7 @@ class Parser {
     refuse("there is no argument " + std::string(key));
   }
 
+  // 0 is refused, because it means "default" in the configuration structures.
   template <class Number>
   Number number(std::string_view key, std::string_view value) const {
     Number n = 0;

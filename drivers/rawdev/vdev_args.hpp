@@ -1,4 +1,5 @@
-// The arguments of --vdev rawdev_...0,port=NAME_OR_ID[,name=number]...
+// The arguments of --vdev rawdev_...0,port=NAME_OR_ID[,name=number]...: the parser that both
+// drivers' rawdevs use. Plain functions, which any thread may call.
 #pragma once
 
 #include <initializer_list>
@@ -8,14 +9,14 @@
 
 namespace viaduct::rawdev {
 
-// What a driver is opened with; Conf is its struct rte_pmd_..._conf.
+// What a rawdev is opened with; Conf is the driver's struct rte_pmd_..._conf.
 template <class Conf>
 struct VdevArgs {
   std::string port;  // as port::PortConfig::devargs has it: "port:NAME_OR_ID"
-  Conf conf{};
+  Conf conf{};       // zeros mean defaults
 };
 
-// An argument that is a number from 1, and where it goes.
+// An argument that is a number from 1, and the field of the configuration that gets it.
 struct NumberArgument {
   std::string_view name;
   std::variant<std::uint32_t*, std::uint64_t*> into;

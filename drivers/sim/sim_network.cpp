@@ -1,3 +1,7 @@
+// SimPort (frame pool, receive ring) and SimNetwork (what the wire does to a frame, and the queue
+// of arrivals). Every random decision comes from one FaultInjector, in a fixed order, so that a
+// seed gives the same run anywhere.
+
 #include "drivers/sim/sim_network.hpp"
 
 #include <cstring>
@@ -6,6 +10,7 @@
 
 namespace viaduct::sim {
 
+// Makes frames when they are first needed; freed frames are used again.
 SimFrame* SimPort::allocate() {
   SimFrame* f;
   if (!free_.empty()) {
@@ -28,6 +33,9 @@ void SimPort::release(Frame* f) {
   if (--f->references == 0) f->owner->free_.push_back(f);
 }
 
+// Takes as many frames as SimPortConfig::transmit_burst allows; the others stay with the caller, as
+// on a device whose transmit ring is full. The contents are copied to the wire, so the frame is
+// free as soon as the caller drops its reference.
 std::uint16_t SimPort::transmit(Frame** burst, std::uint16_t count) {
   const auto taken =
       static_cast<std::uint16_t>(std::min<std::size_t>(count, config_.transmit_burst));
@@ -46,8 +54,9 @@ std::uint16_t SimPort::receive(Frame** burst, std::uint16_t count) {
   return n;
 }
 
+// A frame has come to this port: into the receive ring, or lost as on a NIC.
 void SimPort::arrive(std::vector<std::byte> bytes) {
-  if (bytes.size() > link::kEthernetHeader + config_.mtu) return;  // as a NIC does with giants
+  if (bytes.size() > link::kEthernetHeader + config_.mtu) return;  // a NIC drops giants
   SimFrame* f = ring_.size() < config_.receive_ring ? allocate() : nullptr;
   if (!f) {
     ++overruns_;
@@ -76,6 +85,8 @@ SimPort& SimNetwork::add_port(const SimPortConfig& config) {
   return *ports_.back();
 }
 
+// A frame leaves `from`: finds the destination by its MAC address. Frames to an address that no
+// port has vanish.
 void SimNetwork::send(SimPort& from, std::vector<std::byte> bytes) {
   if (hook && !hook(from.index_, bytes)) return;
   if (bytes.size() < link::kEthernetHeader) return;
@@ -92,6 +103,8 @@ void SimNetwork::send(SimPort& from, std::vector<std::byte> bytes) {
   }
 }
 
+// Decides the fate and the time of arrival of a frame, and queues its arrival. A lost frame has
+// used the sender's wire all the same.
 void SimNetwork::deliver(SimPort& from, std::uint32_t to, std::vector<std::byte> bytes) {
   const base::Fate fate = injector_.next();
   base::Time leaves = std::max(now_, from.wire_free_);
@@ -102,11 +115,13 @@ void SimNetwork::deliver(SimPort& from, std::uint32_t to, std::vector<std::byte>
   if (config_.jitter > base::Duration{0})
     leaves += base::Duration{static_cast<std::int64_t>(
         injector_.random()() % static_cast<std::uint64_t>(config_.jitter.count()))};
+  // Jitter delays the wire, too, so later frames of this port cannot overtake.
   from.wire_free_ = leaves;
   if (fate.lose) return;
   if (fate.truncate) bytes.resize(injector_.truncated(bytes.size()));
   if (fate.corrupt) injector_.corrupt(bytes);
   base::Time at = leaves + config_.latency;
+  // The duplicate is never late: with `reorder` the copy arrives before the original.
   if (fate.duplicate) events_.push({at, sent_++, to, bytes});
   if (fate.reorder)
     at += base::Duration{static_cast<std::int64_t>(
@@ -114,6 +129,8 @@ void SimNetwork::deliver(SimPort& from, std::uint32_t to, std::vector<std::byte>
   events_.push({at, sent_++, to, std::move(bytes)});
 }
 
+// Delivers every arrival of one instant, so that a program which polls after step() sees all of
+// them.
 bool SimNetwork::step(base::Time until) {
   if (events_.empty() || events_.top().at > until) {
     now_ = std::max(now_, until);

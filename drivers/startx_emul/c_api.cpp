@@ -1,4 +1,5 @@
-// rte_pmd_startx.h: each function checks what a C caller may get wrong and calls the C++ class.
+// The C API of rte_pmd_startx.h: each function checks what a C caller may get wrong (null pointers,
+// numbers out of range) and calls the C++ class. drivers/rawdev/c_api.hpp has what MBCF's shares.
 #include "drivers/startx_emul/c_api.hpp"
 
 #include "drivers/rawdev/c_api.hpp"
@@ -6,7 +7,7 @@
 namespace viaduct::startx {
 namespace {
 
-// The packets of the C header are the driver's own entries.
+// Packets of the C header are read and written in the driver's own queues, so both have one layout.
 static_assert(sizeof(rte_pmd_startx_packet) == sizeof(Packet) &&
               offsetof(rte_pmd_startx_packet, words) == offsetof(Packet, words) &&
               offsetof(rte_pmd_startx_packet, order) == offsetof(Packet, order) &&
@@ -22,6 +23,7 @@ static_assert(kMinWords == RTE_PMD_STARTX_MIN_WORDS && kMaxWords == RTE_PMD_STAR
 static_assert(static_cast<int>(Priority::low) == RTE_PMD_STARTX_LOW &&
               static_cast<int>(link::Order::unordered) == RTE_PMD_STARTX_UNORDERED);
 
+// rte_pmd_startx.h lists these errno values for its callers.
 int error_of(link::SendStatus status) {
   switch (status) {
     case link::SendStatus::sent: return 0;
@@ -117,6 +119,7 @@ int rte_pmd_startx_send(rte_pmd_startx* startx, std::uint32_t to, rte_pmd_startx
   if (startx == nullptr || packet == nullptr || !valid(p) ||
       packet->order > RTE_PMD_STARTX_UNORDERED)
     return -EINVAL;
+  // A wrong word count is checked by the NIU: -EMSGSIZE.
   return error_of(startx->node->niu().try_send(
       {to}, priority(p), *reinterpret_cast<const Packet*>(packet), port::now()));
 }
@@ -159,6 +162,7 @@ int rte_pmd_startx_register(rte_pmd_startx* startx, void* memory, std::size_t si
 
 int rte_pmd_startx_deregister(rte_pmd_startx* startx, std::uint32_t region) {
   if (startx == nullptr) return -EINVAL;
+  // deregister() has one answer for both failures; C callers get two.
   if (!startx->node->rdma().registered({region})) return -ENOENT;
   return startx->node->rdma().deregister({region}) ? 0 : -EBUSY;
 }

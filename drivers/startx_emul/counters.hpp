@@ -1,5 +1,8 @@
-// What a NIU counts. One row a counter: the enum and the names that tools and xstats print are made
-// of this one list.
+// What a NIU and its remote DMA count. Each row of the list is one counter; the enum, and the names
+// that tools and the rawdev's xstats print, are generated from it (X macro).
+//
+// niu.cpp computes the first eight counters from mechanism and priority, so their order is fixed.
+// All counters belong to the owner thread of the link; nothing resets them.
 #pragma once
 
 #include "drivers/base/counter_set.hpp"
@@ -41,6 +44,7 @@ namespace viaduct::startx {
   X(rdma_drop_control,    "grants, refusals or dones that answer nothing")
 // clang-format on
 
+// In the order of the list.
 enum class Counter : std::uint8_t {
 #define X(name, meaning) name,
   VIADUCT_STARTX_COUNTERS(X)
@@ -49,6 +53,7 @@ enum class Counter : std::uint8_t {
 };
 inline constexpr std::size_t kCounters = static_cast<std::size_t>(Counter::count_);
 
+// Name and meaning of each counter, in the order of the enum.
 using base::CounterInfo;
 inline constexpr std::array<base::CounterInfo, kCounters> kCounterInfo{{
 #define X(name, meaning) {#name, meaning},

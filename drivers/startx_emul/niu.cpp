@@ -1,3 +1,5 @@
+// Packets in and out: PIO, the cacheable queues, and the sorting of received messages into receive
+// queues. Messages of remote DMA are passed on to rdma.cpp; link/ makes all of it reliable.
 #include "drivers/startx_emul/niu.hpp"
 
 #include <bit>
@@ -15,7 +17,8 @@ using link::Lane;
 using link::SendStatus;
 using link::Verdict;
 
-// Packets of one queue that one poll sends at most, so that polls stay short.
+// Packets of one transmit queue that one poll sends at most, so that a poll stays short and the
+// owner comes to receive.
 constexpr std::size_t kDrainBurst = 256;
 
 constexpr std::size_t kTagBytes = sizeof(std::uint32_t);
@@ -67,7 +70,8 @@ inline SendStatus Niu<D>::send(link::PeerId to, Priority priority, Mechanism mec
                                link::Order order, std::span<const std::byte> head,
                                std::span<const std::byte> body, link::Urgency urgency,
                                link::Time now) {
-  // Below the least as well: it wraps.
+  // One comparison for both limits: below the minimum the unsigned difference wraps to a huge
+  // number.
   if (head.size() + body.size() - kTagBytes - kMinBytes > kMaxBytes - kMinBytes)
     return SendStatus::too_big;
   const SendStatus status =
@@ -103,6 +107,7 @@ void Niu<D>::drain_queue(Priority priority, link::Time now) {
     if (entry == nullptr) return;
     switch (send(entry->to, priority, Mechanism::queue, entry->packet, link::Urgency::batch, now)) {
       case SendStatus::sent: break;
+      // The entry stays first: the queue is a FIFO.
       case SendStatus::try_again: return counters_.add(Counter::transmit_waits);
       case SendStatus::too_big: counters_.add(Counter::drop_outgoing); break;
       case SendStatus::peer_down: counters_.add(Counter::drop_peer_down); break;
@@ -122,6 +127,7 @@ Verdict Niu<D>::on_message(const Incoming& message) {
     counters_.add(Counter::drop_lane);
     return Verdict::taken;
   }
+  // A message of less than a tag wraps to a huge number of words, and is dropped with the others.
   const std::size_t words = (message.bytes.size() - kTagBytes) / sizeof(std::uint32_t);
   if (message.bytes.size() % sizeof(std::uint32_t) != 0 || words < kMinWords || words > kMaxWords)
       [[unlikely]] {
@@ -131,6 +137,7 @@ Verdict Niu<D>::on_message(const Incoming& message) {
   const auto priority = static_cast<std::size_t>(message.lane);
   base::RingBuffer<Received>& queue =
       message.kind == static_cast<std::uint8_t>(Kind::pio) ? pio_[priority] : queue_[priority];
+  // A full queue answers busy: the link keeps the message and grants the sender no more credit.
   Received* entry = queue.back();
   if (entry == nullptr) [[unlikely]] {
     counters_.add(Counter::receive_queue_full);
@@ -140,7 +147,7 @@ Verdict Niu<D>::on_message(const Incoming& message) {
   std::memcpy(&entry->tag, message.bytes.data(), kTagBytes);
   entry->words = static_cast<std::uint8_t>(words);
   entry->order = message.order;
-  // The smallest packets are the most frequent ones: they cost no call.
+  // The smallest packets are the most frequent ones: a copy of known length needs no call.
   const std::byte* payload = message.bytes.data() + kTagBytes;
   std::memcpy(entry->payload, payload, kMinBytes);
   if (words > kMinWords)
@@ -168,6 +175,7 @@ void Niu<D>::on_peer_down(link::PeerId peer, const link::Address& address,
   remember({Event::Kind::peer_down, peer, address, reason});
 }
 
+// The two packet devices: a DPDK port, and a port of the simulated network that tests run on.
 template class Niu<port::Port>;
 template class Niu<sim::SimPort>;
 

@@ -1,4 +1,5 @@
-// One StarT-X node: a port, its link and its NIU.
+// One StarT-X node: a port, its link and its NIU, opened together (Node::open) as programs use
+// them. The node owns all three. Thread rule: one owner thread, which calls poll() often.
 #pragma once
 
 #include "drivers/endpoint/endpoint.hpp"

@@ -1,4 +1,4 @@
-// Copies into and out of the payload of packets.
+// Copies into and out of the payload of packets, for the NIU and for MPI's StarT-X channel.
 #pragma once
 
 #include <rte_memcpy.h>
@@ -7,8 +7,9 @@
 
 namespace viaduct::startx {
 
-// Not memcpy(): gcc makes `rep movs` of one whose length it knows to be short, which takes longer
-// than all else that is done with a packet.
+// Copies a payload of up to 88 bytes; the ranges must not overlap. Not memcpy(): where gcc knows
+// that the length is short it makes `rep movs` of memcpy(), and that takes longer than all other
+// work on the packet.
 inline void copy_payload(void* to, const void* from, std::size_t bytes) {
   rte_memcpy(to, from, bytes);
 }

@@ -1,4 +1,5 @@
-// The rawdev API: `--vdev rawdev_startx0,port=net_memif0`, librte_raw_startx.so.
+// StarT-X as a DPDK rawdev: `--vdev rawdev_startx0,port=net_memif0`, librte_raw_startx.so. This
+// file says what is StarT-X's own; drivers/rawdev/rawdev.hpp has the rawdev operations themselves.
 #include "drivers/rawdev/rawdev.hpp"
 
 #include <cstring>
@@ -13,6 +14,7 @@ using namespace viaduct;
 
 RTE_LOG_REGISTER(startx_log, pmd.raw.startx, INFO)
 
+// Models rawdev::RawdevDriver, where the members are described.
 struct StartX {
   using Handle = rte_pmd_startx;
   using Conf = rte_pmd_startx_conf;
@@ -74,6 +76,7 @@ struct StartX {
                : RTE_PMD_STARTX_LOW;
   }
 
+  // PIO queues send at once; the others copy the packet into the transmit queue.
   static int enqueue(Handle* handle, std::uintptr_t queue, void* buffer) {
     const auto packet = static_cast<const rte_pmd_startx_outgoing*>(buffer);
     const auto priority = priority_of(queue);
@@ -92,7 +95,7 @@ struct StartX {
     const rte_pmd_startx_received* packet =
         pio ? rte_pmd_startx_peek(handle, priority) : rte_pmd_startx_queue_peek(handle, priority);
     if (packet == nullptr) return 0;
-    // Only what is in use: the entry behind it is an old packet's.
+    // Only the words in use: behind them the entry holds those of an older packet.
     std::memcpy(buffer, packet,
                 offsetof(rte_pmd_startx_received, payload) + packet->words * sizeof(std::uint32_t));
     pio ? rte_pmd_startx_pop(handle, priority) : rte_pmd_startx_queue_pop(handle, priority);

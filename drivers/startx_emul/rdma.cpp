@@ -1,3 +1,6 @@
+// The protocol of remote DMA: what each call and each message does to a transfer, and when grants,
+// data and dones are sent. transfer_table.cpp keeps the transfers, regions.cpp the memory. Niu
+// calls on_message() from Link::poll and poll() from Niu::poll.
 #include "drivers/startx_emul/rdma.hpp"
 
 #include <algorithm>
@@ -17,11 +20,14 @@ using link::SendStatus;
 using link::Urgency;
 using link::Verdict;
 
-// How much one poll sends at most: long transfers must not keep it from receiving.
+// Bytes that one poll sends at most (the last piece may go beyond): long transfers must not keep
+// the owner from receiving.
 constexpr std::size_t kPumpBytes = 64 * 1024;
-// Sends that one poll tries in vain before it leaves the others to the next one.
+// Attempts to send that may fail one after the other before a poll leaves the remaining transfers
+// to the next poll: with thousands of transfers to peers without credit a poll must stay short.
 constexpr std::size_t kVainTries = 32;
 
+// In the initializer list, so that wrong numbers are refused before tables are made of them.
 const RdmaConfig& checked(const RdmaConfig& config) {
   const auto demand = [](bool good, const char* name, std::size_t value, std::size_t most) {
     if (!good)
@@ -50,6 +56,7 @@ Rdma<D>::Rdma(Link& link, const RdmaConfig& config, Counters& counters)
 
 template <link::PacketDevice D>
 bool Rdma<D>::peer_lives(PeerId peer) const {
+  // The link has no address for an incarnation of a peer that has ended.
   return peer && link_.view(peer).address != link::Address{};
 }
 
@@ -77,6 +84,7 @@ Started Rdma<D>::post(PeerId from, std::uint32_t tag, RegionBytes into) {
   const Started started = start(true, from, tag, into, slot);
   if (started.status != RdmaStatus::ok) return started;
   table_.enter(slot, TransferState::posted);
+  // An unexpected request may have waited for this post. match() sends nothing: the next poll does.
   Request request;
   if (table_.take_request(from, tag, request)) match(slot, request);
   return started;
@@ -96,6 +104,8 @@ Started Rdma<D>::request(PeerId to, std::uint32_t tag, RegionBytes from, link::T
   Slot slot;
   Started started = start(false, to, tag, from, slot);
   if (started.status != RdmaStatus::ok) return started;
+  // The request is sent before the transfer is in any list. A request that the link does not take
+  // is not kept: the caller tries again, and requests with one tag stay in order.
   const RequestMessage message{started.transfer.value, tag, from.length};
   const SendStatus status =
       link_.try_send(to, Lane::low, Order::ordered, message_type(Kind::rdma_request),
@@ -119,7 +129,7 @@ Started Rdma<D>::grant(PeerId to, RegionBytes into, Right& right) {
   if (started.status != RdmaStatus::ok) return started;
   Transfer& t = table_[slot];
   t.slot = slot;
-  t.key = static_cast<std::uint32_t>(random_());
+  t.key = static_cast<std::uint32_t>(random_());  // a new one, so earlier rights are void
   right = {t.slot, t.key, t.length};
   table_.enter(slot, TransferState::open);
   return started;
@@ -131,12 +141,13 @@ bool Rdma<D>::revoke(TransferId grant) {
   if (slot == base::kNoSlot || table_[slot].by_request) return false;
   regions_.release(table_[slot].region);
   table_.move(slot, TransferState::free);
-  open_matched();
+  open_matched();  // the revoked grant counted against max_open
   return true;
 }
 
 template <link::PacketDevice D>
 Started Rdma<D>::write(PeerId to, const Right& right, RegionBytes from, link::Time) {
+  // `sending` at once: the right is there already, and poll() sends the data.
   if (!peer_lives(to)) return {RdmaStatus::peer_down, {}};
   if (from.length > right.length) return {RdmaStatus::too_long, {}};
   Slot slot;
@@ -172,7 +183,8 @@ void Rdma<D>::complete(Slot slot, RdmaStatus status) {
 template <link::PacketDevice D>
 void Rdma<D>::match(Slot post, const Request& request) {
   Transfer& t = table_[post];
-  // Left first: the lists of posts go by peer and tag, and anybody becomes somebody here.
+  // Move first, change the peer afterwards. move() finds the list of posts by the transfer as it
+  // is, and a post for any peer becomes one for this peer here.
   table_.move(post, TransferState::matched);
   t.peer = request.from;
   t.by_request = true;
@@ -186,8 +198,9 @@ void Rdma<D>::match(Slot post, const Request& request) {
   open_matched();
 }
 
-// With max_open = 1 two peers take turns: what the other has asked for is granted when our own
-// transfer to it is over. That one is under way and needs nothing more of us, so it will be.
+// With max_open = 1 two peers take turns: a peer's request is granted only when our own transfer to
+// that peer is over. Our transfer already has its grant, so it ends without anything that this
+// waiting could hold up. Hence the waiting ends as well.
 template <link::PacketDevice D>
 bool Rdma<D>::must_wait_for_own_transfer(const Transfer& t) {
   if (max_open_ > 1) return false;
@@ -197,8 +210,9 @@ bool Rdma<D>::must_wait_for_own_transfer(const Transfer& t) {
   return false;
 }
 
-// Both had granted when the other's grant came: the lower address sends first. Only the higher one
-// waits, and for data that is already under way, so no circle of waiting can close.
+// With max_open = 1: both sides had sent a grant before the other's grant came. Then the side with
+// the lower Ethernet address sends first. Only the side with the higher address waits, and for data
+// that is already under way, so no circle of waiting nodes can close.
 template <link::PacketDevice D>
 bool Rdma<D>::must_let_peer_go_first(const Transfer& t) {
   if (max_open_ > 1 || table_.open() == 0) return false;
@@ -210,6 +224,8 @@ bool Rdma<D>::must_let_peer_go_first(const Transfer& t) {
 template <link::PacketDevice D>
 void Rdma<D>::open_matched() {
   for (Slot slot = table_.matched().first(); slot != base::kNoSlot && table_.open() < max_open_;) {
+    // Before the move, which changes the links. Transfers that must wait are passed over: they do
+    // not hold up those of other peers.
     const Slot next = TransferList::after(table_.data(), slot);
     Transfer& t = table_[slot];
     if (!must_wait_for_own_transfer(t)) {
@@ -224,6 +240,8 @@ void Rdma<D>::open_matched() {
 
 template <link::PacketDevice D>
 Verdict Rdma<D>::on_message(const Incoming& message) {
+  // The lane is part of the protocol: it keeps grants from waiting behind requests or data. Another
+  // lane is an error of the peer's.
   const Kind kind{message.kind};
   const bool data = kind == Kind::rdma_data || kind == Kind::rdma_last;
   const Lane lane = data ? Lane::bulk : kind == Kind::rdma_request ? Lane::low : Lane::high;
@@ -249,6 +267,8 @@ Verdict Rdma<D>::on_request(const Incoming& message) {
     return Verdict::taken;
   }
   const Request request{{}, message.from, m.tag, m.transfer, m.length};
+  // Busy pushes the request back: the low lane from that peer waits until there is room. Nothing
+  // has been changed, because the link offers the same message again.
   const Slot post = table_.find_post(message.from, m.tag);
   if (post == base::kNoSlot && !table_.add_request(request)) {
     counters_.add(Counter::rdma_requests_busy);
@@ -257,12 +277,15 @@ Verdict Rdma<D>::on_request(const Incoming& message) {
   counters_.add(Counter::rdma_requests_received);
   if (post != base::kNoSlot) {
     match(post, request);
+    // The grant leaves now rather than with the next poll.
     pay(message.now);
   }
   return Verdict::taken;
 }
 
-// With its last piece all of a transfer has been sent, so the sender waits for what is said now.
+// Only the last piece is refused: the sender is then in `sent` and waits for done or refusal,
+// whereas earlier it would not look at a refusal. secure() comes before anything is done, so that a
+// refusal that cannot be sent leaves the message with the link, which offers it again.
 template <link::PacketDevice D>
 Verdict Rdma<D>::ignore_data(const Incoming& message, const DataHead& head, Counter why) {
   if (message.kind == static_cast<std::uint8_t>(Kind::rdma_last)) {
@@ -287,17 +310,22 @@ Verdict Rdma<D>::on_data(const Incoming& message) {
 
   if (head.slot >= table_.size()) return ignore_data(message, head, Counter::rdma_drop_right);
   Transfer& t = table_[head.slot];
-  // The first piece says which transfer it is that uses a right of the user's own.
+  // Slot, key and peer must be those of an open transfer. The pieces of one right must all be of
+  // one transfer of the sender's; for a grant() the first piece to arrive tells which.
   if (t.state != TransferState::open || t.peer != message.from || t.key != head.key ||
       (t.moved != 0 && t.their_transfer != head.transfer))
     return ignore_data(message, head, Counter::rdma_drop_right);
 
+  // Differences only, no sums: the peer chose the offset, and a sum could overflow. The comparison
+  // with `moved` keeps a peer from writing more bytes than were granted by writing some twice.
   const bool last = message.kind == static_cast<std::uint8_t>(Kind::rdma_last);
   if (head.offset > t.length || bytes.size() > t.length - head.offset ||
       bytes.size() > t.length - t.moved || (last && t.length_known))
     return ignore_data(message, head, Counter::rdma_drop_range);
   if (last) {
-    // The end may lie before the end of the right, but not before what has been placed.
+    // A write may be shorter than its right, so the last piece sets the length. Pieces are
+    // unordered: the last one may arrive first, but never with an offset below the bytes already
+    // placed.
     if (head.offset < t.moved) return ignore_data(message, head, Counter::rdma_drop_range);
     t.length = head.offset + bytes.size();
     t.length_known = true;
@@ -309,6 +337,7 @@ Verdict Rdma<D>::on_data(const Incoming& message) {
   counters_.add(Counter::rdma_bytes_received, bytes.size());
   if (!t.length_known || t.moved < t.length) return Verdict::taken;
 
+  // The receiver's completion does not wait until the done is sent; the slot does.
   complete(head.slot, RdmaStatus::ok);
   table_.owe(head.slot, Owed::done);
   open_matched();
@@ -333,6 +362,7 @@ SendStatus Rdma<D>::send_owed(const Transfer& t, link::Time now) {
   return SendStatus::sent;
 }
 
+// Sends control messages that are owed, each once in this round.
 template <link::PacketDevice D>
 void Rdma<D>::pay(link::Time now) {
   std::size_t left = table_.owing().size(), vain = 0;
@@ -346,6 +376,7 @@ void Rdma<D>::pay(link::Time now) {
       ++vain;
       continue;
     }
+    // peer_down also settles the debt; on_peer_down() completes the transfer.
     if (status == SendStatus::sent && what == Owed::grant) counters_.add(Counter::rdma_grants_sent);
     if (status == SendStatus::sent && what == Owed::refusal)
       counters_.add(Counter::rdma_refusals_sent);
@@ -371,6 +402,7 @@ template <link::PacketDevice D>
 void Rdma<D>::on_refuse(const Incoming& message) {
   RefuseMessage m;
   if (!read_exactly(message.bytes, m)) return counters_.add(Counter::drop_length);
+  // In `asked` the refusal answers the request, in `sent` the last piece of data.
   const Slot asked = table_.find({m.transfer}, TransferState::asked);
   const Slot slot = asked != base::kNoSlot ? asked : table_.find({m.transfer}, TransferState::sent);
   if (slot == base::kNoSlot || table_[slot].peer != message.from)
@@ -395,6 +427,8 @@ void Rdma<D>::on_done(const Incoming& message) {
 
 template <link::PacketDevice D>
 std::optional<std::size_t> Rdma<D>::send_piece(Transfer& t, link::Time now) {
+  // One piece fills one frame. Unordered, because the receiver places each piece by its offset;
+  // batch, because the pieces of a poll leave in bursts.
   const std::size_t room = link_.max_message(t.peer);
   if (room <= sizeof(DataHead) || must_let_peer_go_first(t)) return std::nullopt;
   const auto size = static_cast<std::size_t>(
@@ -409,12 +443,13 @@ std::optional<std::size_t> Rdma<D>::send_piece(Transfer& t, link::Time now) {
   t.moved += size;
   counters_.add(Counter::rdma_data_sent);
   counters_.add(Counter::rdma_bytes_sent, size);
-  // The last piece ends this even when nothing was left to send: an empty transfer is one piece.
+  // Decided by the kind and not by the bytes left: an empty transfer is one empty piece, too.
   if (kind == Kind::rdma_last) table_.move(slot, TransferState::sent);
   return size;
 }
 
-// One piece of each transfer in turn, so that a short one does not wait for a long one.
+// Sends data: one piece of each transfer in turn (round robin), so that a short transfer does not
+// wait for a long one.
 template <link::PacketDevice D>
 void Rdma<D>::pump(link::Time now) {
   TransferList& sending = table_.sending();
@@ -422,10 +457,12 @@ void Rdma<D>::pump(link::Time now) {
   for (std::size_t bytes = 0; bytes < kPumpBytes;) {
     if (vain >= std::min(sending.size(), kVainTries)) break;
     const Slot slot = sending.first();
+    // A transfer that stays in `sending` goes to the end of its list: that makes the turns.
     const auto sent = send_piece(table_[slot], now);
     if (table_[slot].state == TransferState::sending) table_.move(slot, TransferState::sending);
     vain = sent ? 0 : vain + 1;
-    // A piece costs more than its bytes: small transfers must not make a poll long either.
+    // 64 bytes more for each piece, as an estimate of the work that it costs beside its bytes: many
+    // tiny transfers must not make a poll long either.
     bytes += sent ? *sent + 64 : 0;
   }
   if (vain > 0) counters_.add(Counter::rdma_waits);
@@ -435,6 +472,7 @@ void Rdma<D>::pump(link::Time now) {
 
 template <link::PacketDevice D>
 void Rdma<D>::on_peer_down(PeerId peer) {
+  // All slots are looked at: a peer seldom goes down. Posts for any peer stay; they name no peer.
   table_.drop_requests(peer);
   for (Slot slot = 0; slot < table_.size(); ++slot) {
     Transfer& t = table_[slot];
@@ -446,6 +484,7 @@ void Rdma<D>::on_peer_down(PeerId peer) {
   open_matched();
 }
 
+// The two packet devices: a DPDK port, and a port of the simulated network that tests run on.
 template class Rdma<port::Port>;
 template class Rdma<sim::SimPort>;
 

@@ -1,4 +1,5 @@
-// The words in which a user of StarT-X remote DMA and the driver talk; rdma.hpp has the operations.
+// The types in the interface of StarT-X remote DMA; rdma.hpp has the operations. All are plain
+// values: copies of them own nothing.
 #pragma once
 
 #include <cstdint>
@@ -10,35 +11,42 @@
 namespace viaduct::startx {
 
 struct RdmaConfig {
-  // Transfers open for receiving at once. 1 is the original's law: then two nodes that ask each
-  // other head to head also take turns, the one with the lower Ethernet address first.
+  // Transfers that may be open for receiving at once. 1 is the rule of the original NIU, which
+  // served one transfer at a time. Then two nodes that send to each other at the same time take
+  // turns: the one with the lower Ethernet address sends first.
   std::size_t max_open = 16;
   std::size_t max_posted = 1024;  // receives, sends and unanswered requests known at once (each)
   std::size_t max_regions = 256;
 };
+// A transfer's name has 16 bits for its slot, and there are max_posted slots in each direction.
 inline constexpr std::size_t kMaxPosted = 32768;
+// A region's name has 16 bits for index + 1.
 inline constexpr std::size_t kMaxRegions = 65534;
 
-// Memory that RDMA may use. Registered by the owner, who keeps it alive until deregistered.
+// Names registered memory (a memory region). The memory belongs to the user, who keeps it alive
+// until the region is deregistered.
 struct RegionId {
   std::uint32_t value = 0;  // 0: none
   auto operator<=>(const RegionId&) const = default;
 };
 
+// A range of registered memory.
 struct RegionBytes {
   RegionId region;
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
+  std::uint64_t offset = 0;  // bytes from the start of the region
+  std::uint64_t length = 0;  // bytes
 };
 
-// The right to write up to `length` bytes into a receiver, once. Plain data: may travel in a
-// message.
+// The right to write up to `length` bytes into a receiver, once. The user may send it to the writer
+// in a message of any kind.
 struct Right {
-  std::uint32_t slot = 0;
-  std::uint32_t key = 0;
-  std::uint64_t length = 0;
+  std::uint32_t slot = 0;    // the receiver's index of the transfer
+  std::uint32_t key = 0;     // remote key: tells this right from earlier ones in the same slot
+  std::uint64_t length = 0;  // bytes that may be written at most
 };
 
+// Names a transfer at the side that started it. A name is not used again until its slot has been
+// used 65535 times.
 struct TransferId {
   std::uint32_t value = 0;  // 0: none
   auto operator<=>(const TransferId&) const = default;
@@ -54,15 +62,17 @@ enum class RdmaStatus : std::uint8_t {
                // full: poll, take completions, try again
 };
 
+// A finished transfer: the driver does not touch the user's memory for it any more.
 struct Completion {
   TransferId transfer;
-  bool receiving;
+  bool receiving;  // a post or a grant; false: a request or a write
   RdmaStatus status;
   link::PeerId peer;
   std::uint64_t length;  // bytes transferred
 };
 
-// What starting something gave: `transfer` is set only with RdmaStatus::ok.
+// The result of starting a transfer: `transfer` is set only with RdmaStatus::ok. Any other status
+// means that nothing was started and no completion follows.
 struct Started {
   RdmaStatus status = RdmaStatus::ok;
   TransferId transfer;

@@ -1,3 +1,5 @@
+// Naming and looking up registered memory. rdma.cpp resolves a range once, when a transfer starts,
+// and holds the region by use() until the transfer completes.
 #include "drivers/startx_emul/regions.hpp"
 
 namespace viaduct::startx {
@@ -13,6 +15,7 @@ RegionId Regions::add(std::span<std::byte> memory) {
   for (std::size_t i = 0; i < table_.size(); ++i) {
     Region& region = table_[i];
     if (region.taken) continue;
+    // A name comes back only when its entry has been registered anew 65536 times.
     ++region.generation;
     region.memory = memory;
     region.users = 0;
@@ -42,6 +45,7 @@ std::optional<std::byte*> Regions::resolve(const RegionBytes& range) const {
   const std::size_t index = find(range.region);
   if (index == table_.size()) return std::nullopt;
   const std::span<std::byte> memory = table_[index].memory;
+  // The subtraction comes after the comparison, so that no sum of the user's numbers can overflow.
   if (range.offset > memory.size() || range.length > memory.size() - range.offset)
     return std::nullopt;
   return memory.data() + range.offset;

@@ -1,4 +1,8 @@
-// The table of registered memory: the only way from a region's name to an address.
+// The table of registered memory (memory regions). Rdma owns it and uses it as the only way from a
+// region's name to an address. The memory itself belongs to the user, who keeps it alive until the
+// region is removed.
+//
+// Thread rule: that of the link; one owner thread. The table is made once and never grows.
 #pragma once
 
 #include <optional>
@@ -9,26 +13,28 @@ namespace viaduct::startx {
 
 class Regions {
  public:
+  // Room for `most` regions, at most kMaxRegions.
   explicit Regions(std::size_t most) : table_(most) {}
 
-  // RegionId{} when the table is full.
+  // Registers memory. RegionId{} when the table is full.
   RegionId add(std::span<std::byte> memory);
-  // false for an unknown region or one in use.
+  // Deregisters memory. False for an unknown region, or while a transfer uses the region.
   bool remove(RegionId region);
   bool knows(RegionId region) const { return find(region) != table_.size(); }
 
   // The address of a range, if the region exists and all of the range lies inside it.
   std::optional<std::byte*> resolve(const RegionBytes& range) const;
-  // A region in use cannot be removed. Calls come in pairs.
+  // Counts the transfers that use a region: remove() refuses while there are any. Each use() is
+  // matched by one release().
   void use(RegionId region);
   void release(RegionId region);
 
  private:
   struct Region {
     std::span<std::byte> memory;
-    std::uint32_t users = 0;
-    std::uint16_t generation = 0;  // so that the name of a removed region stays invalid
-    bool taken = false;
+    std::uint32_t users = 0;       // transfers that use the region
+    std::uint16_t generation = 0;  // part of the name: names of removed regions stay invalid
+    bool taken = false;            // the entry holds a region
   };
   // Index of the region in the table, or table_.size().
   std::size_t find(RegionId region) const;

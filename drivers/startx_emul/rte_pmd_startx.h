@@ -4,8 +4,12 @@
  * Delivering Network Performance to Numerical Applications" (SC98), section 2; docs/startx.md tells
  * what is the same and what is not.
  *
- * Thread rule: all calls on one handle come from one thread at a time. No call blocks; nothing
- * moves unless rte_pmd_startx_poll() is called often.
+ * Thread rule: all calls on one handle come from one thread at a time. No call but
+ * rte_pmd_startx_open() blocks; nothing moves unless rte_pmd_startx_poll() is called often.
+ *
+ * Ownership: packets that peek and reserve return lie in the driver's queues, and the pointers are
+ * valid until pop and commit. Memory that is registered for RDMA stays the caller's. Peers, regions
+ * and transfers are numbers, so a stale one is an error and not a crash; 0 is none of them.
  *
  * Errors: calls that return int return 0, or a negative errno:
  *   -EINVAL     a null handle or pointer, a number out of its range, one's own address
@@ -35,7 +39,7 @@ struct rte_pmd_startx;
 #define RTE_PMD_STARTX_MIN_WORDS 2
 #define RTE_PMD_STARTX_MAX_WORDS 22
 
-/* High may delay low, never the reverse. */
+/* Each priority has queues and flow control of its own. High may delay low, never the reverse. */
 enum rte_pmd_startx_priority { RTE_PMD_STARTX_HIGH = 0, RTE_PMD_STARTX_LOW = 1 };
 
 /* Both are delivered exactly once; unordered packets as soon as they arrive. */
@@ -64,7 +68,7 @@ struct RTE_PMD_STARTX_IN_PLACE rte_pmd_startx_packet {
   uint32_t payload[RTE_PMD_STARTX_MAX_WORDS];
 };
 
-/* An entry of a transmit queue. */
+/* An entry of a transmit queue (cacheable queues), and a buffer of rte_rawdev_enqueue_buffers. */
 struct RTE_PMD_STARTX_IN_PLACE rte_pmd_startx_outgoing {
   uint32_t to; /* peer */
   struct rte_pmd_startx_packet packet;
@@ -73,9 +77,9 @@ struct RTE_PMD_STARTX_IN_PLACE rte_pmd_startx_outgoing {
 /* A received packet. Only the words in use are meaningful. */
 struct RTE_PMD_STARTX_IN_PLACE rte_pmd_startx_received {
   uint32_t from; /* peer */
-  uint32_t tag;
-  uint8_t words;
-  uint8_t order;
+  uint32_t tag;  /* header word 1 of the sender */
+  uint8_t words; /* payload words in use */
+  uint8_t order; /* enum rte_pmd_startx_order */
   uint32_t payload[RTE_PMD_STARTX_MAX_WORDS];
 };
 
@@ -94,7 +98,8 @@ struct rte_pmd_startx_conf {
  * failure: rte_errno is set and rte_pmd_startx_error() says what, why and what to do about it. */
 struct rte_pmd_startx* rte_pmd_startx_open(const char* port,
                                            const struct rte_pmd_startx_conf* conf);
-/* Ends all connections. Not for a handle from rte_pmd_startx_get(). NULL is fine. */
+/* Ends all connections and frees the handle. Not for a handle from rte_pmd_startx_get(), which the
+ * rawdev owns. NULL is fine. */
 void rte_pmd_startx_close(struct rte_pmd_startx* startx);
 /* Why the last open or start in this thread failed, as a sentence. Never NULL. */
 const char* rte_pmd_startx_error(void);
@@ -104,26 +109,30 @@ const char* rte_pmd_startx_error(void);
  * library only. */
 struct rte_pmd_startx* rte_pmd_startx_get(uint16_t dev_id);
 
-/* All progress: sends what was committed, receives, retransmits, finds dead peers. */
+/* All progress: sends what was committed, receives, acknowledges, retransmits, finds dead peers.
+ * -ENOMEM: a peer that is connecting found no memory. */
 int rte_pmd_startx_poll(struct rte_pmd_startx* startx);
 
 /* The Ethernet address of the port: 6 bytes. */
 int rte_pmd_startx_address(const struct rte_pmd_startx* startx, uint8_t mac[6]);
 /* The peer with that address in `*peer`. The connection is made when something is first sent. The
- * number is never used for another: after a peer_down event ask again. -ENOSPC: too many peers. */
+ * number names one incarnation of the peer and is never used for another: after an event with up =
+ * 0 ask again. -ENOSPC: too many peers. */
 int rte_pmd_startx_peer(struct rte_pmd_startx* startx, const uint8_t mac[6], uint32_t* peer);
 
 /* PIO: puts one packet on the wire before it returns, or into a frame that leaves with the next
  * poll while four frames of that priority are unacknowledged. */
 int rte_pmd_startx_send(struct rte_pmd_startx* startx, uint32_t to, enum rte_pmd_startx_priority,
                         const struct rte_pmd_startx_packet* packet);
-/* The oldest received PIO packet, in place until popped, or NULL. */
+/* The oldest received PIO packet of that priority, in place until popped, or NULL. A queue that is
+ * not popped fills up; then its senders in that priority must wait (flow control). */
 const struct rte_pmd_startx_received* rte_pmd_startx_peek(struct rte_pmd_startx* startx,
                                                           enum rte_pmd_startx_priority);
 void rte_pmd_startx_pop(struct rte_pmd_startx* startx, enum rte_pmd_startx_priority);
 
-/* Cacheable queues: the next free entry of the transmit queue, or NULL when it is full. Fill in
- * every field, then commit; the next poll sends it. */
+/* Cacheable queues: the next free entry of the transmit queue, or NULL when the queue is full. Fill
+ * in every field, then commit; the next polls send the entries in order. queue_peek and queue_pop
+ * are as peek and pop, for the packets that were sent so. */
 struct rte_pmd_startx_outgoing* rte_pmd_startx_reserve(struct rte_pmd_startx* startx,
                                                        enum rte_pmd_startx_priority);
 void rte_pmd_startx_commit(struct rte_pmd_startx* startx, enum rte_pmd_startx_priority);
@@ -133,17 +142,21 @@ void rte_pmd_startx_queue_pop(struct rte_pmd_startx* startx, enum rte_pmd_startx
 
 /* Remote DMA ----------------------------------------------------------------------------------- */
 
+/* A transfer is a rendezvous: the receiver posts, the sender requests, the driver grants the right
+ * to write, sends the data and tells both sides by a completion. Each started transfer has exactly
+ * one completion at its side, unless it is cancelled or revoked. */
+
 /* A range of registered memory, in bytes. */
 struct rte_pmd_startx_bytes {
-  uint32_t region;
-  uint64_t offset;
+  uint32_t region; /* from rte_pmd_startx_register() */
+  uint64_t offset; /* from the start of the region */
   uint64_t length;
 };
 
 /* The right to write up to `length` bytes into a receiver, once. May travel in a packet. */
 struct rte_pmd_startx_right {
   uint32_t slot;
-  uint32_t key;
+  uint32_t key; /* remote key */
   uint64_t length;
 };
 
@@ -156,27 +169,31 @@ struct rte_pmd_startx_completion {
   uint64_t length;   /* bytes transferred */
 };
 
-/* Registers memory, which must stay until it is deregistered. -ENOSPC: too many regions. */
+/* Registers `size` bytes of memory, which must stay until they are deregistered. -ENOSPC: too many
+ * regions. */
 int rte_pmd_startx_register(struct rte_pmd_startx* startx, void* memory, size_t size,
                             uint32_t* region);
-/* -EBUSY while a transfer uses it. */
+/* -EBUSY while a transfer uses the region; -ENOENT: no such region. */
 int rte_pmd_startx_deregister(struct rte_pmd_startx* startx, uint32_t region);
 
-/* Receiver: takes one transfer with this tag, from `from` or (0) from anybody. */
+/* Receiver: accepts one transfer with this tag, from the peer `from`, or from any peer if that is
+ * 0. `transfer`, here and below, gets the name that the completion will have; it may be NULL. */
 int rte_pmd_startx_post(struct rte_pmd_startx* startx, uint32_t from, uint32_t tag,
                         const struct rte_pmd_startx_bytes* into, uint32_t* transfer);
 /* Takes back a post that no request has met (else -ENOENT): there will be no completion. */
 int rte_pmd_startx_cancel(struct rte_pmd_startx* startx, uint32_t transfer);
-/* Sender: transfers to whoever posted that tag at `to`, now or later. */
+/* Sender: transfers to the oldest post with that tag at the peer `to`, made before or later. */
 int rte_pmd_startx_request(struct rte_pmd_startx* startx, uint32_t to, uint32_t tag,
                            const struct rte_pmd_startx_bytes* from, uint32_t* transfer);
-/* The same for callers who carry the right to the sender in a message of their own. */
+/* The same for callers that carry the right to the sender in a message of their own. -EAGAIN: as
+ * many transfers as `max_open` are open already. */
 int rte_pmd_startx_grant(struct rte_pmd_startx* startx, uint32_t to,
                          const struct rte_pmd_startx_bytes* into,
                          struct rte_pmd_startx_right* right, uint32_t* transfer);
 /* Takes back a right that has not been used up (else -ENOENT): there will be no completion here,
  * and nothing is written any more. A write with it ends with -ESTALE. */
 int rte_pmd_startx_revoke(struct rte_pmd_startx* startx, uint32_t transfer);
+/* Writes with a right from the peer `to`; may be shorter than the right (else -EMSGSIZE). */
 int rte_pmd_startx_write(struct rte_pmd_startx* startx, uint32_t to,
                          const struct rte_pmd_startx_right* right,
                          const struct rte_pmd_startx_bytes* from, uint32_t* transfer);
@@ -190,10 +207,11 @@ struct rte_pmd_startx_event {
   uint32_t peer;
   uint8_t mac[6];
   uint8_t up;         /* 1: connected; 0: ended */
-  const char* reason; /* why it ended, or NULL */
+  const char* reason; /* why it ended, or NULL; a constant, never to be freed */
 };
 
-/* The oldest connection that came or went; -ENOENT when there is none. */
+/* Takes the oldest event of a peer that connected or ended; -ENOENT when there is none. Events that
+ * are not taken are lost, oldest first, and take no memory. */
 int rte_pmd_startx_event(struct rte_pmd_startx* startx, struct rte_pmd_startx_event* event);
 
 /* Programs that are not linked with the driver ------------------------------------------------- */

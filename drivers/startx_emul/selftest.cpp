@@ -1,3 +1,5 @@
+// The selftest's traffic: every kind of packet, and RDMA, with contents computed from a number so
+// that the receiver can check them. rawdev/selftest_pair.hpp makes the two nodes and their network.
 #include "drivers/startx_emul/selftest.hpp"
 
 #include <cstring>
@@ -9,8 +11,8 @@
 namespace viaduct::startx {
 namespace {
 
-constexpr std::uint32_t kPackets = 500;
-constexpr std::size_t kTransfer = 100'000;
+constexpr std::uint32_t kPackets = 500;     // of each kind: enough for some to be lost
+constexpr std::size_t kTransfer = 100'000;  // bytes: many frames
 
 class Selftest {
  public:
@@ -28,6 +30,7 @@ class Selftest {
   std::uint64_t lost_frames() const { return pair_.lost_frames(); }
 
  private:
+  // Packet number `tag` of a run: all word counts come in turn.
   static Packet packet(std::uint32_t tag, link::Order order) {
     Packet p;
     p.tag = tag;
@@ -41,6 +44,7 @@ class Selftest {
            std::memcmp(got.payload, sent.payload, got.words * sizeof(std::uint32_t)) == 0;
   }
 
+  // Sends kPackets one way. True when each arrived once, unchanged and, if ordered, in order.
   bool packets(Mechanism mechanism, Priority priority, link::Order order) {
     const bool pio = mechanism == Mechanism::pio;
     Niu<sim::SimPort>& from = pair_[0];
@@ -74,6 +78,7 @@ class Selftest {
     return all && good;
   }
 
+  // Both sides post and request at the same time. True when both transfers completed, at both ends.
   bool transfers() {
     std::vector<std::byte> memory[2];  // first half is sent, second half received
     for (std::size_t i : {0, 1}) {
@@ -101,6 +106,7 @@ class Selftest {
     return all && good;
   }
 
+  // Both sides are polled by packets() and transfers(), through pair_.wait().
   rawdev::SelftestPair<Niu<sim::SimPort>, NiuConfig> pair_;
 };
 

@@ -1,12 +1,13 @@
-// What rte_rawdev_selftest() runs: two nodes in this process on a simulated, lossy network.
+// What rte_rawdev_selftest() of a StarT-X rawdev runs: two nodes in this process on a simulated
+// network that loses, duplicates, reorders and corrupts frames. Any thread may run it.
 #pragma once
 
 #include <string>
 
 namespace viaduct::startx {
 
-// Packets of both mechanisms, priorities and orders and an RDMA transfer each way. Touches no
-// device and takes milliseconds. Empty when all is well, else what is not.
+// Sends packets by both mechanisms, in both priorities and orders, and an RDMA transfer each way.
+// Touches no device and takes milliseconds. Empty when all arrived as sent, else what did not.
 std::string selftest();
 
 }  // namespace viaduct::startx

@@ -1,3 +1,5 @@
+// Moves transfers and requests between the lists of transfer_table.hpp. enter() and move() set
+// every state, so that a transfer is in the list of its state and list_of() finds that list.
 #include "drivers/startx_emul/transfer_table.hpp"
 
 namespace viaduct::startx {
@@ -14,6 +16,7 @@ TransferId TransferTable::id(Slot slot) const {
   return {static_cast<std::uint32_t>(transfers_[slot].generation) << 16 | slot};
 }
 
+// Slots and names: the generation is in the upper half, the index in the lower one.
 Slot TransferTable::find(TransferId id, TransferState state) const {
   const Slot slot = id.value & 0xffff;
   if (slot >= transfers_.size()) return base::kNoSlot;
@@ -39,6 +42,7 @@ TransferList& TransferTable::list_of(Slot slot) {
 Slot TransferTable::add(bool receiving) {
   const Slot slot = (receiving ? free_receives_ : free_sends_).take_first(data());
   if (slot == base::kNoSlot) return base::kNoSlot;
+  // All is cleared but the generation, which must go on so that old names stay invalid.
   const std::uint16_t before = transfers_[slot].generation;
   transfers_[slot] = Transfer{};
   Transfer& t = transfers_[slot];
@@ -59,6 +63,8 @@ void TransferTable::move(Slot slot, TransferState next) {
 
 void TransferTable::release_if_over(Slot slot) {
   Transfer& t = transfers_[slot];
+  // next_completion() has taken the transfer out of the list of `complete` when `taken` is set, so
+  // it is in no list and only has to enter one.
   if (!t.taken || t.owed != Owed::nothing) return;
   enter(slot, TransferState::free);
 }
@@ -76,6 +82,7 @@ void TransferTable::settle(Slot slot) {
   owing_.remove(data(), slot);
 }
 
+// Different tags may share a bucket, so the tag is compared as well.
 Slot TransferTable::find_post(link::PeerId from, std::uint32_t tag) const {
   const TransferList& posts = posts_[bucket(tag)];
   for (Slot slot = posts.first(); slot != base::kNoSlot;

@@ -1,5 +1,9 @@
-// The book-keeping of RDMA: every transfer and every unanswered request, in tables made once. Who
-// is in which list is decided here; what is sent when is decided in rdma.cpp.
+// The book-keeping of RDMA: every transfer, and every request that has met no post, in tables made
+// once. This file decides which list an entry is in; rdma.cpp decides what is sent, and when.
+//
+// Lists are linked by index through the entries, so an entry leaves the middle of a list in
+// constant time and nothing is allocated. Thread rule: that of the link; one owner thread. Rdma
+// owns the table.
 #pragma once
 
 #include <array>
@@ -13,23 +17,47 @@ using base::kNoSlot;
 using base::Slot;
 using base::SlotLinks;
 
+// The states of a transfer. name() is a call of the user's, CAPITALS are a message of the peer's.
+//
+//   receiving:  free --post()--> posted --REQUEST--> matched --room, its turn--> open
+//                                  |                                             ^  |
+//                                  | REQUEST too long         free --grant()-----'  | all bytes
+//                                  v                                                v placed
+//                               complete <------------------------------------------'
+//
+//               posted --cancel()--> free         open --revoke(), of a grant()--> free
+//
+//   sending:    free --request()--> asked --GRANT--> sending --last piece sent--> sent
+//                                     |                ^                            |
+//                                     | REFUSAL        '--write()-- free            | DONE or
+//                                     v                                             v REFUSAL
+//                                  complete <---------------------------------------'
+//
+//   both:       complete --completion taken, nothing owed--> free
+//               the peer goes down: any state with this peer --> complete
+//
+// "Room, its turn": max_open, and with max_open = 1 the order of turns (Rdma::open_matched).
 enum class TransferState : std::uint8_t {
   free,
   // receiving
   posted,   // waits for a request
-  matched,  // waits until it may be open
-  open,     // the peer has the right to write
+  matched,  // has met a request, waits until it may be open
+  open,     // the peer has the right to write, or will have when the grant is sent
   // sending
-  asked,    // waits for the answer
-  sending,  // has the right, bytes are left to send
-  sent,     // waits for the peer's done
+  asked,    // request sent (ready-to-send), waits for grant or refusal
+  sending,  // has the right, the last piece is still to be sent
+  sent,     // all is with the link, waits for done or refusal
   // both
-  complete,  // the user has not taken the completion, or the peer has not been told
+  complete,  // the user has still to take the completion, or the peer to be told
 };
 
-// A message that we owe the peer because the link had no room for it, or no call has come by yet.
+// A control message that is still to be sent to the peer: the link had no room for it, or none of
+// the calls that send has run yet. A transfer owes at most one: data, and with it the done, comes
+// only after the grant was sent.
 enum class Owed : std::uint8_t { nothing, grant, refusal, done };
 
+// One transfer, of either direction. What a peer sends is compared with it before memory is
+// touched.
 struct Transfer {
   base::SlotLinks state_links;  // in the list of its state
   base::SlotLinks owed_links;   // in the list of those with something owed
@@ -38,28 +66,28 @@ struct Transfer {
   Owed owed = Owed::nothing;
   RdmaStatus status = RdmaStatus::ok;
   bool receiving = false;
-  bool taken = false;       // the user has the completion
-  bool by_request = false;  // a receive that answers a request, not a grant of the user's own
-  std::uint16_t generation = 0;
+  bool taken = false;            // the user has taken the completion
+  bool by_request = false;       // a receive that answers a request, not a grant() of the user's
+  std::uint16_t generation = 0;  // part of the name: names of earlier transfers stay invalid
 
   link::PeerId peer;  // PeerId{}: posted for anybody
   std::uint32_t tag = 0;
-  RegionId region;
-  std::byte* memory = nullptr;
-  std::uint64_t length = 0;          // may be transferred; exact once the sender is known
+  RegionId region;                   // in use until complete
+  std::byte* memory = nullptr;       // start of the range, checked once when the transfer starts
+  std::uint64_t length = 0;          // bytes: of the range, then of the data once that is known
   std::uint64_t moved = 0;           // bytes placed, or handed to the link
-  bool length_known = false;         // receive: the last piece has told the length
-  std::uint32_t their_transfer = 0;  // receive: the sender's name for it
+  bool length_known = false;         // receive: the last piece has arrived and told the length
+  std::uint32_t their_transfer = 0;  // receive: the sender's name for the transfer
   std::uint32_t slot = 0, key = 0;   // the right: ours (receive) or the peer's (send)
 };
 
-// A request that came before its post.
+// A request that came before its post (an unexpected ready-to-send).
 struct Request {
   base::SlotLinks links;
   link::PeerId from;
   std::uint32_t tag = 0;
-  std::uint32_t transfer = 0;
-  std::uint64_t length = 0;
+  std::uint32_t transfer = 0;  // the sender's name for the transfer
+  std::uint64_t length = 0;    // bytes
 };
 
 using TransferList = base::SlotList<Transfer, &Transfer::state_links>;
@@ -68,34 +96,38 @@ using RequestList = base::SlotList<Request, &Request::links>;
 
 class TransferTable {
  public:
+  // Room for `most` sends, as many receives and as many requests without a post.
   explicit TransferTable(std::size_t most);
 
   Transfer& operator[](Slot slot) { return transfers_[slot]; }
   Transfer* data() { return transfers_.data(); }
   std::size_t size() const { return transfers_.size(); }
   TransferId id(Slot slot) const;
-  // The transfer of that name if it is there and in `state`, else kNoSlot.
+  // The transfer with this name if the transfer exists and is in `state`, else kNoSlot. Names come
+  // from the user and from the wire, so any number is allowed.
   Slot find(TransferId id, TransferState state) const;
 
-  // A fresh transfer in no list, or kNoSlot when all of its direction are in use. Fill it in, then
-  // enter() the list of its first state.
+  // A cleared transfer in no list, or kNoSlot when all of its direction are in use. The caller
+  // fills it in, then calls enter() for its first state.
   Slot add(bool receiving);
   void enter(Slot slot, TransferState first);
-  // Takes it from the list of its state and puts it at the end of that of `next`.
+  // Takes the transfer from the list of its state and puts it at the end of that of `next`.
   void move(Slot slot, TransferState next);
-  // The user has everything and the peer too: the slot may be used again.
+  // Frees the slot if the user has taken the completion and nothing is owed to the peer.
   void release_if_over(Slot slot);
 
+  // Notes a control message to be sent to the transfer's peer; Rdma::pay sends it.
   void owe(Slot slot, Owed what);
-  void settle(Slot slot);  // nothing is owed any more
+  void settle(Slot slot);  // nothing is owed any more: sent, or the peer has gone down
 
-  // The oldest post that takes a request, or kNoSlot.
+  // The oldest post that matches a request, or kNoSlot.
   Slot find_post(link::PeerId from, std::uint32_t tag) const;
 
-  // Requests without a post. add_request: false when there is no room.
+  // Keeps a request that has met no post. False when there is no room.
   bool add_request(const Request& request);
-  // The oldest request that a post takes, removed; false when there is none.
+  // Removes the oldest request that matches a post. False when there is none.
   bool take_request(link::PeerId from_or_anybody, std::uint32_t tag, Request& request);
+  // Forgets all requests of a peer that has gone down.
   void drop_requests(link::PeerId from);
 
   TransferList& matched() { return matched_; }
@@ -110,18 +142,19 @@ class TransferTable {
 
  private:
   static constexpr std::size_t kBuckets = 256;
+  // Fibonacci hashing: the upper 8 bits of a multiple of 2^32 divided by the golden ratio.
   static std::size_t bucket(std::uint32_t tag) { return tag * 0x9e3779b1u >> 24; }
   TransferList& list_of(Slot slot);
 
   std::vector<Transfer> transfers_;  // first half sends, second half receives
   TransferList free_sends_, free_receives_;
   TransferList matched_, open_, asked_, sending_, sent_, complete_;
-  OwedList owing_;
-  std::array<TransferList, kBuckets> posts_;  // by tag, each in the order posted
+  OwedList owing_;                            // oldest first
+  std::array<TransferList, kBuckets> posts_;  // hashed by tag, each in the order posted
 
   std::vector<Request> requests_;
   RequestList free_requests_;
-  std::array<RequestList, kBuckets> waiting_;  // by tag, each in order of arrival
+  std::array<RequestList, kBuckets> waiting_;  // hashed by tag, in order of arrival
 };
 
 }  // namespace viaduct::startx

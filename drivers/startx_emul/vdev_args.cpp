@@ -1,3 +1,5 @@
+// StarT-X's names for the numbers in a rawdev's arguments; drivers/rawdev/vdev_args.cpp parses
+// them.
 #include "drivers/startx_emul/vdev_args.hpp"
 
 namespace viaduct::startx {

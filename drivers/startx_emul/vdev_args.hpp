@@ -1,4 +1,5 @@
 // The arguments of --vdev rawdev_startx0,port=NAME_OR_ID[,queue_depth=N][,max_open=N]...
+// rawdev.cpp parses them when EAL probes the device; docs/startx.md lists them.
 #pragma once
 
 #include "drivers/rawdev/vdev_args.hpp"
@@ -8,6 +9,7 @@ namespace viaduct::startx {
 
 using VdevArgs = rawdev::VdevArgs<rte_pmd_startx_conf>;
 
+// The port and the configuration; arguments that are absent stay 0, which means their default.
 // Throws SetupError that names the bad argument and shows what is accepted.
 VdevArgs parse_vdev_args(std::string_view text);
 

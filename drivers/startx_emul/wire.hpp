@@ -2,6 +2,7 @@
 // are little endian.
 //
 // Priority and order are not repeated here: the lane is the priority and the link marks the order.
+// The structures are packed and copied with memcpy, because messages lie at any offset in a frame.
 #pragma once
 
 #include <bit>
@@ -20,8 +21,8 @@ static_assert(std::endian::native == std::endian::little,
 enum class Kind : std::uint8_t {
   pio = 0,           // high or low lane: tag, 2..22 words
   queue = 1,         // the same for the cacheable queues
-  rdma_request = 2,  // low lane:  RequestMessage
-  rdma_grant = 3,    // high lane: RightMessage
+  rdma_request = 2,  // low lane:  RequestMessage; the sender announces data (ready-to-send)
+  rdma_grant = 3,    // high lane: RightMessage; the receiver lets it come (clear-to-send)
   rdma_refuse = 4,   // high lane: RefuseMessage; answers a request or the last data
   rdma_data = 5,     // bulk lane: DataHead, then bytes
   rdma_last = 6,     // the same; offset + bytes is the length of the transfer
@@ -29,36 +30,40 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr std::uint8_t kKinds = 8;
 
+// The sender asks the receiver for the right to write.
 struct [[gnu::packed]] RequestMessage {
-  std::uint32_t transfer;  // the sender's name for it, repeated in the answer
-  std::uint32_t tag;
-  std::uint64_t length;
+  std::uint32_t transfer;  // the sender's name for the transfer; the answer repeats it
+  std::uint32_t tag;       // meets a post with the same tag
+  std::uint64_t length;    // of the whole transfer, in bytes
 };
 static_assert(sizeof(RequestMessage) == 16);
 
-// Grant and done name both sides' view of the transfer.
+// A grant or a done. Both carry the sender's name for the transfer and the receiver's.
 struct [[gnu::packed]] RightMessage {
-  std::uint32_t transfer;
-  std::uint32_t slot;
-  std::uint32_t key;
+  std::uint32_t transfer;  // the sender's name for the transfer
+  std::uint32_t slot;      // the receiver's index of the transfer
+  std::uint32_t key;       // remote key: tells this right from earlier ones in the same slot
 };
 static_assert(sizeof(RightMessage) == 12);
 
+// The receiver takes nothing (more) of this transfer.
 struct [[gnu::packed]] RefuseMessage {
-  std::uint32_t transfer;
+  std::uint32_t transfer;  // the sender's name for the transfer
 };
 static_assert(sizeof(RefuseMessage) == 4);
 
+// In front of the bytes of each piece of data.
 struct [[gnu::packed]] DataHead {
-  std::uint32_t transfer;
-  std::uint32_t slot;
-  std::uint32_t key;
-  std::uint64_t offset;
+  std::uint32_t transfer;  // the sender's name for the transfer
+  std::uint32_t slot;      // the right, as the grant gave it...
+  std::uint32_t key;       // ... and its remote key
+  std::uint64_t offset;    // of these bytes from the start of the receiver's range
 };
 static_assert(sizeof(DataHead) == 20);
 
-// From a table: a pair of bytes put together on the spot and passed on as one word would wait until
-// both have left the store buffer, behind everything stored before.
+// The link's message type for each kind, from a table. Two bytes stored separately and then loaded
+// as one word defeat the CPU's store forwarding: the load waits until both stores, and all stores
+// before them, have left the store buffer.
 inline constexpr link::MessageType kMessageTypes[kKinds] = {
     {link::Protocol::startx, 0}, {link::Protocol::startx, 1}, {link::Protocol::startx, 2},
     {link::Protocol::startx, 3}, {link::Protocol::startx, 4}, {link::Protocol::startx, 5},
@@ -67,7 +72,7 @@ inline link::MessageType message_type(Kind kind) {
   return kMessageTypes[static_cast<std::size_t>(kind)];
 }
 
-// false when the message has another size than T.
+// Copies a message into `message`. False when the message has another size than T.
 template <class T>
 bool read_exactly(std::span<const std::byte> bytes, T& message) {
   if (bytes.size() != sizeof(T)) return false;

@@ -1,3 +1,7 @@
+// The only file that knows libibverbs. It implements the classes of verbs.hpp for RoCE v2 ports
+// with an IPv4 address: queue pairs and their states, completions, memory, events, and the list of
+// devices. The data path adds nothing to libibverbs: work requests and completions are passed as
+// they are.
 #include "drivers/vi_over_verbs/ibverbs.hpp"
 
 #include <fcntl.h>
@@ -13,6 +17,7 @@
 namespace viaduct::vi {
 namespace {
 
+// verbs.hpp promises the layout and the numbers of libibverbs, which the casts below rely on.
 static_assert(sizeof(Segment) == sizeof(ibv_sge) &&
               offsetof(Segment, address) == offsetof(ibv_sge, addr) &&
               offsetof(Segment, length) == offsetof(ibv_sge, length) &&
@@ -69,6 +74,8 @@ static_assert(is(Outcome::success, IBV_WC_SUCCESS) &&
               is(Outcome::unanswered, IBV_WC_RETRY_EXC_ERR) &&
               is(Outcome::receiver_not_ready, IBV_WC_RNR_RETRY_EXC_ERR));
 
+// A unique_ptr whose deleter is one of libibverbs' functions. An error of such a function is
+// ignored: nothing could be done about it.
 template <class T, auto kEnd>
 struct Ender {
   void operator()(T* it) const { kEnd(it); }
@@ -79,6 +86,7 @@ using Owned = std::unique_ptr<T, Ender<T, kEnd>>;
 using Context = Owned<ibv_context, ibv_close_device>;
 using Channel = Owned<ibv_comp_channel, ibv_destroy_comp_channel>;
 
+// enum ibv_mtu: 1 is 256 bytes, each next number twice as many, 5 is 4096.
 std::uint32_t bytes_of(ibv_mtu mtu) {
   return 128u << static_cast<unsigned>(mtu);
 }
@@ -86,6 +94,7 @@ ibv_mtu mtu_of(std::uint32_t bytes) {
   return static_cast<ibv_mtu>(std::bit_width(std::clamp(bytes, 256u, 4096u) / 128) - 1);
 }
 
+// The device may always write into the memory itself, for receives and RDMA reads.
 int access_flags(Rights rights) {
   int flags = IBV_ACCESS_LOCAL_WRITE;
   if (rights.write) flags |= IBV_ACCESS_REMOTE_WRITE;
@@ -126,14 +135,15 @@ class IbRegion final : public Region {
   bool remote_;
 };
 
-// The port of a device, as its queue pairs see it.
+// What a queue pair must know of its port. Not port::Port: this is a port of an RDMA device.
 struct Port {
   std::uint8_t number = 1;
   std::uint8_t gid_index = 0;
   std::array<std::uint8_t, 16> gid{};
-  std::uint32_t mtu = 0;
+  std::uint32_t mtu = 0;  // payload bytes of one packet
 };
 
+// RC or UC. The transitions of its state are drawn at QueuePair in verbs.hpp.
 class IbQueuePair final : public QueuePair {
  public:
   IbQueuePair(ibv_qp* qp, const Port& port) : qp_(qp), port_(port) {}
@@ -157,6 +167,7 @@ class IbQueuePair final : public QueuePair {
   }
 
   bool fail() override { return change_state(IBV_QPS_ERR); }
+  // A queue pair that cannot be asked counts as failed: its device is gone.
   bool has_failed() override {
     ibv_qp_attr attr{};
     ibv_qp_init_attr initial{};
@@ -165,7 +176,7 @@ class IbQueuePair final : public QueuePair {
   }
   bool reset() override { return change_state(IBV_QPS_RESET); }
 
-  // libibverbs' pointers to work are not const, but it does not change it.
+  // libibverbs takes pointers to non-const, but does not change the work request.
   int post_send(const SendWork& work) override {
     auto* const wr = const_cast<ibv_send_wr*>(reinterpret_cast<const ibv_send_wr*>(&work));
     ibv_send_wr* bad;
@@ -187,17 +198,20 @@ class IbQueuePair final : public QueuePair {
     return modify(attr, IBV_QP_STATE);
   }
 
+  // Init -> Ready to Receive (IBV_QPS_RTR). UC has no acknowledgements, so the device refuses the
+  // attributes that concern them (kReliable); likewise below.
   bool get_ready_to_receive(const ConnectionPlan& plan) {
-    constexpr std::uint8_t kHops = 64;
+    constexpr std::uint8_t kHops = 64;        // the usual TTL of IP
     constexpr std::uint8_t kRetryTimer = 12;  // 0.64 ms, InfiniBand specification, table 45
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTR;
+    // Both sides compute the same: the path MTU must be one.
     attr.path_mtu = mtu_of(std::min(port_.mtu, plan.remote.mtu));
     attr.dest_qp_num = plan.remote.number;
     attr.rq_psn = plan.remote.psn;
     attr.max_dest_rd_atomic = plan.reads_served;
     attr.min_rnr_timer = kRetryTimer;
-    attr.ah_attr.is_global = 1;
+    attr.ah_attr.is_global = 1;  // RoCE routes by GIDs (IP addresses) only
     attr.ah_attr.port_num = port_.number;
     attr.ah_attr.grh.sgid_index = port_.gid_index;
     attr.ah_attr.grh.hop_limit = kHops;
@@ -209,15 +223,17 @@ class IbQueuePair final : public QueuePair {
     return modify(attr, kAlways | (is_reliable() ? kReliable : 0));
   }
 
+  // Ready to Receive -> Ready to Send (IBV_QPS_RTS).
   bool get_ready_to_send(const ConnectionPlan& plan) {
     constexpr std::uint8_t kTimeout = 14;  // 67 ms, InfiniBand specification, 9.7.6.1.3
-    constexpr std::uint8_t kRetries = 7;   // the most there are
+    constexpr std::uint8_t kRetries = 7;   // the maximum: the field has 3 bits
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTS;
     attr.sq_psn = plan.psn;
     attr.timeout = kTimeout;
     attr.retry_cnt = kRetries;
-    attr.rnr_retry = 0;  // a receive that is not posted is an error
+    // VIA has no receiver-not-ready retry: a message that meets no receive ends the connection.
+    attr.rnr_retry = 0;
     attr.max_rd_atomic = plan.reads_asked;
     constexpr int kAlways = IBV_QP_STATE | IBV_QP_SQ_PSN;
     constexpr int kReliable =
@@ -229,6 +245,7 @@ class IbQueuePair final : public QueuePair {
   Port port_;
 };
 
+// A protection domain.
 class IbDomain final : public Domain {
  public:
   IbDomain(ibv_pd* pd, const Port& port) : pd_(pd), port_(port) {}
@@ -236,7 +253,8 @@ class IbDomain final : public Domain {
   std::unique_ptr<Region> register_memory(void* address, std::size_t bytes,
                                           Rights rights) override {
     ibv_mr* mr = ibv_reg_mr(pd_.get(), address, bytes, access_flags(rights));
-    // Memory the program may only read can still be sent.
+    // Local write access to memory that the program itself may only read (a constant, a mapped
+    // file) is refused. Such memory can still be sent, so register it without that access.
     if (mr == nullptr && !rights.write)
       mr = ibv_reg_mr(pd_.get(), address, bytes, rights.read ? IBV_ACCESS_REMOTE_READ : 0);
     if (mr == nullptr) return nullptr;
@@ -261,7 +279,7 @@ class IbDomain final : public Domain {
   Port port_;
 };
 
-// No device says so, but those that have none refuse to make one.
+// Whether the device makes UC queue pairs. Its attributes do not say, so try to make one.
 bool has_unreliable_queue_pairs(ibv_context* context) {
   const Owned<ibv_pd, ibv_dealloc_pd> domain(ibv_alloc_pd(context));
   const Owned<ibv_cq, ibv_destroy_cq> completions(ibv_create_cq(context, 1, nullptr, nullptr, 0));
@@ -278,9 +296,10 @@ bool has_unreliable_queue_pairs(ibv_context* context) {
 }
 
 Limits limits_of(const ibv_device_attr& device, const ibv_port_attr& port) {
+  // libibverbs counts in int.
   const auto natural = [](int value) { return static_cast<std::uint32_t>(std::max(value, 0)); };
-  // As many as RDMA NICs have. Soft-RoCE would have 128, and takes 8 KB for them in each queue
-  // pair.
+  // RDMA reads at a time: as many as RDMA NICs allow. Soft-RoCE allows 128, but then takes 8 KB for
+  // them in each queue pair.
   constexpr int kMaxReads = 16;
   const auto reads = [=](int value) {
     return static_cast<std::uint8_t>(std::clamp(value, 0, kMaxReads));
@@ -288,7 +307,7 @@ Limits limits_of(const ibv_device_attr& device, const ibv_port_attr& port) {
   Limits limits;
   limits.queue_depth = natural(device.max_qp_wr);
   limits.segments = natural(device.max_sge);
-  // Some devices read into fewer; others do not say.
+  // Some devices read into fewer segments than they send from; others leave this limit 0.
   limits.read_segments = device.max_sge_rd > 0 ? natural(device.max_sge_rd) : limits.segments;
   limits.completion_queues = natural(device.max_cq);
   limits.completions = natural(device.max_cqe);
@@ -308,6 +327,7 @@ class IbDevice final : public Device {
  public:
   IbDevice(Context context, Channel channel, const Port& port, const Limits& limits)
       : context_(std::move(context)), channel_(std::move(channel)), port_(port), limits_(limits) {
+    // libvipl's event thread polls the descriptors, then takes events until there are no more.
     make_nonblocking(channel_->fd);
     make_nonblocking(context_->async_fd);
   }
@@ -326,8 +346,9 @@ class IbDevice final : public Device {
     return cq != nullptr ? std::make_unique<IbCompletionQueue>(cq) : nullptr;
   }
 
-  // Events are acknowledged at once: who destroys a queue waits for that, and may have a lock that
-  // the owner is about to take.
+  // Acknowledge an event before anything is done about it. ibv_destroy_cq() waits until all events
+  // of its queue are acknowledged; the thread that calls it may hold a lock that the handling of
+  // this event is about to take, which would be a deadlock.
   int completion_fd() const override { return channel_->fd; }
   void* next_completion_event() override {
     ibv_cq* cq = nullptr;
@@ -359,14 +380,15 @@ class IbDevice final : public Device {
     }
   }
 
-  Context context_;
+  Context context_;  // first, so that it is closed last
   Channel channel_;
   Port port_;
   Limits limits_;
 };
 
-// ---- what there is ----
+// ---- devices and their ports ----
 
+// ::ffff:a.b.c.d, the GID of an IPv4 address in RoCE v2.
 bool is_ipv4_mapped(const ibv_gid& gid) {
   constexpr std::array<std::uint8_t, 12> kPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   return std::equal(kPrefix.begin(), kPrefix.end(), gid.raw);
@@ -377,7 +399,8 @@ std::string interface_name(std::uint32_t index) {
   return ::if_indextoname(index, name.data()) != nullptr ? name.data() : "";
 }
 
-// The RoCE v2 entries of IPv4 addresses that the port has: control connections use the address too.
+// Fills in the IPv4 addresses of the port, from the RoCE v2 entries of the device's GID table.
+// Other entries are of no use: libvipl's control connections (TCP) use the same address.
 void look_up_addresses(ibv_context* context, const ibv_device_attr& device, DeviceInfo& info) {
   constexpr std::size_t kMaxGids = 4096;
   std::vector<ibv_gid_entry> gids(
@@ -387,7 +410,7 @@ void look_up_addresses(ibv_context* context, const ibv_device_attr& device, Devi
   for (const ibv_gid_entry& entry : gids) {
     if (entry.port_num != info.port || entry.gid_type != IBV_GID_TYPE_ROCE_V2) continue;
     if (info.interface.empty()) info.interface = interface_name(entry.ndev_ifindex);
-    if (!is_ipv4_mapped(entry.gid) || entry.gid_index > 255) continue;
+    if (!is_ipv4_mapped(entry.gid) || entry.gid_index > 255) continue;  // sgid_index: 8 bits
     PortAddress& address = info.addresses.emplace_back();
     std::copy(entry.gid.raw + 12, entry.gid.raw + 16, address.ip.begin());
     address.gid_index = static_cast<std::uint8_t>(entry.gid_index);
@@ -397,6 +420,7 @@ void look_up_addresses(ibv_context* context, const ibv_device_attr& device, Devi
   if (info.usable) info.use(info.addresses.front());
 }
 
+// Describes one port, usable or not; `problem` says what the user can do.
 DeviceInfo look_up_port(ibv_context* context, const ibv_device_attr& device, std::uint8_t number) {
   DeviceInfo info;
   info.name = ibv_get_device_name(context->device);
@@ -433,6 +457,7 @@ class IbProvider final : public Provider {
     return all;
   }
 
+  // All that a queue pair needs of the port is read once, here.
   std::unique_ptr<Device> open(const DeviceInfo& wanted) override {
     Context context = open_context(wanted.name);
     ibv_device_attr device{};
@@ -456,6 +481,7 @@ class IbProvider final : public Provider {
   }
 
  private:
+  // A device that cannot be opened is listed, too, so that tools can say why.
   static void add_ports_of(ibv_device* listed, std::vector<DeviceInfo>& all) {
     const Context context(ibv_open_device(listed));
     ibv_device_attr device{};

@@ -1,11 +1,17 @@
+// The slow part of the aliasing check (aliasing.hpp): flattens blocks into ranges of addresses and
+// sweeps over both sorted lists. Runs only when the spans of two arguments overlap.
 #include "libmpi_lite/api/aliasing.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-// Of one block with gaps, this many bytes are looked at, in pieces of one byte at worst.
+// Bytes of data that are looked at in one block with gaps. A limit, because at worst each byte
+// becomes a range of its own, and a block may have gigabytes.
 constexpr MPI_Count kLookedAt = 4096;
 
+// Appends the ranges of the block's data. The type map is walked item by item, leaf by leaf; `from`
+// and `to` count bytes of data within a leaf, whose units of `piece.unit` bytes lie `piece.stride`
+// apart.
 void add_ranges(const Items& items, std::vector<AddressRange>& ranges) {
   const Datatype& type = *items.type;
   if (items.bytes() == 0) return;
@@ -38,6 +44,7 @@ std::vector<AddressRange> sorted_ranges(const std::vector<Items>& blocks) {
 }  // namespace
 
 AddressRange reach_with_gaps(Items items) {
+  // The first or the last item may be the lowest: the extent of a type may be negative.
   const MPI_Count last = (items.count - 1) * items.type->extent();
   const auto at = [&](MPI_Count offset) {
     return reinterpret_cast<std::uintptr_t>(byte_at(items.data, offset));
@@ -46,8 +53,9 @@ AddressRange reach_with_gaps(Items items) {
           at(items.type->true_ub() + std::max<MPI_Count>(0, last))};
 }
 
-// In the order of addresses. Ranges of one argument may lie in each other: of those that have begun
-// the furthest end counts.
+// A sweep over both lists in the order of addresses. A range that begins before the furthest end of
+// the other argument's ranges overlaps one of them. The furthest end counts, not the last one,
+// because ranges of one argument may lie within each other.
 bool share_bytes(const std::vector<Items>& a, const std::vector<Items>& b) {
   const std::vector<AddressRange> ours = sorted_ranges(a), theirs = sorted_ranges(b);
   auto our = ours.begin(), their = theirs.begin();

@@ -1,4 +1,11 @@
-// Buffers that must not share memory (MPI 5.0, section 2.3): what is read and what is written.
+// Buffers that must not share memory (MPI 5.0, section 2.3): what an operation reads and what it
+// writes.
+//
+// The check has three steps, each more expensive than the one before it, because nearly all calls
+// pass the first: plainly_apart() compares two ranges; reach() gives the range that a block with
+// gaps spans; share_bytes() looks at the single bytes of the datatypes. Used by collectives
+// (api/collective_arguments.cpp) and MPI_Reduce_local. Pure functions on addresses: no memory of
+// the program is read.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +16,8 @@
 
 namespace viaduct::mpi {
 
-// Addresses, from the first byte that is touched to behind the last one.
+// A half-open range of addresses, from the first byte that is touched to behind the last one. The
+// initial value is empty, and add() extends it.
 struct AddressRange {
   std::uintptr_t from = ~std::uintptr_t{0}, to = 0;
 
@@ -20,7 +28,9 @@ struct AddressRange {
   bool meets(const AddressRange& other) const { return from < other.to && other.from < to; }
 };
 
-// Of items without a byte it may be any range.
+// The range from the lowest to the highest byte of the items, gaps included. reach() is for all
+// types; reach_with_gaps() is the slow half of reach(). If the items have no bytes, the result is
+// unspecified.
 AddressRange reach_with_gaps(Items items);
 inline AddressRange reach(Items items) {
   if (!items.type->contiguous()) [[unlikely]]
@@ -29,14 +39,15 @@ inline AddressRange reach(Items items) {
   return {start, start + static_cast<std::uintptr_t>(items.bytes())};
 }
 
-// The usual case, decided by two comparisons: blocks without gaps that are apart. Others may be
-// apart as well.
+// True for the usual case, which two comparisons decide: blocks without gaps that do not overlap.
+// False says nothing: the blocks may be apart all the same.
 inline bool plainly_apart(const Items& a, const Items& b) {
   return a.type->contiguous() && b.type->contiguous() && !reach(a).meets(reach(b));
 }
 
-// Whether the blocks of two arguments share a byte for certain. Of types with gaps the bytes count,
-// not the gaps; of long blocks of such types only the first ones are looked at.
+// Whether a block of `a` and a block of `b` share a byte for certain. In types with gaps the bytes
+// of the data count and the gaps do not: two columns of one matrix are apart. Of a block with gaps
+// only the first 4096 bytes of data are looked at, so false may be wrong there, true never is.
 bool share_bytes(const std::vector<Items>& a, const std::vector<Items>& b);
 
 }  // namespace viaduct::mpi

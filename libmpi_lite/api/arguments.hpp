@@ -1,5 +1,9 @@
-// Checks of arguments that only functions on groups, communicators and info objects take; see
-// call.hpp for those of messages.
+// Checks of arguments that only functions on groups, communicators and info objects take. Those of
+// messages are in call.hpp, which every function includes.
+//
+// Each check either returns the object behind the argument (a reference that the handle table keeps
+// alive) or throws Error with the standard's error class and a sentence that names the argument and
+// its value. call() in call.hpp turns the Error into a call of the error handler.
 #pragma once
 
 #include <cstring>
@@ -17,7 +21,8 @@ inline Group& check_group(MPI_Group group, const char* argument = "group") {
   return *g;
 }
 
-// MPI_INFO_ENV, which programs may use at any time: made when it is first used. In api/info.cpp.
+// Defines MPI_INFO_ENV and returns it. Done at first use, because programs may use MPI_INFO_ENV
+// before MPI_Init (section 11.4.1). In api/info.cpp.
 Info& define_info_env();
 
 inline Info& check_info(MPI_Info info) {
@@ -26,7 +31,7 @@ inline Info& check_info(MPI_Info info) {
   if (!i) fail(MPI_ERR_INFO, "argument info (%p) is not an info object", static_cast<void*>(info));
   return *i;
 }
-// Where MPI_INFO_NULL stands for no info: nullptr.
+// For arguments where MPI_INFO_NULL stands for "no hints": nullptr then.
 inline const Info* check_hints(MPI_Info info) {
   return info == MPI_INFO_NULL ? nullptr : &check_info(info);
 }
@@ -38,6 +43,7 @@ inline Comm& check_comm(MPI_Comm comm, const char* argument) {
          static_cast<void*>(comm));
   return *c;
 }
+// Functions that are defined for intracommunicators only, and for intercommunicators only.
 inline void check_intra(const Comm& comm, const char* argument = "comm") {
   if (comm.inter()) fail(MPI_ERR_COMM, "argument %s is an intercommunicator", argument);
 }
@@ -51,7 +57,8 @@ inline int check_rank(int rank, int size, const char* argument = "rank") {
   return rank;
 }
 
-// An array of `count` elements; it may be a null pointer if there are none.
+// An array argument of `count` elements as a span over the program's memory. A null pointer is
+// allowed if `count` is 0.
 template <class T>
 std::span<T> check_array(T* array, int count, const char* argument, const char* count_argument) {
   if (count < 0)
@@ -60,19 +67,22 @@ std::span<T> check_array(T* array, int count, const char* argument, const char* 
   return {array, static_cast<std::size_t>(count)};
 }
 
-// What the program names an object; longer names are cut.
+// A name that the program gives to an object; cut to MPI_MAX_OBJECT_NAME - 1 characters (section
+// 7.8).
 inline std::string checked_name(const char* name, const char* argument) {
   return std::string(check_pointer(name, argument)).substr(0, MPI_MAX_OBJECT_NAME - 1);
 }
 
-// Gives a text to the program: its length does not count the final zero.
+// Copies a text to the program's buffer `string`, which the standard requires to be long enough for
+// it (MPI_MAX_..._STRING or _NAME). `*length` does not count the final zero.
 inline void give_string(const std::string& text, char* string, int* length) {
   check_pointer(length, "resultlen");
   std::memcpy(check_pointer(string, "string"), text.c_str(), text.size() + 1);
   *length = static_cast<int>(text.size());
 }
 
-// A group without members is MPI_GROUP_EMPTY, which programs compare with (section 7.3.2).
+// A group without members becomes the constant MPI_GROUP_EMPTY, because programs compare with it
+// (section 7.3.2). Other groups get a handle that the program frees.
 inline MPI_Group new_group_handle(Ref<Group> group) {
   return group->size() == 0 ? MPI_GROUP_EMPTY
                             : new_handle<MPI_Group>(group_handles, std::move(group));

@@ -1,4 +1,10 @@
-// Attributes of communicators and datatypes (MPI 5.0, sections 7.7 and 9.1.2).
+// Attributes of communicators and datatypes (MPI 5.0, sections 7.7 and 9.1.2). Values and callbacks
+// are kept by core/keyval.cpp.
+//
+// Choices where the standard leaves one: predefined attributes are those of every communicator, not
+// only of MPI_COMM_WORLD. MPI_APPNUM and MPI_UNIVERSE_SIZE are there only if the launcher tells
+// them. The functions of MPI-1 (MPI_Keyval_create, MPI_Attr_put and kin) work on the same key
+// values as the newer ones.
 #include "libmpi_lite/api/arguments.hpp"
 #include "libmpi_lite/core/errors.hpp"
 #include "libmpi_lite/core/keyval.hpp"
@@ -7,8 +13,8 @@ using namespace viaduct::mpi;
 
 namespace {
 
-// Whether that is one of the keys that are there from the start. `value` is then where its value
-// is, or nullptr if it is not known.
+// Whether `keyval` is predefined. `*value` is then where its value is, or nullptr if it is not
+// known. The values have static storage, because the program gets their address and may keep it.
 bool predefined_attribute(int keyval, int** value) {
   static int tag_ub, host, io, wtime_is_global, appnum, universe_size;
   switch (keyval) {
@@ -41,6 +47,7 @@ bool predefined_attribute(int keyval, int** value) {
   }
 }
 
+// Predefined attributes belong to the library.
 void refuse_predefined(int keyval) {
   int* value;
   if (predefined_attribute(keyval, &value))
@@ -48,6 +55,8 @@ void refuse_predefined(int keyval) {
          keyval);
 }
 
+// Returns an attribute to the program. `value` is nullptr if there is none; otherwise it points to
+// the attribute, which is itself a pointer.
 void give(void* attribute_val, int* flag, void* const* value) {
   check_pointer(attribute_val, "attribute_val");
   *check_pointer(flag, "flag") = value != nullptr;
@@ -63,6 +72,7 @@ int create(const char* function, Keyvals<Handle>& keyvals, Copy* copy, Delete* r
   });
 }
 
+// The key value lives on as long as attributes use it (section 7.7.2).
 template <class Handle>
 int free_keyval(const char* function, Keyvals<Handle>& keyvals, int* keyval) {
   return call(function, [&] {
@@ -75,7 +85,8 @@ int free_keyval(const char* function, Keyvals<Handle>& keyvals, int* keyval) {
 int set(const char* function, MPI_Comm comm, int keyval, void* value) {
   return call(function, comm, [&](Comm& c) {
     refuse_predefined(keyval);
-    const Ref<Comm> kept(&c);  // whatever a callback does
+    // The delete callback of the older value may free the communicator.
+    const Ref<Comm> kept(&c);
     comm_keyvals.set(c.attributes, comm, keyval, value);
   });
 }

@@ -1,3 +1,5 @@
+// The cold half of call.hpp: how an error reaches the error handler, and what is printed when the
+// handler ends the job (MPI 5.0, section 9.3).
 #include "libmpi_lite/api/call.hpp"
 
 #include <cstdarg>
@@ -10,7 +12,7 @@ namespace viaduct::mpi {
 
 namespace {
 
-// "MPI_Send on MPI_COMM_WORLD, rank 2"
+// Where an error occurred: "MPI_Send on MPI_COMM_WORLD, rank 2"; before MPI_Init only the function.
 std::string where(const char* function, const Comm* comm) {
   if (Process::phase() != Process::Phase::running) return function;
   const std::string me = std::to_string(Process::self().rank());
@@ -23,8 +25,10 @@ std::string where(const char* function, const Comm* comm) {
   return text;
 }
 
-// Whose handler hears of an error without a communicator: MPI_COMM_SELF's (section 9.3). Up to
-// MPI-3.1 it was MPI_COMM_WORLD's, so that one counts as long as the program has not set the other.
+// The communicator whose handler is called for an error without a communicator: MPI_COMM_SELF
+// (MPI-4.0 and later, section 9.3). Up to MPI-3.1 it was MPI_COMM_WORLD. Programs of both kinds
+// work: MPI_COMM_WORLD's handler counts as long as the program has not set a handler for
+// MPI_COMM_SELF.
 Comm* comm_of_errors_without_one() {
   Comm* self = comm_handles.find(reinterpret_cast<std::uintptr_t>(MPI_COMM_SELF));
   return self->errhandler_set ? self
@@ -35,7 +39,7 @@ Comm* comm_of_errors_without_one() {
 
 int raise_error(const char* function, Comm* comm, int code, const char* what) {
   const bool running = Process::phase() == Process::Phase::running;
-  // The handler may free either.
+  // The handler may free the communicator and itself; both stay alive until this function returns.
   const Ref<Comm> on(comm || !running ? comm : comm_of_errors_without_one());
   const Ref<Errhandler> handler = on ? on->errhandler : nullptr;
   const Errhandler::Kind kind = handler ? handler->kind : Errhandler::Kind::fatal;
@@ -49,6 +53,8 @@ int raise_error(const char* function, Comm* comm, int code, const char* what) {
     }
     case Errhandler::Kind::fatal:
     case Errhandler::Kind::abort:
+      // A lost process makes many ranks fail at once. The launcher, which knows the cause, and
+      // lower ranks get some time to print their line first.
       if (code == MPI_ERR_PROC_ABORTED) Process::self().let_others_speak();
       Process::self().abort(code,
                             where(function, comm) + ": " + what + " (" + error_name(code) + ")");
@@ -66,7 +72,8 @@ void check_running(const char* function) {
   }
 }
 
-// For nobody, who has no data either, programs have no type.
+// Nothing is sent to MPI_PROC_NULL, so programs pass MPI_DATATYPE_NULL with it; that is accepted.
+// Any other datatype has to be usable even there.
 Items check_unusable_type(const void* buffer, MPI_Datatype type, int rank) {
   if (rank != MPI_PROC_NULL || type != MPI_DATATYPE_NULL) check_committed(type);
   return {buffer, 0, &datatype(MPI_BYTE)};

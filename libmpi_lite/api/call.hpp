@@ -1,14 +1,22 @@
-// What every function of the library does first and last: check the state and the arguments; hand
-// what goes wrong to the error handler (MPI 5.0, section 9.3). Functions look like this:
+// What every function of the library does first and last: check the library's state and the
+// arguments, and hand errors to the error handler (MPI 5.0, section 9.3). Inside the library errors
+// are exceptions (core/error.hpp); call() is where they become calls of the handler and return
+// codes.
 //
-//   int PMPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
-//   comm) {
-//     return call("MPI_Send", comm, [&](Comm& c) {
-//       const Items items = check_items(buf, count, datatype);
-//       send(items, check_destination(c, dest, tag), SendMode::standard);
-//     });
-//   }
-//   VIADUCT_MPI(Send);
+// Functions look like this:
+//
+//  int PMPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+//                MPI_Comm comm) {
+//    return call("MPI_Send", comm, [&](Comm& c) {
+//      const Items items = check_items(buf, count, datatype);
+//      send(items, check_destination(c, dest, tag), SendMode::standard);
+//    });
+//  }
+//  VIADUCT_MPI(Send);
+//
+// Choices where the standard leaves one: all arguments are checked, in every build. Errors without
+// a communicator go to the handler of MPI_COMM_SELF or MPI_COMM_WORLD (call.cpp). Threads: at most
+// MPI_THREAD_SERIALIZED, so nothing here takes a lock.
 #pragma once
 
 #include <mpi.h>
@@ -26,18 +34,26 @@
 
 namespace viaduct::mpi {
 
-// Hands an error to the communicator's handler (nullptr: to the one for errors without a
-// communicator). Gives the code that the function returns. In api/call.cpp. A handler in C++ may
-// throw, through the function to its caller: nothing of ours may be on the way.
+// Calls the error handler of `comm` (nullptr: the handler for errors without a communicator, see
+// call.cpp) with `code`, and returns `code`, which the MPI function returns. With
+// MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT the job ends and the function does not return; `what`
+// is in the line that is printed. A handler that is written in C++ may throw through the MPI
+// function to its caller, so callers must not hold anything that only a normal return would
+// release.
 int raise_error(const char* function, Comm* comm, int code, const char* what);
 
-// Throws Error or ends the program when the library is not between MPI_Init and MPI_Finalize.
+// Throws Error if the library is not between MPI_Init and MPI_Finalize. Kept out of line: call()
+// tests the phase itself.
 void check_running(const char* function);
 
+// Throws Error with a code (an error class of the standard) and a formatted sentence, which names
+// the argument and its value; cut at 511 characters.
 [[gnu::cold, noreturn]] void fail(int code, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
 
 // A call that is allowed at any time, also before MPI_Init and after MPI_Finalize (section 11.4.1).
+// Its errors are errors without a communicator. Other exceptions (memory, setup) become
+// MPI_ERR_OTHER.
 template <class Body>
 int call_any_time(const char* function, Body body) {
   try {
@@ -50,7 +66,7 @@ int call_any_time(const char* function, Body body) {
   }
 }
 
-// A call without a communicator.
+// A call without a communicator argument, between MPI_Init and MPI_Finalize.
 template <class Body>
 int call(const char* function, Body body) {
   return call_any_time(function, [&] {
@@ -60,8 +76,9 @@ int call(const char* function, Body body) {
   });
 }
 
-// A call on a communicator: `body(Comm&)`. Inlined for sure, as MPI_Send and MPI_Recv are made of
-// it.
+// A call on a communicator: `body(Comm&)`. Always inlined, because MPI_Send and MPI_Recv are made
+// of it and the body would otherwise cost a call. The handle is looked up once; an unknown handle
+// is an error without a communicator.
 template <class Body>
 [[gnu::always_inline]] inline int call(const char* function, MPI_Comm comm, Body body) {
   Comm* c = nullptr;
@@ -82,6 +99,7 @@ template <class Body>
 
 // ---- arguments: each throws Error that names the argument and its value ------------------------
 
+// Tags travel as 32 bits; no tag that an int can hold is refused.
 inline constexpr int kMaxTag = 0x7fffffff;  // MPI_TAG_UB
 
 template <class T>
@@ -96,7 +114,7 @@ inline void check_count(MPI_Count count, const char* argument = "count") {
          static_cast<long long>(count));
 }
 
-// Any datatype / one that may be used in communication.
+// check_type() accepts any datatype; check_committed() only one that may be used in communication.
 inline Datatype& check_type(MPI_Datatype type, const char* argument = "datatype") {
   Datatype* t = datatype_handles.find(reinterpret_cast<std::uintptr_t>(type));
   if (!t) [[unlikely]]
@@ -116,7 +134,7 @@ inline const Op& check_op(MPI_Op op) {
     fail(MPI_ERR_OP, "argument op (%p) is not an operation", static_cast<void*>(op));
   return *o;
 }
-// One that works on items of that type.
+// An operation that is defined on items of that datatype (section 6.9.2).
 inline const Op& check_op(MPI_Op op, const Datatype& type) {
   const Op& o = check_op(op);
   if (!o.allows(type)) [[unlikely]]
@@ -125,9 +143,13 @@ inline const Op& check_op(MPI_Op op, const Datatype& type) {
   return o;
 }
 
-// The rest of check_items for a type that cannot be used: items for nobody, or an error.
+// The rest of check_items() for a datatype that is unknown or not committed. Throws, unless the
+// rank is MPI_PROC_NULL and the datatype MPI_DATATYPE_NULL: then the result is zero bytes.
 [[gnu::cold]] Items check_unusable_type(const void* buffer, MPI_Datatype type, int rank);
 
+// The buffer, count and datatype of a message. `rank` is the source or the destination and matters
+// only as MPI_PROC_NULL. The result refers to the program's buffer and to the datatype in its
+// handle table.
 inline Items check_items(const void* buffer, int count, MPI_Datatype type,
                          const char* buffer_argument = "buf", int rank = 0) {
   check_count(count);
@@ -135,7 +157,8 @@ inline Items check_items(const void* buffer, int count, MPI_Datatype type,
   if (!found || !found->committed()) [[unlikely]]
     return check_unusable_type(buffer, type, rank);
   Datatype& t = *found;
-  // An absolute type starts at MPI_BOTTOM, which is the null pointer; others do not.
+  // MPI_BOTTOM is the null pointer. Only a type with absolute addresses, whose first byte is not at
+  // 0, may start there.
   if (!buffer && count > 0 && t.size() > 0 && t.true_lb() == 0) [[unlikely]]
     fail(MPI_ERR_BUFFER, "argument %s is a null pointer and count is %d", buffer_argument, count);
   if (buffer == MPI_IN_PLACE) [[unlikely]]
@@ -143,6 +166,8 @@ inline Items check_items(const void* buffer, int count, MPI_Datatype type,
   return {buffer, count, &t};
 }
 
+// Where a message goes to and where a receive takes messages from. MPI_PROC_NULL is valid in both;
+// MPI_ANY_SOURCE and MPI_ANY_TAG only in the second.
 inline Envelope check_destination(Comm& comm, int rank, int tag) {
   if ((rank < 0 || rank >= comm.peers()) && rank != MPI_PROC_NULL) [[unlikely]]
     fail(MPI_ERR_RANK, "argument dest is %d; ranks go from 0 to %d", rank, comm.peers() - 1);
@@ -166,6 +191,8 @@ inline void check_root(const Comm& comm, int root) {
 
 // ---- handles -----------------------------------------------------------------------------------
 
+// Adds an object to the handle table, which from then on holds a reference, and returns the value
+// that the program sees. Throws MPI_ERR_NO_MEM at 2 million objects of a kind.
 template <class Handle, class T, HandleKind kKind>
 Handle new_handle(HandleTable<T, kKind>& table, Ref<T> object) {
   const std::uintptr_t value = table.add(std::move(object));
@@ -173,14 +200,16 @@ Handle new_handle(HandleTable<T, kKind>& table, Ref<T> object) {
   return reinterpret_cast<Handle>(value);
 }
 
-// Makes a communicator known to the program; nullptr (this process is not in it): MPI_COMM_NULL.
+// Makes a communicator known to the program. nullptr (this process is not a member) gives
+// MPI_COMM_NULL.
 inline MPI_Comm new_comm_handle(Ref<Comm> comm) {
   if (!comm) return MPI_COMM_NULL;
   Comm& c = *comm;
   return c.handle = new_handle<MPI_Comm>(comm_handles, std::move(comm));
 }
 
-// A call that makes a communicator of another one: where it fails there is none.
+// A call that makes a communicator out of another one. `*made` is set to MPI_COMM_NULL first, so
+// that a program that ignores the error does not use what happened to be there.
 template <class Body>
 int call_making(const char* function, MPI_Comm comm, MPI_Comm* made, Body body) {
   if (made) *made = MPI_COMM_NULL;

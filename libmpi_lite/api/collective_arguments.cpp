@@ -1,3 +1,7 @@
+// The checks of collective_arguments.hpp. Each begin_*() decides which arguments are significant in
+// this process, checks those, refuses send and receive buffers that share memory, and starts the
+// operation. Intercommunicators (section 6.2.3) differ in what a root is and in that nothing stays
+// in place.
 #include "libmpi_lite/api/collective_arguments.hpp"
 
 #include <algorithm>
@@ -10,15 +14,18 @@
 namespace viaduct::mpi {
 namespace {
 
+// What stands for a buffer argument that is not significant here.
 const Part kNothing{nullptr, 0, MPI_BYTE};
 const Parts kNothingForAll{nullptr, nullptr, nullptr, MPI_BYTE};
 
+// Checks a buffer argument. The check takes an int; counts of all ranks together (reduce_scatter)
+// may be larger, and then only their being positive matters.
 Part check_part(const void* data, MPI_Count count, MPI_Datatype type, const char* argument) {
   check_items(data, static_cast<int>(std::min<MPI_Count>(count, INT_MAX)), type, argument);
   return {data, count, type};
 }
 
-// Counts and displacements of `n` ranks. Whether there is any data.
+// Checks counts and displacements of `n` ranks. Returns whether any count is positive.
 bool check_counts(const int counts[], const int displacements[], int n, const char* argument) {
   check_pointer(counts, argument);
   check_pointer(displacements, "displs");
@@ -30,6 +37,8 @@ bool check_counts(const int counts[], const int displacements[], int n, const ch
   return all != 0;
 }
 
+// An argument with a count and a displacement for each rank and one type. With no data at all, the
+// buffer may be a null pointer.
 Parts check_parts(const void* data, const int counts[], const int displacements[],
                   MPI_Datatype type, int n, const char* argument, const char* counts_argument) {
   const bool any = check_counts(counts, displacements, n, counts_argument);
@@ -37,7 +46,8 @@ Parts check_parts(const void* data, const int counts[], const int displacements[
   return {data, counts, displacements, type};
 }
 
-// The types of nothing are not looked at: programs leave all kinds of things there.
+// An argument of MPI_Alltoallw. The types of ranks with a count of 0 are not looked at: programs
+// leave all kinds of values there.
 MixedParts check_mixed(const void* data, const int counts[], const int displacements[],
                        const MPI_Datatype types[], int n, const char* argument,
                        const char* counts_argument) {
@@ -50,6 +60,9 @@ MixedParts check_mixed(const void* data, const int counts[], const int displacem
   return {data, counts, displacements, types};
 }
 
+// The root: a rank of an intracommunicator; in an intercommunicator MPI_ROOT at the root,
+// MPI_PROC_NULL at the other processes of its group, and the root's rank in the other group
+// (section 6.2.3).
 void check_any_root(const Comm& comm, int root) {
   if (!comm.inter()) return check_root(comm, root);
   if ((root < 0 || root >= comm.peers()) && root != MPI_ROOT && root != MPI_PROC_NULL)
@@ -61,10 +74,13 @@ void check_any_root(const Comm& comm, int root) {
 bool is_root(const Comm& comm, int root) {
   return root == (comm.inter() ? MPI_ROOT : comm.rank());
 }
-// Has a part that goes to the root or comes from it; only the root's may stay in place.
+// Whether this process has data that goes to the root or comes from it. In an intercommunicator
+// those are the processes of the group without the root, which name the root's rank.
 bool has_part(const Comm& comm, int root) {
   return !comm.inter() || root >= 0;
 }
+// MPI_IN_PLACE is defined for intracommunicators only, and in rooted operations at the root only.
+// Elsewhere a significant argument with that value fails the check of buffers.
 bool in_place(const Comm& comm, int root, const void* data) {
   return data == MPI_IN_PLACE && !comm.inter() && comm.rank() == root;
 }
@@ -72,13 +88,16 @@ bool in_place(const Comm& comm, const void* data) {
   return data == MPI_IN_PLACE && !comm.inter();
 }
 
+// This process's own block in a rooted operation (what it sends to a gather, what it gets from a
+// scatter).
 Part check_mine(const Comm& comm, int root, const void* data, int count, MPI_Datatype type,
                 const char* argument) {
   if (in_place(comm, root, data)) return {MPI_IN_PLACE, 0, MPI_BYTE};
   return has_part(comm, root) ? check_part(data, count, type, argument) : kNothing;
 }
 
-// The blocks of an argument, for `ranks` ranks. What stays in place has none, or an empty one.
+// The blocks of an argument for `ranks` ranks. An argument that is MPI_IN_PLACE has none, or an
+// empty one.
 Items block_of(const Part& part) {
   return {part.data, part.count, &datatype(part.type)};
 }
@@ -104,13 +123,14 @@ void each_block(const MixedParts& parts, int ranks, Visit visit) {
                   &datatype(parts.types[rank])});
 }
 
+// Whether an error on this communicator ends the job anyway.
 bool errors_end_job(const Comm& comm) {
   if (!comm.errhandler) return true;
   const Errhandler::Kind kind = comm.errhandler->kind;
   return kind == Errhandler::Kind::fatal || kind == Errhandler::Kind::abort;
 }
 
-// From the first byte of an argument to behind its last one.
+// The span of an argument, from its first byte to behind its last one.
 inline AddressRange reach(const Part& part, int) {
   return reach(block_of(part));
 }
@@ -121,7 +141,9 @@ AddressRange reach(const Many& parts, int ranks) {
   return all;
 }
 
-// The operation fails at all ranks: the others cannot complete it without this one.
+// The precise check, out of line. If memory is shared, this process cannot take part, and the other
+// ranks cannot complete the operation without it: they are told, and the operation fails
+// everywhere. If errors end the job, telling them would only cause more error messages.
 template <class From, class Into>
 [[gnu::noinline]] void refuse_shared_bytes(Comm& comm, const From& from, const Into& into) {
   std::vector<Items> in, out;
@@ -132,12 +154,14 @@ template <class From, class Into>
   fail(MPI_ERR_BUFFER, "arguments sendbuf and recvbuf share memory");
 }
 
-// Programs that mean MPI_IN_PLACE give the same memory twice.
+// Refuses buffers that share memory (section 6.2 forbids it). Programs that mean MPI_IN_PLACE do
+// that.
 template <class From, class Into>
 void refuse_aliases(Comm& comm, const From& from, const Into& into) {
   if (reach(from, comm.peers()).meets(reach(into, comm.peers()))) [[unlikely]]
     refuse_shared_bytes(comm, from, into);
 }
+// The common case without a call: two blocks.
 inline void refuse_aliases(Comm& comm, const Part& from, const Part& into) {
   if (!plainly_apart(block_of(from), block_of(into))) [[unlikely]]
     refuse_aliases<Part, Part>(comm, from, into);
@@ -148,7 +172,7 @@ Part for_all(const Comm& comm, const Part& part) {
   return {part.data, part.count * comm.peers(), part.type};
 }
 
-// Of a reduction; `into` is where the result goes.
+// The send buffer of a reduction without a root; `into` is where the result goes.
 inline Part check_contribution(Comm& comm, const void* data, MPI_Count count, const Part& into) {
   if (in_place(comm, data)) return {MPI_IN_PLACE, count, into.type};
   const Part from = check_part(data, count, into.type, "sendbuf");
@@ -164,6 +188,7 @@ Ref<Request> begin_barrier(Comm& comm) {
 
 Ref<Request> begin_bcast(Comm& comm, void* buffer, int count, MPI_Datatype type, int root) {
   check_any_root(comm, root);
+  // Processes of the root's group other than the root have no data.
   const bool idle = comm.inter() && root == MPI_PROC_NULL;
   return start_broadcast(comm, idle ? kNothing : check_part(buffer, count, type, "buffer"), root);
 }
@@ -270,11 +295,13 @@ Ref<Request> begin_alltoallw(Comm& comm, const void* sendbuf, const int sendcoun
 Ref<Request> begin_reduce(Comm& comm, const void* sendbuf, void* recvbuf, int count,
                           MPI_Datatype type, MPI_Op op, int root) {
   check_any_root(comm, root);
-  // A process that has nothing to do with it: no argument is significant.
+  // A process of the root's group other than the root contributes nothing, and no argument is
+  // significant there. MPI_BOR stands for the operation: any valid operation would do.
   if (comm.inter() && root == MPI_PROC_NULL)
     return start_reduce(comm, kNothing, nullptr, check_op(MPI_BOR), root);
   if (is_root(comm, root)) check_part(recvbuf, count, type, "recvbuf");
   Part from{MPI_IN_PLACE, count, type};
+  // The root of an intercommunicator only receives.
   if (comm.inter() && root == MPI_ROOT) {
     from.data = nullptr;
   } else if (!in_place(comm, root, sendbuf)) {
@@ -299,7 +326,7 @@ Ref<Request> begin_reduce_scatter(Comm& comm, const void* sendbuf, void* recvbuf
     check_count(recvcounts[rank], "recvcounts");
     total += recvcounts[rank];
   }
-  // In place it holds the whole vector.
+  // In place, the receive buffer holds the whole vector; otherwise this process's share.
   const Part into = check_part(recvbuf, in_place(comm, sendbuf) ? total : recvcounts[comm.rank()],
                                type, "recvbuf");
   check_contribution(comm, sendbuf, total, into);
@@ -327,7 +354,8 @@ Ref<Request> begin_scan(Comm& comm, const void* sendbuf, void* recvbuf, int coun
 Ref<Request> begin_exscan(Comm& comm, const void* sendbuf, void* recvbuf, int count,
                           MPI_Datatype type, MPI_Op op) {
   check_intra(comm);
-  // The first rank's receive buffer is not significant unless its contribution is there.
+  // The receive buffer of rank 0 is not significant (section 6.11.2), unless it holds the
+  // contribution.
   const bool receives = comm.rank() > 0 || in_place(comm, sendbuf);
   const Part into = receives ? check_part(recvbuf, count, type, "recvbuf") : Part{nullptr, 0, type};
   const Part from = check_contribution(comm, sendbuf, count, into);

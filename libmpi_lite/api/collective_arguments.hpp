@@ -1,6 +1,15 @@
-// Collectives with their arguments checked and on their way: what the blocking and the nonblocking
-// function of a kind have in common. Only arguments that are significant in this process are looked
-// at (MPI 5.0, section 6.2).
+// Collectives with their arguments checked and under way (MPI 5.0, chapter 6): what the blocking
+// function (collectives.cpp) and the nonblocking one (nonblocking_collectives.cpp) of each kind
+// have in common.
+//
+// Each begin_*() takes the arguments of its MPI function, checks them, and starts the operation
+// with start_*() (collective/collective.hpp). The result is a request that the caller holds. A
+// wrong argument throws Error before anything is sent.
+//
+// Choices: only arguments that are significant in this process are looked at (section 6.2), because
+// programs leave anything in the others. Send and receive buffers that share memory are refused
+// with MPI_ERR_BUFFER at all ranks (see docs/mpi.md). Arrays of counts, displacements and types are
+// not copied: the program may change them only after completion (section 6.12).
 #pragma once
 
 #include "libmpi_lite/api/call.hpp"

@@ -1,4 +1,5 @@
-// The blocking collectives (MPI 5.0, sections 6.3 to 6.11).
+// The blocking collectives (MPI 5.0, sections 6.3 to 6.11): each starts the operation
+// (collective_arguments.cpp) and runs it to its end.
 #include "libmpi_lite/api/collective_arguments.hpp"
 #include "libmpi_lite/collective/collective.hpp"
 
@@ -6,6 +7,7 @@ using namespace viaduct::mpi;
 
 namespace {
 
+// All functions of this file: `begin` is the begin_*() of the operation.
 template <class Begin, class... Arguments>
 int collective(const char* name, MPI_Comm comm, Begin begin, Arguments... arguments) {
   return call(name, comm, [&](Comm& c) { finish_collective(*begin(c, arguments...)); });

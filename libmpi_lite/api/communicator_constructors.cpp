@@ -1,4 +1,9 @@
-// Communicators made of others (MPI 5.0, sections 7.4.2 and 7.6.3).
+// Communicators made of others (MPI 5.0, sections 7.4.2 and 7.6.3). Arguments are checked here;
+// agreement on members and contexts is in collective/construction.cpp.
+//
+// Choices where the standard leaves one: the only hardware that MPI_Comm_split_type knows is the
+// node ("mpi_shared_memory"), that is, processes that see one /proc and are in one network
+// namespace (docs/mpi.md). Process sets, which only sessions name, do not exist.
 #include <algorithm>
 #include <utility>
 
@@ -12,6 +17,9 @@ using namespace viaduct::mpi;
 
 namespace {
 
+// MPI_Comm_dup and MPI_Comm_dup_with_info. The handle exists before attributes are copied, because
+// the copy callbacks take it; if one fails, the new communicator is gone again and the handle stays
+// MPI_COMM_NULL.
 int duplicate(const char* function, MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
   return call_making(function, comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
@@ -29,7 +37,7 @@ int duplicate(const char* function, MPI_Comm comm, MPI_Info info, MPI_Comm* newc
   });
 }
 
-// The members of a new communicator must be in the old one's (local) group.
+// The members of a new communicator must be in the old one's (local) group (section 7.4.2).
 Ref<Group> check_subgroup(const Comm& comm, MPI_Group group) {
   Group& g = check_group(group);
   if (subtract(g, *comm.group())->size() > 0)
@@ -42,17 +50,20 @@ Ref<Group> check_subgroup(const Comm& comm, MPI_Group group) {
 constexpr const char* kResourceType = "mpi_hw_resource_type";
 constexpr const char* kSharedMemory = "mpi_shared_memory";
 
-// Which node this process runs on is all that is known of the hardware.
+// The number of this process's node: the lowest rank in MPI_COMM_WORLD that runs on it. Fits as a
+// color.
 int node() {
   return Process::self().node_of(Process::self().rank());
 }
 
+// Whether the hints ask for a split by nodes: mpi_hw_resource_type = mpi_shared_memory.
 bool asks_for_shared_memory(const Info* hints) {
   return hints && std::ranges::find(hints->entries, std::pair<std::string, std::string>(
                                                         kResourceType, kSharedMemory)) !=
                       hints->entries.end();
 }
 
+// MPI_COMM_TYPE_HW_UNGUIDED: the info object tells the program what the parts share.
 void tell_resource_type(MPI_Info info) {
   if (info == MPI_INFO_NULL) return;
   auto& entries = check_info(info).entries;
@@ -60,6 +71,8 @@ void tell_resource_type(MPI_Info info) {
   entries.emplace_back(kResourceType, kSharedMemory);
 }
 
+// The color of this process in the split; MPI_UNDEFINED gives MPI_COMM_NULL, also for a resource
+// type that this library does not know.
 int color_of_type(int split_type, MPI_Info info) {
   const Info* hints = check_hints(info);
   switch (split_type) {
@@ -95,6 +108,7 @@ int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
 }
 VIADUCT_MPI(Comm_create);
 
+// Collective over the group only; `tag` keeps concurrent calls of other threads or groups apart.
 int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
   return call_making("MPI_Comm_create_group", comm, newcomm, [&](Comm& c) {
     check_intra(c);
@@ -122,8 +136,8 @@ int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, 
     check_pointer(newcomm, "newcomm");
     Ref<Comm> part = split(c, color_of_type(split_type, info), key);
     if (part && split_type == MPI_COMM_TYPE_HW_UNGUIDED) {
-      // Only a strict part of the communicator will do: nodes, if there are several
-      // (section 7.4.2).
+      // The standard wants parts that are strictly smaller than the communicator (section 7.4.2).
+      // With one node there is none, and the result is MPI_COMM_NULL.
       if (part->size() == c.size() && part->peers() == c.peers())
         part = nullptr;
       else
@@ -141,6 +155,7 @@ int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_c
     check_rank(local_leader, local.size(), "local_leader");
     if (tag < 0) fail(MPI_ERR_TAG, "argument tag is %d; it must not be negative", tag);
     check_pointer(newintercomm, "newintercomm");
+    // `peer_comm` and `remote_leader` are significant at the local leader only.
     Comm* peer = nullptr;
     if (local.rank() == local_leader) {
       peer = &check_comm(peer_comm, "peer_comm");
@@ -152,6 +167,7 @@ int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_c
 }
 VIADUCT_MPI(Intercomm_create);
 
+// The group that passes a true `high` comes second in the ranks of the result.
 int PMPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) {
   return call_making("MPI_Intercomm_merge", intercomm, newintracomm, [&](Comm& c) {
     check_inter(c);

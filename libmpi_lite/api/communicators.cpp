@@ -1,5 +1,6 @@
 // Communicators and intercommunicators: what they are and what is attached to them (MPI 5.0,
-// chapter 7). How they are made is in communicator_constructors.cpp.
+// chapter 7: MPI_Comm_free in 7.4.3, hints in 7.4.4, names in 7.8). How communicators are made is
+// in communicator_constructors.cpp, their attributes are in attributes.cpp.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -13,8 +14,8 @@ using namespace viaduct::mpi;
 namespace viaduct::mpi {
 
 // The hints about communicators that the standard knows (section 7.4.4), all "false" unless the
-// program says otherwise. They are promises of the program; nothing here needs them, but who asks
-// is told what was promised. Others are ignored.
+// program says otherwise. They are promises of the program. Choice: the library makes no use of
+// them, but remembers them and tells them to MPI_Comm_get_info. Other hints are ignored.
 constexpr std::array<std::string_view, 4> kKnown = {
     "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
     "mpi_assert_allow_overtaking"};
@@ -34,6 +35,8 @@ void take_hints(Comm& comm, const Info& hints) {
 
 namespace {
 
+// MPI_CONGRUENT: same groups in the same order. MPI_SIMILAR: same members in another order. Both
+// groups of intercommunicators count (section 7.4.1).
 int compare_comms(const Comm& a, const Comm& b) {
   if (&a == &b) return MPI_IDENT;
   if (a.inter() != b.inter()) return MPI_UNEQUAL;
@@ -93,11 +96,13 @@ int PMPI_Comm_remote_group(MPI_Comm comm, MPI_Group* group) {
 }
 VIADUCT_MPI(Comm_remote_group);
 
-// Operations under way keep the object (section 7.4.3).
+// Frees the handle. Operations under way hold references to the object and go on (section 7.4.3).
 int PMPI_Comm_free(MPI_Comm* comm) {
   return call("MPI_Comm_free", comm ? *comm : MPI_COMM_NULL, [&](Comm& c) {
     if (c.handle == MPI_COMM_WORLD || c.handle == MPI_COMM_SELF)
       fail(MPI_ERR_COMM, "argument comm is %s, which cannot be freed", c.name.c_str());
+    // A delete callback may free the communicator itself, and `c` is written to after its handle is
+    // gone.
     const Ref<Comm> kept(&c);
     delete_comm_attributes(*comm);
     comm_handles.remove(reinterpret_cast<std::uintptr_t>(*comm));
@@ -114,7 +119,7 @@ int PMPI_Comm_set_name(MPI_Comm comm, const char* comm_name) {
 }
 VIADUCT_MPI(Comm_set_name);
 
-// The null handle has a name, too (section 7.8).
+// The null handle has a name, too, so it does not go through the check of call() (section 7.8).
 int PMPI_Comm_get_name(MPI_Comm comm, char* comm_name, int* resultlen) {
   if (comm == MPI_COMM_NULL)
     return call("MPI_Comm_get_name", [&] { give_string("MPI_COMM_NULL", comm_name, resultlen); });

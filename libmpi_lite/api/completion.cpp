@@ -1,4 +1,11 @@
-// Waiting, testing, freeing, cancelling (MPI 5.0, sections 3.7 and 3.8.4).
+// Waiting, testing, freeing, cancelling (MPI 5.0, sections 3.7 and 3.8.4), and generalized requests
+// (section 13.2). The first half of the file turns complete requests into statuses and errors; the
+// functions follow, those that complete requests before those that only look. completion.hpp has
+// the shared types.
+//
+// Choices where the standard leaves one: MPI_Waitall waits for the requests in the order of the
+// array (all make progress meanwhile). MPI_Waitany and MPI_Testany take the first complete request
+// of the array. Every test makes progress at most once.
 
 #include "libmpi_lite/api/completion.hpp"
 
@@ -6,14 +13,15 @@ namespace viaduct::mpi {
 
 namespace {
 
-// The handle goes; gives its hold.
+// Takes the handle out of the table and sets it to MPI_REQUEST_NULL. Returns the reference that the
+// table held: the request is freed when the caller drops it.
 Ref<Request> release(MPI_Request* handle) {
   Ref<Request> request = request_handles.remove(reinterpret_cast<std::uintptr_t>(*handle));
   *handle = MPI_REQUEST_NULL;
   return request;
 }
 
-// What the free function of a generalized request says.
+// Calls the free function of a generalized request; returns its code. MPI_SUCCESS for other kinds.
 int free_state(const Request& request) {
   if (request.kind != Request::Kind::generalized) [[likely]]
     return MPI_SUCCESS;
@@ -21,14 +29,16 @@ int free_state(const Request& request) {
   return g.free ? g.free(g.extra_state) : MPI_SUCCESS;
 }
 
-// Of a complete request whose result nobody wants to know.
+// Frees a request without asking for its result (MPI_Request_free, or completion after it). An
+// operation that is under way goes on: transfer/ holds a reference of its own.
 void give_up(MPI_Request* handle, Request& request) {
   const Ref<Request> last = release(handle);
   const int error = free_state(request);
   if (error != MPI_SUCCESS) throw Error(error, "the free function of the request failed");
 }
 
-// Of a generalized request.
+// Asks the query function of a generalized request for the status. Returns the function's code. The
+// query function fills a copy: the caller's status may be MPI_STATUS_IGNORE.
 int query_state(const GeneralizedRequest& request, MPI_Status* status) {
   MPI_Status mine = request.status;
   const int error = request.query ? request.query(request.extra_state, &mine) : MPI_SUCCESS;
@@ -36,7 +46,8 @@ int query_state(const GeneralizedRequest& request, MPI_Status* status) {
   return error;
 }
 
-// The result of a complete request that stays as it is. Gives the error of the operation.
+// Copies the status of a complete request, which stays as it is. Returns the error of the
+// operation.
 int look_at_result(const Request& request, MPI_Status* status) {
   if (request.kind == Request::Kind::generalized) [[unlikely]]
     return query_state(static_cast<const GeneralizedRequest&>(request), status);
@@ -44,12 +55,14 @@ int look_at_result(const Request& request, MPI_Status* status) {
   return request.error;
 }
 
-// The result of a complete request; its handle goes, or the request becomes inactive. Gives the
-// error of the operation, and the request if there is one.
+// The result of a complete request that was taken: the error of the operation, and, if there was
+// one, the request, so that the caller can raise the error at its communicator.
 struct Result {
   int error;
   Ref<Request> failed;
 };
+// Copies the status and takes the request out of use: a persistent request becomes inactive, any
+// other is released and its handle becomes MPI_REQUEST_NULL.
 Result take_result(MPI_Request* handle, Request& request, MPI_Status* status) {
   int error = look_at_result(request, status);
   if (request.persistent) {
@@ -62,7 +75,8 @@ Result take_result(MPI_Request* handle, Request& request, MPI_Status* status) {
   return {error, error == MPI_SUCCESS ? nullptr : std::move(last)};
 }
 
-// One request, for functions that complete at most one.
+// Completes one request for functions that complete at most one (MPI_Wait, MPI_Waitany). The error
+// of the operation is the error of the call.
 void complete_one(MPI_Request* handle, Request* r, MPI_Status* status) {
   if (idle(r)) return set_empty(status);
   const auto [error, failed] = take_result(handle, *r, status);
@@ -70,20 +84,23 @@ void complete_one(MPI_Request* handle, Request* r, MPI_Status* status) {
     throw RequestError(*failed, error);
 }
 
-// The same of one that stays as it is.
+// As complete_one(), but the request stays as it is (MPI_Request_get_status).
 void look_at_one(Request* r, MPI_Status* status) {
   if (idle(r)) return set_empty(status);
   if (const int error = look_at_result(*r, status); error != MPI_SUCCESS) [[unlikely]]
     throw RequestError(*r, error);
 }
 
-// Several requests: an error is in the status of the request it belongs to. If there is none, the
-// errors in the statuses stay as they are (section 3.2.5).
+// Statuses and errors of functions that complete several requests (MPI_Waitall and kin). If an
+// operation failed, the call fails with MPI_ERR_IN_STATUS at that operation's communicator, and
+// MPI_ERROR of every status is set. If none failed, MPI_ERROR of the statuses stays as it was
+// (section 3.2.5), so the first failure has to fill in MPI_SUCCESS for the statuses before it.
 class Several {
  public:
   explicit Several(MPI_Status* statuses) : statuses_(statuses) {}
 
-  // In the order of the statuses.
+  // `at` is the index of the status. To be called with ascending `at`, because note() assumes that
+  // all statuses below it are done.
   void complete(MPI_Request* handle, int at) { complete(handle, check_request(*handle), at); }
   void complete(MPI_Request* handle, Request* r, int at) {
     idle(r) ? set_empty(status_at(at)) : note(take_result(handle, *r, status_at(at)), at);
@@ -93,6 +110,7 @@ class Several {
     const int error = look_at_result(*r, status_at(at));
     note({error, error == MPI_SUCCESS ? nullptr : Ref(r)}, at);
   }
+  // Throws if an operation failed; to be called once all have been completed.
   void done() const {
     if (failed_) throw RequestError(*failed_, MPI_ERR_IN_STATUS);
   }
@@ -117,11 +135,14 @@ class Several {
   Ref<Request> failed_;
 };
 
+// Nonblocking collectives can be neither cancelled nor freed early (section 6.12).
 void refuse_collective(const Request& request, const char* what) {
   if (request.kind == Request::Kind::collective)
     fail(MPI_ERR_REQUEST, "argument request is a collective operation, which cannot be %s", what);
 }
 
+// Checks all handles before anything completes: an invalid handle leaves the other requests
+// untouched.
 void check_requests(int count, const MPI_Request* handles) {
   check_count(count);
   if (count > 0) check_pointer(handles, "array_of_requests");
@@ -136,13 +157,15 @@ bool all_ready(int count, const MPI_Request* handles) {
   return true;
 }
 
-// Of calls that ask and do not wait.
+// Progress for calls that ask and do not wait. A program that tests in a loop and gets nothing is
+// as good as one that waits, so it answers the dump signal.
 void poll() {
   if (!progress()) DumpSignal::answer_if_asked(nullptr);
 }
 
 constexpr int kNone = -1;     // none is complete
 constexpr int kAllIdle = -2;  // there is nothing to wait for
+// The index of the first complete request, kNone or kAllIdle.
 int find_complete(int count, const MPI_Request* handles) {
   int result = kAllIdle;
   for (int i = 0; i < count; ++i) {
@@ -153,6 +176,8 @@ int find_complete(int count, const MPI_Request* handles) {
   }
   return result;
 }
+// Writes the indices of all complete requests to `indices`; returns how many there are (0: none is
+// complete), or kAllIdle.
 int find_all_complete(int count, const MPI_Request* handles, int* indices) {
   int found = 0;
   bool any = false;
@@ -165,6 +190,7 @@ int find_all_complete(int count, const MPI_Request* handles, int* indices) {
   return any ? found : kAllIdle;
 }
 
+// `found` is a result of find_complete() other than kNone.
 void complete_any(MPI_Request* handles, int found, int* index, MPI_Status* status) {
   if (found == kAllIdle) {
     *index = MPI_UNDEFINED;
@@ -173,6 +199,7 @@ void complete_any(MPI_Request* handles, int found, int* index, MPI_Status* statu
   *index = found;
   complete_one(&handles[found], check_request(handles[found]), status);
 }
+// `found` is a result of find_all_complete(), which has written `indices`.
 void complete_some(MPI_Request* handles, int found, int* outcount, int* indices,
                    MPI_Status* statuses) {
   *outcount = found == kAllIdle ? MPI_UNDEFINED : found;
@@ -207,17 +234,19 @@ int PMPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
 }
 VIADUCT_MPI(Test);
 
+// A request that is under way goes on and is freed when it completes.
 int PMPI_Request_free(MPI_Request* request) {
   return call("MPI_Request_free", [&] {
     Request* r = check_request(*check_pointer(request, "request"));
     if (!r) fail(MPI_ERR_REQUEST, "argument request is MPI_REQUEST_NULL");
     if (!r->complete) refuse_collective(*r, "freed before it is complete");  // section 6.12
     if (r->kind == Request::Kind::generalized && !r->complete) {
-      // MPI_Grequest_complete will name it once more.
+      // The table keeps the request: the program names it once more in MPI_Grequest_complete.
       static_cast<GeneralizedRequest*>(r)->given_up = true;
       *request = MPI_REQUEST_NULL;
       return;
     }
+    // Its handle goes, so it cannot be started again.
     r->persistent = false;
     give_up(request, *r);
   });
@@ -234,6 +263,8 @@ int PMPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) 
 }
 VIADUCT_MPI(Request_get_status);
 
+// Asks for a cancellation. The request completes either way, and its status says whether it was
+// cancelled.
 int PMPI_Cancel(MPI_Request* request) {
   return call("MPI_Cancel", [&] {
     Request* r = check_request(*check_pointer(request, "request"));
@@ -250,6 +281,7 @@ VIADUCT_MPI(Cancel);
 
 // ---- several requests --------------------------------------------------------------------------
 
+// A request that failed does not keep the others from being completed.
 int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
   return call_on_requests("MPI_Waitall", [&] {
     check_requests(count, array_of_requests);
@@ -264,6 +296,7 @@ int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_o
 }
 VIADUCT_MPI(Waitall);
 
+// All or nothing: requests are completed only if all of them are ready (section 3.7.5).
 int PMPI_Testall(int count, MPI_Request array_of_requests[], int* flag,
                  MPI_Status* array_of_statuses) {
   return call_on_requests("MPI_Testall", [&] {
@@ -291,6 +324,7 @@ int PMPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Sta
 }
 VIADUCT_MPI(Waitany);
 
+// With no active request, `flag` is true and `index` is MPI_UNDEFINED.
 int PMPI_Testany(int count, MPI_Request array_of_requests[], int* index, int* flag,
                  MPI_Status* status) {
   return call_on_requests("MPI_Testany", [&] {
@@ -317,6 +351,7 @@ int PMPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount,
     check_requests(incount, array_of_requests);
     check_pointer(outcount, "outcount");
     check_indices(incount, array_of_indices);
+    // find_all_complete() never returns kNone, so 0 means: nothing is complete, wait on.
     int found = 0;
     wait_until(
         [&] {
@@ -404,6 +439,7 @@ int PMPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free
 }
 VIADUCT_MPI(Grequest_start);
 
+// The only function that completes a generalized request; the program calls it.
 int PMPI_Grequest_complete(MPI_Request request) {
   return call("MPI_Grequest_complete", [&] {
     Request* r = check_request(request);
@@ -412,6 +448,8 @@ int PMPI_Grequest_complete(MPI_Request request) {
     if (r->complete) fail(MPI_ERR_REQUEST, "argument request has been completed already");
     r->finish();
     if (static_cast<GeneralizedRequest*>(r)->given_up) {
+      // MPI_Request_free came first. The request has no other handle left, so no wait can complete
+      // it.
       MPI_Request handle = request;
       give_up(&handle, *r);
     }

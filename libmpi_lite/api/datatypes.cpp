@@ -1,4 +1,10 @@
-// What a datatype is: sizes, bounds, names, how it was made; its life.
+// What a datatype is (MPI 5.0, section 5.1): sizes and bounds (5.1.5 to 5.1.8), commit and free
+// (5.1.9), how it was made (5.1.13), names (7.8), and the functions on them that MPI-3 removed.
+// Constructors are in type_constructors.cpp.
+//
+// Choices: sizes and bounds that an int cannot hold are MPI_UNDEFINED in the functions with int
+// results. A freed datatype lives on in types made of it and in operations under way, which hold
+// references.
 
 #include "libmpi_lite/api/arguments.hpp"
 #include "libmpi_lite/api/int_result.hpp"
@@ -9,19 +15,23 @@ using namespace viaduct::mpi;
 
 namespace {
 
-// A pair of bounds, as the functions that ask for them give it.
+// Lower bound and extent from lower and upper bound.
 template <class Integer>
 void give_extent(Integer* lb, Integer* extent, MPI_Count low, MPI_Count high) {
   *check_pointer(lb, "lb") = low;
   *check_pointer(extent, "extent") = high - low;
 }
 
-// Derived types as new handles, which the program frees; predefined ones as they are.
+// A component for MPI_Type_get_contents. The program has to free derived types that it gets there,
+// so each is a new handle of an equal type; predefined types are given as they are (section
+// 5.1.13).
 MPI_Datatype component_handle(const Datatype& component) {
   if (component.predefined()) return component.constant();
   return new_handle<MPI_Datatype>(datatype_handles, make_equal(component));
 }
 
+// Copies one of the lists of a type's construction; an error if the program's array has too little
+// room.
 template <class T>
 void give_list(const std::vector<T>& list, int room, T* out, const char* room_argument,
                const char* argument) {
@@ -104,12 +114,15 @@ VIADUCT_MPI(Type_ub);
 
 // ---- life --------------------------------------------------------------------------------------
 
+// Committing twice is allowed and does nothing.
 int PMPI_Type_commit(MPI_Datatype* datatype) {
   return call("MPI_Type_commit",
               [&] { check_type(*check_pointer(datatype, "datatype")).commit(); });
 }
 VIADUCT_MPI(Type_commit);
 
+// The delete callbacks of attributes run first, while the handle is still valid; if one fails, so
+// does the call.
 int PMPI_Type_free(MPI_Datatype* datatype) {
   return call("MPI_Type_free", [&] {
     const Datatype& t = check_type(*check_pointer(datatype, "datatype"));
@@ -123,6 +136,8 @@ int PMPI_Type_free(MPI_Datatype* datatype) {
 }
 VIADUCT_MPI(Type_free);
 
+// The handle exists before attributes are copied, because the copy callbacks take it. If one fails,
+// the new type is gone again.
 int PMPI_Type_dup(MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return call("MPI_Type_dup", [&] {
     check_pointer(newtype, "newtype");
@@ -161,6 +176,7 @@ VIADUCT_MPI(Type_get_name);
 
 // ---- how it was made (section 5.1.13) ----------------------------------------------------------
 
+// How many arguments of each sort the constructor had; MPI_Type_get_contents gives the arguments.
 int PMPI_Type_get_envelope(MPI_Datatype datatype, int* num_integers, int* num_addresses,
                            int* num_datatypes, int* combiner) {
   return call("MPI_Type_get_envelope", [&] {
@@ -182,6 +198,8 @@ int PMPI_Type_get_contents(MPI_Datatype datatype, int max_integers, int max_addr
       fail(MPI_ERR_TYPE, "argument datatype is %s; predefined datatypes have no contents",
            t.name.c_str());
     const Datatype::Shape& shape = t.shape();
+    // Checked before anything is written: handles that are made below would be lost if a later list
+    // failed.
     if (max_datatypes < 0 || static_cast<std::size_t>(max_datatypes) < shape.types.size())
       fail(MPI_ERR_ARG, "argument max_datatypes is %d; the datatype was made with %zu",
            max_datatypes, shape.types.size());
@@ -198,6 +216,7 @@ VIADUCT_MPI(Type_get_contents);
 
 // ---- types by size (section 19.1.5) ------------------------------------------------------------
 
+// The types are Fortran's; there are no Fortran bindings, but C programs may ask for these types.
 int PMPI_Type_match_size(int typeclass, int size, MPI_Datatype* datatype) {
   struct Match {
     int typeclass, size;

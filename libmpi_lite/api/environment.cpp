@@ -1,4 +1,10 @@
-// Starting, ending, asking (MPI 5.0, chapters 9 and 11).
+// Starting, ending, asking (MPI 5.0, chapters 9 and 11). MPI_Init and MPI_Finalize themselves are
+// in runtime/process.cpp.
+//
+// Choices where the standard leaves one: MPI_Init does not look at argc and argv. MPI_Abort ends
+// the whole job whatever its communicator is. MPI_Wtime is CLOCK_MONOTONIC, not synchronised
+// between hosts (MPI_WTIME_IS_GLOBAL is false). MPI_Alloc_mem is ordinary memory, aligned to cache
+// lines: the channels need no special memory. The thread level is at most MPI_THREAD_SERIALIZED.
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +19,7 @@ using namespace viaduct::mpi;
 
 namespace {
 
+// Any of the four levels may be asked for; Process::init() provides what it can.
 void check_level(int level) {
   for (const int known :
        {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE})
@@ -20,6 +27,8 @@ void check_level(int level) {
   fail(MPI_ERR_ARG, "argument required is %d; it must be one of MPI_THREAD_*", level);
 }
 
+// MPI_Init is MPI_Init_thread with MPI_THREAD_SINGLE. A second call is an error, after MPI_Finalize
+// too.
 void init(const char* function, int thread_level) {
   check_level(thread_level);
   if (Process::phase() != Process::Phase::before_init)
@@ -32,7 +41,8 @@ double seconds(const timespec& t) {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// As the info key mpi_minimum_memory_alignment asks (section 9.2), at least a cache line.
+// Alignment in bytes: what the info key mpi_minimum_memory_alignment asks for (section 9.2), at
+// least 64, a cache line. Values above 2^40 are refused.
 std::size_t alignment(const Info* info) {
   std::size_t most = 64;
   if (!info) return most;
@@ -64,6 +74,7 @@ int PMPI_Init_thread(int*, char***, int required, int* provided) {
 }
 VIADUCT_MPI(Init_thread);
 
+// Stays true after MPI_Finalize, as the standard has it.
 int PMPI_Initialized(int* flag) {
   return call_any_time("MPI_Initialized", [&] {
     *check_pointer(flag, "flag") = Process::phase() != Process::Phase::before_init;
@@ -83,7 +94,8 @@ int PMPI_Finalize() {
 }
 VIADUCT_MPI(Finalize);
 
-// The whole job ends, whatever the communicator, as section 9.7 allows.
+// Ends the whole job whatever the communicator is, as section 9.7 allows. An invalid communicator
+// does not keep it from doing so.
 int PMPI_Abort(MPI_Comm comm, int errorcode) {
   return call_any_time("MPI_Abort", [&] {
     check_running("MPI_Abort");
@@ -134,6 +146,7 @@ int PMPI_Abi_get_version(int* abi_major, int* abi_minor) {
 }
 VIADUCT_MPI(Abi_get_version);
 
+// The host's name. Emulated hosts on one machine (network namespaces) therefore have the same.
 int PMPI_Get_processor_name(char* name, int* resultlen) {
   return call("MPI_Get_processor_name", [&] {
     char host[MPI_MAX_PROCESSOR_NAME] = "";
@@ -158,7 +171,7 @@ double PMPI_Wtick() {
 }
 VIADUCT_MPI(Wtick);
 
-// For profiling libraries, which take its place.
+// Does nothing, as the standard allows. Profiling libraries define their own.
 int PMPI_Pcontrol(const int, ...) {
   return MPI_SUCCESS;
 }
@@ -172,6 +185,8 @@ int PMPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
            static_cast<long long>(size));
     const std::size_t align = alignment(check_hints(info));
     void* memory = nullptr;
+    // posix_memalign() of 0 bytes may give a null pointer, which a program would take for a
+    // failure.
     if (::posix_memalign(&memory, align, std::max<std::size_t>(static_cast<std::size_t>(size), 1)))
       fail(MPI_ERR_NO_MEM, "there are no %lld bytes of memory", static_cast<long long>(size));
     *static_cast<void**>(baseptr) = memory;
@@ -179,6 +194,7 @@ int PMPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
 }
 VIADUCT_MPI(Alloc_mem);
 
+// free() takes any pointer of MPI_Alloc_mem, and a null pointer.
 int PMPI_Free_mem(void* base) {
   return call("MPI_Free_mem", [&] { std::free(base); });
 }

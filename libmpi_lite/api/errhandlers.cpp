@@ -1,4 +1,8 @@
-// Error handlers (MPI 5.0, section 9.3).
+// Error handlers (MPI 5.0, section 9.3). Which handler an error reaches is in call.cpp.
+//
+// Choices where the standard leaves one: MPI_Comm_get_errhandler returns the handle that the
+// program already has, and counts; the handle is invalid after as many frees as it was given out.
+// The functions of MPI-1 are the same functions.
 #include "libmpi_lite/api/arguments.hpp"
 #include "libmpi_lite/core/errors.hpp"
 
@@ -14,7 +18,8 @@ Errhandler& check_errhandler(MPI_Errhandler errhandler) {
   return *e;
 }
 
-// Gives the program the handler's handle, once more or anew.
+// Gives the program the handle of an error handler: the same one again, or a new one if the program
+// has freed all it was given.
 MPI_Errhandler give(Errhandler& errhandler) {
   if (errhandler.handle == MPI_ERRHANDLER_NULL)
     errhandler.handle =
@@ -23,8 +28,9 @@ MPI_Errhandler give(Errhandler& errhandler) {
   return errhandler.handle;
 }
 
-// Communicators go on using it. Predefined ones stay, but what MPI_Comm_get_errhandler has given
-// may be freed, whatever it was.
+// MPI_Errhandler_free. Communicators that use the handler hold references and go on using it.
+// Predefined handlers stay, but freeing one is no error: a program may free whatever
+// MPI_Comm_get_errhandler gave.
 void take_back(Errhandler& errhandler) {
   if (errhandler.kind != Errhandler::Kind::user || --errhandler.given > 0) return;
   const MPI_Errhandler handle = std::exchange(errhandler.handle, MPI_ERRHANDLER_NULL);
@@ -81,8 +87,9 @@ int PMPI_Errhandler_free(MPI_Errhandler* errhandler) {
 }
 VIADUCT_MPI(Errhandler_free);
 
-// Calls the handler that an error on the communicator would call; an error itself only if there is
-// none (section 9.6).
+// Calls the handler that an error on the communicator would call. The result is MPI_SUCCESS if the
+// arguments are valid, whatever `errorcode` is (section 9.6). The handler is called outside of
+// call(), whose errors are this function's own.
 int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode) {
   constexpr auto kName = "MPI_Comm_call_errhandler";
   Ref<Comm> on;

@@ -1,4 +1,5 @@
-// Error codes and classes (MPI 5.0, sections 9.4 and 9.5); at any time.
+// Error codes and error classes (MPI 5.0, sections 9.4 and 9.5), those of the program included;
+// allowed at any time. The registry is in core/errors.cpp, which also checks classes and codes.
 #include "libmpi_lite/core/errors.hpp"
 
 #include "libmpi_lite/api/arguments.hpp"
@@ -39,6 +40,7 @@ int PMPI_Add_error_string(int errorcode, const char* string) {
 }
 VIADUCT_MPI(Add_error_string);
 
+// MPI-4.1's counterparts of MPI_Add_error_*.
 int PMPI_Remove_error_class(int errorclass) {
   return call_any_time("MPI_Remove_error_class", [&] { remove_error_class(errorclass); });
 }

@@ -1,4 +1,6 @@
-// Groups (MPI 5.0, section 7.3).
+// Groups (MPI 5.0, section 7.3). Purely local: a group is an immutable list of ranks in
+// MPI_COMM_WORLD (core/group.hpp), where the set operations are. An empty result is always
+// MPI_GROUP_EMPTY.
 #include "libmpi_lite/api/arguments.hpp"
 
 using namespace viaduct::mpi;
@@ -7,6 +9,7 @@ namespace {
 
 using Combine = Ref<Group>(const Group&, const Group&);
 
+// A function that makes a group out of two.
 int combine(const char* function, Combine* how, MPI_Group group1, MPI_Group group2,
             MPI_Group* newgroup) {
   return call(function, [&] {
@@ -17,6 +20,7 @@ int combine(const char* function, Combine* how, MPI_Group group1, MPI_Group grou
 
 using Choose = Ref<Group>(const Group&, std::span<const int>);
 
+// A function that makes a group out of some ranks of another one.
 int choose(const char* function, Choose* how, MPI_Group group, int n, const int ranks[],
            MPI_Group* newgroup) {
   return call(function, [&] {
@@ -26,6 +30,7 @@ int choose(const char* function, Choose* how, MPI_Group group, int n, const int 
   });
 }
 
+// The forms with ranges: ranges are expanded to ranks first.
 int choose(const char* function, Choose* how, MPI_Group group, int n, const RankRange ranges[],
            MPI_Group* newgroup) {
   return call(function, [&] {
@@ -47,6 +52,7 @@ int PMPI_Group_rank(MPI_Group group, int* rank) {
 }
 VIADUCT_MPI(Group_rank);
 
+// Ranks of processes that are not in group2 become MPI_UNDEFINED.
 int PMPI_Group_translate_ranks(MPI_Group group1, int n, const int ranks1[], MPI_Group group2,
                                int ranks2[]) {
   return call("MPI_Group_translate_ranks", [&] {
@@ -106,7 +112,8 @@ int PMPI_Group_range_excl(MPI_Group group, int n, int ranges[][3], MPI_Group* ne
 }
 VIADUCT_MPI(Group_range_excl);
 
-// MPI-1 programs free MPI_GROUP_EMPTY as any other result; it stays.
+// MPI-1 programs free MPI_GROUP_EMPTY like any other result. That is accepted; the predefined group
+// stays in the table.
 int PMPI_Group_free(MPI_Group* group) {
   return call("MPI_Group_free", [&] {
     check_group(*check_pointer(group, "group"));

@@ -1,5 +1,7 @@
-// Handles as integers (MPI 5.0, section 20.3.5): ours fit an int, so the number is the handle. At
-// any time.
+// Conversion of handles to integers and back (MPI 5.0, section 20.3.5), allowed at any time. The
+// handles of this library, like the constants of the standard binary interface, fit 31 bits
+// (core/handle.hpp), so the number is the handle and no table is needed. No handle is checked here:
+// a number that is no handle is found out when the handle is used.
 #include <cstdint>
 
 #include "libmpi_lite/api/call.hpp"

@@ -1,4 +1,8 @@
-// MPI_Info (MPI 5.0, chapter 10); at any time (section 11.4.1).
+// MPI_Info (MPI 5.0, chapter 10); allowed at any time (section 11.4.1). An info object is a list of
+// pairs in the order in which keys were first set, which is the order of MPI_Info_get_nthkey.
+//
+// Choices where the standard leaves one: MPI_INFO_ENV tells only what a process can know before
+// MPI_Init (core/environment_info.hpp). Keys and values that are too long are errors, not cut.
 #include <algorithm>
 
 #include "libmpi_lite/api/arguments.hpp"
@@ -27,6 +31,7 @@ std::string check_key(const char* key) {
   return key;
 }
 
+// MPI_INFO_ENV can be read and duplicated, but not changed or freed (section 11.2.1).
 Info& check_writable(MPI_Info info) {
   if (info == MPI_INFO_ENV) fail(MPI_ERR_INFO, "argument info is MPI_INFO_ENV, which is read-only");
   return check_info(info);
@@ -37,7 +42,7 @@ auto find(Info& info, const std::string& key) {
                       [&](const auto& entry) { return entry.first == key; });
 }
 
-// As many characters as the buffer has room for, and a zero.
+// Copies as many characters as the buffer has room for, and a final zero. `room` is at least 1.
 void give_value(const std::string& value, char* buffer, std::size_t room) {
   const std::size_t length = std::min(value.size(), room - 1);
   std::memcpy(buffer, value.data(), length);
@@ -54,7 +59,8 @@ int PMPI_Info_create(MPI_Info* info) {
 }
 VIADUCT_MPI(Info_create);
 
-// What can be told without MPI_Init; the kernel knows argv better than the program.
+// The arguments are not used: the kernel knows the command line of this process better than the
+// program.
 int PMPI_Info_create_env(int, char*[], MPI_Info* info) {
   return call_any_time("MPI_Info_create_env", [&] {
     check_pointer(info, "info");
@@ -72,6 +78,7 @@ int PMPI_Info_free(MPI_Info* info) {
 }
 VIADUCT_MPI(Info_free);
 
+// The copy of MPI_INFO_ENV is an ordinary info object, which may be changed.
 int PMPI_Info_dup(MPI_Info info, MPI_Info* newinfo) {
   return call_any_time("MPI_Info_dup", [&] {
     check_pointer(newinfo, "newinfo");
@@ -137,7 +144,7 @@ int PMPI_Info_get_valuelen(MPI_Info info, const char* key, int* valuelen, int* f
 }
 VIADUCT_MPI(Info_get_valuelen);
 
-// `valuelen` does not count the final zero.
+// `valuelen` does not count the final zero: the buffer has valuelen + 1 characters.
 int PMPI_Info_get(MPI_Info info, const char* key, int valuelen, char* value, int* flag) {
   return call_any_time("MPI_Info_get", [&] {
     Info& i = check_info(info);
@@ -151,7 +158,8 @@ int PMPI_Info_get(MPI_Info info, const char* key, int valuelen, char* value, int
 }
 VIADUCT_MPI(Info_get);
 
-// `buflen` counts it: room in, what would be needed out. 0 asks for the length only.
+// `*buflen` counts the final zero: room on the way in, what would be needed on the way out. 0 asks
+// for the length only, and then `value` is not used.
 int PMPI_Info_get_string(MPI_Info info, const char* key, int* buflen, char* value, int* flag) {
   return call_any_time("MPI_Info_get_string", [&] {
     Info& i = check_info(info);

@@ -1,4 +1,5 @@
-// Results that are wider inside than in the functions of MPI-1.
+// Results that are wider inside the library (MPI_Count, 64 bits) than in the functions of MPI-1
+// (int).
 #pragma once
 
 #include <mpi.h>
@@ -7,7 +8,8 @@
 
 namespace viaduct::mpi {
 
-// MPI_UNDEFINED where an int cannot hold it (MPI 5.0, sections 3.2.5 and 5.1.5).
+// The value as an int; MPI_UNDEFINED where an int cannot hold it (MPI 5.0, sections 3.2.5 and
+// 5.1.5).
 inline int int_result(MPI_Count value) {
   return value > INT_MAX ? MPI_UNDEFINED : static_cast<int>(value);
 }

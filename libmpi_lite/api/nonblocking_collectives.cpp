@@ -1,10 +1,13 @@
-// The nonblocking collectives (MPI 5.0, section 6.12).
+// The nonblocking collectives (MPI 5.0, section 6.12): each starts the same operation as its
+// blocking form (collective_arguments.cpp) and returns the request. The operation proceeds inside
+// later calls of the library only.
 #include "libmpi_lite/api/collective_arguments.hpp"
 
 using namespace viaduct::mpi;
 
 namespace {
 
+// All functions of this file: `begin` is the begin_*() of the operation.
 template <class Begin, class... Arguments>
 int collective(const char* name, MPI_Comm comm, MPI_Request* request, Begin begin,
                Arguments... arguments) {

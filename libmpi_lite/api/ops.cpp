@@ -1,9 +1,13 @@
-// Reduction operations (MPI 5.0, section 6.9).
+// Reduction operations of the program's own, and reductions within one process (MPI 5.0, section
+// 6.9). The predefined operations are in core/op.cpp. A freed operation lives on for collectives
+// that use it, because they hold a reference.
 #include "libmpi_lite/api/aliasing.hpp"
 #include "libmpi_lite/api/call.hpp"
 
 using namespace viaduct::mpi;
 
+// `user_fn` is called with as many items at a time as the algorithm has; the standard leaves that
+// to the library.
 int PMPI_Op_create(MPI_User_function* user_fn, int commute, MPI_Op* op) {
   return call("MPI_Op_create", [&] {
     check_pointer(user_fn, "user_fn");
@@ -30,6 +34,7 @@ int PMPI_Op_commutative(MPI_Op op, int* commute) {
 }
 VIADUCT_MPI(Op_commutative);
 
+// inoutbuf = inbuf op inoutbuf, without communication. Shared memory is refused as in collectives.
 int PMPI_Reduce_local(const void* inbuf, void* inoutbuf, int count, MPI_Datatype datatype,
                       MPI_Op op) {
   return call("MPI_Reduce_local", [&] {

@@ -1,4 +1,9 @@
-// Packing, unpacking (MPI 5.0, sections 5.2 and 5.3) and arithmetic on addresses (5.1.5).
+// Packing and unpacking (MPI 5.0, sections 5.2 and 5.3) and arithmetic on addresses (section
+// 5.1.5).
+//
+// Choices: MPI_Pack makes the bytes of the data one after another, without a header, so
+// MPI_Pack_size is exact and a packed message may be received with the type itself. "external32" is
+// big-endian (core/external32.cpp) and the only representation that MPI_Pack_external knows.
 #include <cstring>
 
 #include "libmpi_lite/api/call.hpp"
@@ -9,13 +14,14 @@ using namespace viaduct::mpi;
 
 namespace {
 
-// `count` items of `each` bytes; MPI_UNDEFINED if 64 bits cannot hold that.
+// `count` times `each` in bytes; MPI_UNDEFINED if 64 bits cannot hold the product.
 MPI_Count total_bytes(MPI_Count count, MPI_Count each) {
   MPI_Count bytes;
   return __builtin_mul_overflow(count, each, &bytes) ? MPI_UNDEFINED : bytes;
 }
 
-// The place in a packed buffer where `bytes` may be read or written; moves *position behind them.
+// The place in a packed buffer where `bytes` may be read or written; `*position` moves behind them.
+// Throws MPI_ERR_TRUNCATE if they do not fit, and then `*position` is as it was.
 template <class Position, class Byte>
 Byte* take(Byte* buffer, Position size, Position* position, MPI_Count bytes,
            const char* buffer_argument, const char* size_argument) {
@@ -30,6 +36,7 @@ Byte* take(Byte* buffer, Position size, Position* position, MPI_Count bytes,
     fail(MPI_ERR_TRUNCATE, "%lld bytes do not fit between position %lld and %lld (%s)",
          static_cast<long long>(bytes), static_cast<long long>(*position),
          static_cast<long long>(size), size_argument);
+  // Nothing is read or written, so a null pointer is allowed.
   if (bytes == 0) return buffer;
   if (!buffer) fail(MPI_ERR_BUFFER, "argument %s is a null pointer", buffer_argument);
   Byte* place = buffer + *position;
@@ -138,7 +145,8 @@ int PMPI_Address(void* location, MPI_Aint* address) {
 }
 VIADUCT_MPI(Address);
 
-// Addresses are unsigned at heart: the results wrap as they do.
+// Computed without a sign: addresses wrap, and signed overflow is undefined in C++. These two
+// functions return a value and no error code, so they check nothing.
 MPI_Aint PMPI_Aint_add(MPI_Aint base, MPI_Aint disp) {
   return static_cast<MPI_Aint>(static_cast<std::uintptr_t>(base) +
                                static_cast<std::uintptr_t>(disp));

@@ -1,4 +1,11 @@
-// Sending, receiving, probing (MPI 5.0, chapter 3).
+// Sending, receiving, probing (MPI 5.0, chapter 3), persistent requests (section 3.9) and the
+// accessors of MPI_Status. The functions check arguments and call transfer/transfer.hpp, where
+// matching and protocols are.
+//
+// Choices where the standard leaves one: MPI_Rsend is a standard send. MPI_Sendrecv_replace packs
+// the whole message into memory of its own. Calls that ask and find nothing answer a pending dump
+// signal (VIADUCT_DUMP_SIGNAL), so that a program which polls for ever can be examined like one
+// that waits.
 
 #include <vector>
 
@@ -7,6 +14,8 @@
 namespace viaduct::mpi {
 namespace {
 
+// A handle for a new request. Sends that were complete when they started are all the same request
+// (CompleteSend), which has a fixed handle: MPI_Isend of a short message adds nothing to the table.
 MPI_Request new_request(Ref<Request> request) {
   if (request.get() == request_handles.find(kCompleteSend)) [[likely]]
     return reinterpret_cast<MPI_Request>(kCompleteSend);
@@ -21,7 +30,8 @@ int send_call(const char* name, SendMode mode, const void* buf, int count, MPI_D
   });
 }
 
-// MPI_Isend and MPI_Send_init in all modes.
+// MPI_Isend and MPI_Send_init in all modes: `make_request` is start_send or make_send. The handle
+// is written only when nothing can fail any more.
 template <class Make>
 int request_call(const char* name, Make make_request, const void* buf, int count,
                  MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request* request,
@@ -34,11 +44,13 @@ int request_call(const char* name, Make make_request, const void* buf, int count
   });
 }
 
+// MPI_MESSAGE_NO_PROC is a constant, not a message in the table (section 3.8.2).
 bool is_no_process(MPI_Message message) {
   return message == MPI_MESSAGE_NO_PROC;
 }
 
-// The message behind a handle that is about to be received.
+// Takes the message out of the handle table for its receive and sets the handle to
+// MPI_MESSAGE_NULL.
 Ref<Message> take_message(MPI_Message* message) {
   const MPI_Message handle = *check_pointer(message, "message");
   Ref<Message> m = message_handles.remove(reinterpret_cast<std::uintptr_t>(handle));
@@ -48,13 +60,16 @@ Ref<Message> take_message(MPI_Message* message) {
   return m;
 }
 
+// A probe of MPI_PROC_NULL succeeds at once, with the status of MPI_PROC_NULL. False: another
+// source.
 bool probe_nobody(const Envelope& from, MPI_Status* status) {
   if (from.rank != MPI_PROC_NULL) return false;
   if (status != MPI_STATUS_IGNORE) copy_status(empty_status(MPI_PROC_NULL), *status);
   return true;
 }
 
-// Whether a message was there; its handle.
+// One attempt of a matched probe. True: a message was there, or the source is MPI_PROC_NULL; then
+// `*message` is the handle.
 bool take_probed(const Envelope& from, MPI_Message* message, MPI_Status* status) {
   if (probe_nobody(from, status)) {
     *message = MPI_MESSAGE_NO_PROC;
@@ -66,14 +81,17 @@ bool take_probed(const Envelope& from, MPI_Message* message, MPI_Status* status)
   return true;
 }
 
-// What a receive with a request gave.
+// Waits for a receive that has no handle and copies its status. The status is filled also if the
+// receive failed (a truncated message, for instance).
 void finish_receive(const Request& r, MPI_Status* status) {
   wait(r);
   if (status != MPI_STATUS_IGNORE) copy_status(r.status, *status);
   if (r.error != MPI_SUCCESS) throw RequestError(r, r.error);
 }
 
-// Receives before it sends, so that two that do the same at once cannot wait for each other.
+// Posts the receive before it sends: two processes that exchange long messages with each other
+// would wait for each other otherwise. An error of the receive is reported rather than one of the
+// send.
 void exchange(const Items& items, const Envelope& to, const Items& into, const Envelope& from,
               MPI_Status* status) {
   const Ref<Request> received = start_receive(into, from);
@@ -175,9 +193,12 @@ int PMPI_Sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int
 }
 VIADUCT_MPI(Sendrecv);
 
+// The data is packed into a copy, which is sent as bytes, while the receive fills the buffer.
 int PMPI_Sendrecv_replace(void* buf, int count, MPI_Datatype datatype, int dest, int sendtag,
                           int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
   return call("MPI_Sendrecv_replace", comm, [&](Comm& c) {
+    // MPI_DATATYPE_NULL is allowed only if nothing is sent and nothing received, both ways being
+    // MPI_PROC_NULL. Rank 0 stands for any rank.
     const Items items = check_items(buf, count, datatype, "buf", dest == source ? dest : 0);
     const Envelope to = check_destination(c, dest, sendtag);
     const Envelope from = check_source(c, source, recvtag);
@@ -232,6 +253,7 @@ VIADUCT_MPI(Recv_init);
 
 namespace {
 
+// A persistent request that is inactive (section 3.9).
 Request& check_startable(MPI_Request handle) {
   Request* r = request_handles.find(reinterpret_cast<std::uintptr_t>(handle));
   if (!r || !r->persistent)
@@ -242,6 +264,8 @@ Request& check_startable(MPI_Request handle) {
   return *r;
 }
 
+// An error goes to the handler of the request's communicator, as MPI_Start has no communicator
+// argument.
 void start_persistent(MPI_Request handle) {
   Request& r = check_startable(handle);
   try {
@@ -263,6 +287,7 @@ int PMPI_Startall(int count, MPI_Request array_of_requests[]) {
   return call_on_requests("MPI_Startall", [&] {
     check_count(count);
     if (count > 0) check_pointer(array_of_requests, "array_of_requests");
+    // All requests are checked before the first one is started: a wrong argument starts nothing.
     for (int i = 0; i < count; ++i) check_startable(array_of_requests[i]);
     for (int i = 0; i < count; ++i) start_persistent(array_of_requests[i]);
   });
@@ -271,6 +296,7 @@ VIADUCT_MPI(Startall);
 
 // ---- probing -----------------------------------------------------------------------------------
 
+// wait_until() reports a long wait with the envelope that is probed for.
 int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   return call("MPI_Probe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
@@ -314,6 +340,8 @@ VIADUCT_MPI(Improbe);
 
 namespace {
 
+// The receive of a matched message. MPI_MESSAGE_NO_PROC becomes an ordinary receive from
+// MPI_PROC_NULL, which completes at once and receives nothing.
 Ref<Request> start_probed(const Items& into, MPI_Message* message) {
   if (!is_no_process(*check_pointer(message, "message")))
     return start_matched_receive(into, *take_message(message));
@@ -323,6 +351,8 @@ Ref<Request> start_probed(const Items& into, MPI_Message* message) {
 
 }  // namespace
 
+// The message knows its communicator and the function has no argument for it, so errors of the
+// receive go through RequestError.
 int PMPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
                MPI_Status* status) {
   return call_on_requests("MPI_Mrecv", [&] {
@@ -352,6 +382,7 @@ int PMPI_Buffer_attach(void* buffer, int size) {
 }
 VIADUCT_MPI(Buffer_attach);
 
+// Waits until all messages in the buffer have been sent (section 3.6).
 int PMPI_Buffer_detach(void* buffer_addr, int* size) {
   return call("MPI_Buffer_detach", [&] {
     check_pointer(buffer_addr, "buffer_addr");

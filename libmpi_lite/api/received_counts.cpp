@@ -1,4 +1,7 @@
-// How much was received: from the bytes in a status to counts of items and basic elements.
+// How much was received (MPI 5.0, sections 3.2.5 and 5.1.11): from the bytes in a status to counts
+// of items and of basic elements. A status holds bytes, in more than 64 bits (WideBytes,
+// core/status.hpp), because the program may set a count of items of any type
+// (MPI_Status_set_elements_x, section 13.3).
 #include "libmpi_lite/api/call.hpp"
 #include "libmpi_lite/api/int_result.hpp"
 
@@ -6,6 +9,8 @@ using namespace viaduct::mpi;
 
 namespace {
 
+// MPI_UNDEFINED if the bytes are no whole number of items or the number does not fit. 0 bytes are 0
+// items of any type, one without bytes included.
 MPI_Count received_items(const MPI_Status& status, const Datatype& type) {
   const WideBytes bytes = status_wide_bytes(status);
   if (bytes == 0) return 0;
@@ -14,6 +19,7 @@ MPI_Count received_items(const MPI_Status& status, const Datatype& type) {
   return items > INT64_MAX ? MPI_UNDEFINED : static_cast<MPI_Count>(items);
 }
 
+// Choice: the status gets the bytes of `count` basic elements of the type (Datatype::bytes_of).
 void set_elements(MPI_Status* status, MPI_Datatype type, MPI_Count count) {
   check_pointer(status, "status");
   const Datatype& t = check_type(type);

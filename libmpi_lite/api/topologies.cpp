@@ -1,4 +1,8 @@
-// Process topologies (MPI 5.0, chapter 8).
+// Process topologies (MPI 5.0, chapter 8): Cartesian grids and graphs of MPI-1. The arithmetic is
+// in core/topology.cpp; neighbourhood collectives and distributed graphs do not exist.
+//
+// Choice: ranks are never reordered (`reorder` is ignored), so MPI_Cart_map and MPI_Graph_map give
+// each process its own rank.
 #include <algorithm>
 #include <numeric>
 
@@ -9,7 +13,8 @@ using namespace viaduct::mpi;
 
 namespace {
 
-// The topology of that kind that the communicator has.
+// The topology of that kind that the communicator has; MPI_ERR_TOPOLOGY if it has none or another
+// one.
 template <class Kind>
 const Kind& check_topology(const Comm& comm) {
   const Kind* topology = std::get_if<Kind>(&comm.topology);
@@ -31,7 +36,8 @@ Graph check_graph(const Comm& comm, int nnodes, const int* index, const int* edg
   return make_graph(check_array(index, nnodes, "index", "nnodes"), edges, comm.size());
 }
 
-// A communicator of the first `processes` ranks: they are not reordered.
+// A communicator of the first `processes` ranks in their order, with that topology. Collective over
+// `comm`; the other processes get MPI_COMM_NULL.
 MPI_Comm make_with_topology(Comm& comm, int processes, Topology topology) {
   std::vector<int> ranks(static_cast<std::size_t>(processes));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -40,11 +46,12 @@ MPI_Comm make_with_topology(Comm& comm, int processes, Topology topology) {
   return new_comm_handle(made);
 }
 
+// The rank that this process would have in a topology of so many processes.
 int place(const Comm& comm, int processes) {
   return comm.rank() < processes ? comm.rank() : MPI_UNDEFINED;
 }
 
-// As many elements as there is room for.
+// Copies as many elements as the program's array has room for (the `max` arguments).
 void give(std::span<const int> from, std::span<int> to) {
   std::copy_n(from.begin(), std::min(from.size(), to.size()), to.begin());
 }
@@ -70,6 +77,7 @@ VIADUCT_MPI(Dims_create);
 
 // ---- grids -------------------------------------------------------------------------------------
 
+// The grid may have fewer cells than `comm_old` has processes; the rest get MPI_COMM_NULL.
 int PMPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int,
                      MPI_Comm* comm_cart) {
   return call_making("MPI_Cart_create", comm_old, comm_cart, [&](Comm& c) {
@@ -98,6 +106,7 @@ int PMPI_Cart_get(MPI_Comm comm, int maxdims, int dims[], int periods[], int coo
 }
 VIADUCT_MPI(Cart_get);
 
+// Coordinates outside of the grid are wrapped in periodic dimensions and an error in others.
 int PMPI_Cart_rank(MPI_Comm comm, const int coords[], int* rank) {
   return call("MPI_Cart_rank", comm, [&](Comm& c) {
     const Cartesian& grid = check_topology<Cartesian>(c);
@@ -120,6 +129,7 @@ int PMPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[]) {
 }
 VIADUCT_MPI(Cart_coords);
 
+// Neighbours outside of a dimension that is not periodic are MPI_PROC_NULL.
 int PMPI_Cart_shift(MPI_Comm comm, int direction, int disp, int* rank_source, int* rank_dest) {
   return call("MPI_Cart_shift", comm, [&](Comm& c) {
     const Cartesian& grid = check_topology<Cartesian>(c);
@@ -128,6 +138,7 @@ int PMPI_Cart_shift(MPI_Comm comm, int direction, int disp, int* rank_source, in
            grid.dims.size());
     check_pointer(rank_source, "rank_source");
     check_pointer(rank_dest, "rank_dest");
+    // In 64 bits: the negative of the smallest int is no int.
     *rank_source = grid.neighbor(c.rank(), direction, -std::int64_t{disp});
     *rank_dest = grid.neighbor(c.rank(), direction, disp);
   });
@@ -140,7 +151,9 @@ int PMPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) {
     const int ndims = static_cast<int>(grid.dims.size());
     const std::span remain = check_array(remain_dims, ndims, "remain_dims", "ndims");
     check_pointer(newcomm, "newcomm");
-    // Where this process is in the remaining dimensions is its key, where in the others its color.
+    // Processes whose coordinates agree in all dropped dimensions form one subgrid: the position in
+    // the dropped dimensions is the color. The position in the remaining dimensions is the key,
+    // that is, the new rank.
     std::vector<int> dropped(remain.begin(), remain.end());
     for (int& d : dropped) d = !d;
     const auto position = [&](std::span<const int> chosen) {

@@ -1,5 +1,9 @@
-// The datatype constructors: arguments are checked here, types made in core/datatype_builder.cpp
-// and core/array_types.cpp.
+// The datatype constructors (MPI 5.0, sections 5.1.2 to 5.1.4 and 5.1.7). Arguments are checked
+// here; the types are made in core/datatype_builder.cpp and core/array_types.cpp. The functions
+// that MPI-3 removed (MPI_Type_hvector, MPI_Type_hindexed, MPI_Type_struct) are there and the same.
+//
+// Choice: a count of 0 is valid everywhere but in the dimensions of arrays, and makes an empty
+// type.
 #include <climits>
 #include <vector>
 
@@ -10,7 +14,7 @@ using namespace viaduct::mpi;
 
 namespace {
 
-// A call that gives a new type: `make()`.
+// A call that gives a new type: `make()` returns it, and the program owns the handle.
 template <class Make>
 int construct(const char* function, MPI_Datatype* newtype, Make make) {
   return call(function, [&] {
@@ -19,10 +23,12 @@ int construct(const char* function, MPI_Datatype* newtype, Make make) {
   });
 }
 
+// The type need not be committed.
 Datatype& old_type(MPI_Datatype type) {
   return check_type(type, "oldtype");
 }
 
+// An array argument as a span over the program's memory.
 template <class T>
 std::span<const T> list(const T* array, int count, const char* argument) {
   check_count(count);
@@ -46,7 +52,7 @@ std::span<const T> displacements(const T* array, int count) {
   return list(array, count, "array_of_displacements");
 }
 
-// In MPI-1 and after it: the same but for the names and a const.
+// These three serve the functions of MPI-1 and those of MPI-2 with the same meaning.
 int create_hvector(const char* function, int count, int block_length, MPI_Aint stride,
                    MPI_Datatype oldtype, MPI_Datatype* newtype) {
   return construct(function, newtype, [&] {
@@ -75,6 +81,7 @@ int create_struct(const char* function, int count, const int* lengths, const MPI
 
 // ---- arrays ------------------------------------------------------------------------------------
 
+// Checks one element of an array argument; `low` and `high` are both allowed.
 void check_in(int value, int low, int high, const char* argument, std::size_t dimension) {
   if (value < low || value > high)
     fail(MPI_ERR_ARG, "argument %s[%zu] is %d; it must be in %d to %d", argument, dimension, value,
@@ -86,6 +93,8 @@ void check_array(int dimensions, int order) {
     fail(MPI_ERR_ARG, "argument order is %d; it must be MPI_ORDER_C or MPI_ORDER_FORTRAN", order);
 }
 
+// One dimension of MPI_Type_create_darray: blocks of the given size must hold the whole dimension
+// (section 5.1.4).
 void check_share(const Distribution& d, std::size_t dim) {
   check_in(d.sizes[dim], 1, INT_MAX, "array_of_gsizes", dim);
   check_in(d.processes[dim], 1, INT_MAX, "array_of_psizes", dim);
@@ -101,10 +110,12 @@ void check_share(const Distribution& d, std::size_t dim) {
            argument, d.processes[dim], d.sizes[dim]);
   }
 }
+// The process grid of MPI_Type_create_darray.
 void check_grid(const Distribution& d, int size, int rank) {
   MPI_Count processes = 1;
   for (std::size_t dim = 0; dim < d.sizes.size(); ++dim) {
     check_share(d, dim);
+    // Stops multiplying above `size`, so the product cannot overflow.
     if (processes <= size) processes *= d.processes[dim];
   }
   if (processes != size)

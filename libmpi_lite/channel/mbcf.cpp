@@ -1,3 +1,5 @@
+// The MBCF channel: control messages as FIFO entries, long transfers as Remote Writes with notify.
+// drivers/mbcf/engine.hpp has the requests; net_impl.hpp has connection set-up and loss of peers.
 #include "libmpi_lite/channel/mbcf.hpp"
 
 #include <algorithm>
@@ -13,7 +15,8 @@ namespace {
 using mbcf::bytes_of;
 using mbcf::Status;
 
-// Entries of the channel's own.
+// The entries that channels send each other, told from control messages by their first byte. They
+// are on the wire: little endian, no padding.
 enum class Own : std::uint8_t {
   introduction = 0xf0,  // Introduction: always a process's first entry
   written = 0xf1,       // Written: a long transfer is complete
@@ -23,21 +26,21 @@ constexpr std::byte kFirstOwn{0xf0};
 struct Introduction {
   Own kind = Own::introduction;
   std::uint8_t reserved[3] = {};
-  std::uint32_t rank;
-  std::uint64_t fifo;
+  std::uint32_t rank;  // of the sender, in MPI_COMM_WORLD
+  std::uint64_t fifo;  // key of the sender's FIFO, for messages in the other direction
 };
 struct Written {
   Own kind = Own::written;
   std::uint8_t reserved[3] = {};
-  std::uint32_t receive;  // as the receiver's remote key says
-  std::uint64_t key;
+  std::uint32_t receive;  // slot in the receiver's receives_, from its remote key
+  std::uint64_t key;      // of the buffer: proves that the sender was given this receive
 };
 static_assert(sizeof(Introduction) == 16 && sizeof(Written) == 16);
 
-// In a RemoteKey.
+// The content of a RemoteKey.
 struct MbcfPlace {
-  std::uint64_t key;  // 0: the peer was lost before it was opened
-  std::uint32_t receive;
+  std::uint64_t key;      // of the segment; 0: the peer was lost before this receive was opened
+  std::uint32_t receive;  // slot in the receiver's receives_
 };
 static_assert(sizeof(MbcfPlace) <= RemoteKey::kMax);
 
@@ -47,6 +50,7 @@ MbcfPlace mbcf_place_of(const RemoteKey& remote_key) {
   return place;
 }
 
+// false: the entry has another length. What comes from the network is not trusted.
 template <class T>
 bool read_exactly(Bytes bytes, T& message) {
   if (bytes.size() != sizeof message) return false;
@@ -54,7 +58,8 @@ bool read_exactly(Bytes bytes, T& message) {
   return true;
 }
 
-// The context of a request says what waits for its completion. Silent requests have none: 0.
+// The context of a request tells what waits for its completion: the kind in the upper half, the
+// slot number in the lower. Silent requests have the context 0: they complete only if refused.
 constexpr std::uint64_t kSend = std::uint64_t{1} << 32, kLongEntry = std::uint64_t{2} << 32;
 constexpr std::uint64_t kContextKind = ~std::uint64_t{0} << 32;
 
@@ -63,14 +68,16 @@ constexpr mbcf::Options with_context(std::uint64_t context) {
   return {.urgency = link::Urgency::now, .silent = false, .context = context};
 }
 
+// Control messages larger than a frame that may be under way at once, to all peers together. Each
+// may need a copy of the largest control message.
 constexpr std::size_t kMaxLongEntries = 64;
-// A FIFO holds at least that many of the largest messages.
+// A FIFO holds at least that many control messages of the largest size.
 constexpr std::size_t kMinEntries = 4;
 
 mbcf::EngineConfig engine_config(const Launch& launch) {
   const auto size = static_cast<std::size_t>(launch.size());
   const std::size_t transfers = net_transfers(launch.size());
-  return {.max_keys = transfers + 1,  // and the FIFO
+  return {.max_keys = transfers + 1,  // one for each receive, and one for the FIFO
           .max_requests = transfers + kMaxLongEntries,
           .max_writers = std::min(size, mbcf::kMaxWriters)};
 }
@@ -81,6 +88,7 @@ template <link::PacketDevice D>
 MbcfChannel<D>::MbcfChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device,
                             const NetConfig& config, std::size_t fifo, ClockOf<D> clock)
     : Net(sink, launch, std::move(device), config, engine_config(launch), clock),
+      // A message must fit the FIFO of its receiver, whatever the user has configured.
       fifo_(driver_.create_fifo(std::max(fifo, kMinEntries * this->limits().control))),
       receives_(net_transfers(launch.size())),
       sends_(net_transfers(launch.size())),
@@ -105,8 +113,10 @@ inline bool MbcfChannel<D>::taken(int to, const mbcf::Issued& issued, bool& refu
   refused = issued.status != Status::ok;
   if (!refused) [[likely]]
     return true;
+  // The FIFO, the link or the table of requests is full just now.
   if (issued.status == Status::no_room) return false;
-  // An end has its reason in the event that comes with it.
+  // If the peer is down, the link's event tells why, and gives the peer up. Any other status means
+  // that the two ends do not understand each other, which does not mend itself.
   if (issued.status != Status::peer_down) this->give_up(to, mbcf::text(issued.status));
   return true;
 }
@@ -119,6 +129,7 @@ inline bool MbcfChannel<D>::append(int to, Bytes head, Bytes body, const mbcf::O
 
 template <link::PacketDevice D>
 bool MbcfChannel<D>::send_control(int to, Bytes head, Bytes body) {
+  // With a lost peer the message is accepted and vanishes.
   if (!ready(to)) [[unlikely]]
     return lost(to);
   if (head.size() + body.size() <= peer(to).in_frame) [[likely]]
@@ -126,16 +137,19 @@ bool MbcfChannel<D>::send_control(int to, Bytes head, Bytes body) {
   return append_long(to, head, body);
 }
 
+// The head of a long entry is kept by the engine, which has room for so many bytes.
 static_assert(Channel::kMaxHead <= mbcf::kMaxCarried);
 
-// As a rule the link has room for all pieces at once, which are copied then. Else the bytes have to
-// stay until the entry is complete, and the caller does not wait for that.
 template <link::PacketDevice D>
 bool MbcfChannel<D>::append_long(int to, Bytes head, Bytes body) {
   std::uint32_t name;
+  // As a rule the link has room for all pieces of the entry at once, and they are copied into
+  // frames then. Otherwise the body has to stay until the entry is complete, but the caller may
+  // reuse its memory when send_control() returns: so the rest is read from a copy.
   LongEntry* entry = long_entries_.take(name);
   if (entry == nullptr) return false;
-  // Before anything is sent: there may be no memory.
+  // Allocate before anything is sent: there may be no memory, and a message that is half sent
+  // cannot be taken back.
   if (entry->copy == nullptr)
     entry->copy.reset(new (std::nothrow) std::byte[this->limits().control]);
   if (entry->copy == nullptr) {
@@ -158,12 +172,15 @@ bool MbcfChannel<D>::append_long(int to, Bytes head, Bytes body) {
 template <link::PacketDevice D>
 bool MbcfChannel<D>::introduce(int rank) {
   MbcfPeer& p = peer(rank);
+  // The writer asks the peer's FIFO for credit, which connects the link.
   if (!p.writer) p.writer = driver_.open_writer(p.id, p.fifo, now());
   if (!p.writer) return false;
   const auto own_rank = static_cast<std::uint32_t>(this->launch_.rank());
   const Introduction introduction{.rank = own_rank, .fifo = fifo_->key().value};
+  // Lost: append() has given the peer up, and the introduction has vanished.
   if (!append(rank, bytes_of(introduction), {}, kSilent) || lost(rank)) return false;
-  // There is credit, so the peer is connected and its MTU known.
+  // The entry was taken, so there is credit. So the peer has answered: the connection is up, and
+  // its MTU is known.
   p.in_frame = this->link_.max_message(p.id) - sizeof(mbcf::TargetHead);
   return true;
 }
@@ -175,11 +192,13 @@ bool MbcfChannel<D>::receive(std::size_t most) {
     const auto entry = fifo_->front();
     if (!entry) break;
     if (!entry->bytes.empty() && entry->bytes[0] < kFirstOwn) [[likely]] {
+      // A peer without a rank is lost, or has not introduced itself: drop its messages.
       if (const int from = this->rank_of(entry->from); from >= 0) [[likely]]
         sink_.on_control(from, entry->bytes);
     } else {
       on_own_entry(entry->from, entry->bytes);
     }
+    // Only now: the sink reads the entry in place. The pop gives credit back to the writer.
     fifo_->pop();
   }
   return taken != 0;
@@ -204,6 +223,7 @@ template <link::PacketDevice D>
 bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey*, Cookie cookie,
                                   RemoteKey& remote_key) {
   MbcfPlace place{};
+  // No connection is needed: the key alone lets the sender in.
   if (lost(from)) {
     this->fail_receive(cookie);
   } else {
@@ -224,6 +244,7 @@ bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey*,
 template <link::PacketDevice D>
 void MbcfChannel<D>::close_receive(int, const RemoteKey& remote_key) {
   const MbcfPlace place = mbcf_place_of(remote_key);
+  // The transfer may be over: then the slot is free or has another key.
   if (place.key == 0 || place.receive >= receives_.size() ||
       receives_[place.receive].key.value != place.key)
     return;
@@ -243,7 +264,7 @@ void MbcfChannel<D>::on_written(Bytes entry) {
   Written written;
   if (!read_exactly(entry, written) || written.receive >= receives_.size()) return;
   Receive& receive = receives_[written.receive];
-  // A key that is 0 is no key: the place is free.
+  // Without a key the slot is free. With another one it belongs to a later receive.
   if (!receive.key || receive.key.value != written.key) return;
   sink_.on_long_received(end_receive(written.receive), true);
 }
@@ -260,6 +281,7 @@ bool MbcfChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key,
   if (send == nullptr) return false;
   send->cookie = cookie;
   const Written written{.receive = place.receive, .key = place.key};
+  // Write with notify: the engine appends the entry when all data is in place.
   const auto then = mbcf::Then::append(peer(to).writer, bytes_of(written));
   const mbcf::Remote remote{peer(to).id, {place.key}, 0};
   bool refused;
@@ -267,6 +289,7 @@ bool MbcfChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key,
       taken(to, driver_.write(remote, data, then, with_context(kSend | name), now()), refused);
   if (refused) {
     sends_.give_back(name);
+    // Taken although refused: the peer is lost, and there will be no completion.
     if (done) this->fail_send(cookie);
   }
   return done;
@@ -293,7 +316,8 @@ void MbcfChannel<D>::complete(const mbcf::Completion& completion) {
     case kLongEntry: long_entries_.give_back(name); break;
     default: break;
   }
-  // A control message was refused: the peer's FIFO is gone. It will not come back.
+  // A control message was refused after it had left: the peer's FIFO is gone, or the peer does not
+  // accept the entry. That does not mend itself.
   const int rank = this->rank_of(completion.peer);
   if (!ok && completion.status != Status::peer_down && rank >= 0)
     this->give_up(rank, mbcf::text(completion.status));
@@ -301,11 +325,14 @@ void MbcfChannel<D>::complete(const mbcf::Completion& completion) {
 
 template <link::PacketDevice D>
 void MbcfChannel<D>::end_transfers(int rank) {
+  // The engine does not know whom a segment was exported for, so receives are ended here. Sends end
+  // by their completions.
   for (std::uint32_t name = 0; name < receives_.size(); ++name)
     if (receives_[name].key && receives_[name].from == rank)
       sink_.on_long_received(end_receive(name), false);
 }
 
+// For DPDK ports, and for the simulated network of the tests.
 template class MbcfChannel<port::Port>;
 template class MbcfChannel<sim::SimPort>;
 

@@ -1,9 +1,14 @@
-// Messages over Memory-Based Communication Facilities (docs/mbcf.md), after MPI/MBCF.
+// The MPI channel over Memory-Based Communication Facilities (docs/mbcf.md), after MPI/MBCF
+// ("MPI/MBCF with the NAS Parallel Benchmarks", EuroPVM/MPI 1999).
 //
-//  * A control message is an entry in the Memory-Based FIFO of the receiver, who hands it to the
-//    sink where it lies.
-//  * A long transfer is a Remote Write into the receiver's buffer, exported for this transfer only,
-//    and behind the data an entry in the FIFO that tells the receiver.
+//  * A control message is an entry in the Memory-Based FIFO of the receiver. The receiver hands the
+//    entry to the sink in place.
+//  * A long transfer is a Remote Write into the receiver's buffer. The buffer is exported as a
+//    segment for this transfer only. The write carries an entry for the FIFO (write with notify):
+//    it is in the FIFO when the data is in place, and tells the receiver.
+//
+// The channel owns the engine (through NetChannel), and the engine owns the FIFO. Thread rule: that
+// of Channel. channel/net.hpp has what this channel shares with StarT-X.
 #pragma once
 
 #include "drivers/mbcf/engine.hpp"
@@ -11,17 +16,19 @@
 
 namespace viaduct::mpi {
 
+// What the channel keeps for each process of the job.
 struct MbcfPeer : NetPeer {
-  mbcf::Key fifo;            // where it receives
-  mbcf::WriterId writer;     // our end of that
-  std::size_t in_frame = 0;  // bytes of the largest message that fits one
+  mbcf::Key fifo;            // of the peer's FIFO, from its card or its introduction
+  mbcf::WriterId writer;     // this process's writing end of that FIFO
+  std::size_t in_frame = 0;  // bytes of the largest control message that fits one frame
 };
 
 template <link::PacketDevice D>
 class MbcfChannel final
     : public NetChannel<MbcfChannel<D>, D, mbcf::Engine<D>, mbcf::EngineConfig, MbcfPeer> {
  public:
-  // `fifo`: bytes of this process's FIFO; more if that is not enough for a few messages.
+  // Creates the FIFO and publishes the card. `fifo`: bytes of this process's FIFO; it gets more if
+  // that is not enough for a few messages of the largest size. Throws SetupError.
   MbcfChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device, const NetConfig& config,
               std::size_t fifo, ClockOf<D> clock = {});
 
@@ -37,20 +44,23 @@ class MbcfChannel final
   friend Net;
   using Net::driver_, Net::sink_, Net::peer, Net::now, Net::ready, Net::lost;
 
+  // A receive that is open for one Remote Write.
   struct Receive {
     mbcf::Key key;  // of the buffer; none: this place is free
     Cookie cookie;
-    int from;
+    int from;  // rank of the sender
   };
+  // A Remote Write that has not completed.
   struct Send {
     Cookie cookie;
   };
-  // A control message that does not fit a frame, until it has been answered.
+  // A control message that does not fit a frame, until it has been answered. Its slot keeps the
+  // copy's memory for the next message.
   struct LongEntry {
-    std::unique_ptr<std::byte[]> copy;  // of its body, used if the link had no room for all of it
+    std::unique_ptr<std::byte[]> copy;  // of the body; used if the link had no room for all of it
   };
 
-  // For NetChannel.
+  // The functions that NetChannel calls; net.hpp says what each one does.
   bool receive(std::size_t most);
   bool take_completions();
   bool introduce(int rank);
@@ -60,24 +70,29 @@ class MbcfChannel final
   std::string detail() const;
   std::string driver_counted() const;
 
+  // Appends an entry to the peer's FIFO; results as send_control().
   bool append(int to, Bytes head, Bytes body, const mbcf::Options& options);
   bool append_long(int to, Bytes head, Bytes body);
-  // Whether a request was taken. If it never will be, the peer is given up, and it counts as taken.
+  // What an issued request means for a caller of send_control() or start_send(): whether it was
+  // taken. If it was refused for ever, the peer is given up, and the request counts as taken: it
+  // vanishes. `refused`: it was not issued, so there will be no completion.
   bool taken(int to, const mbcf::Issued& issued, bool& refused);
+  // An entry that channels send each other: an introduction, or the end of a long transfer.
   [[gnu::noinline]] void on_own_entry(link::PeerId from, Bytes entry);
   void on_written(Bytes entry);
+  // Withdraws the key, so that nothing is written to the buffer any more, and frees the slot.
   Cookie end_receive(std::uint32_t name);
   void complete(const mbcf::Completion& completion);
 
-  mbcf::Fifo* fifo_;
-  SlotTable<Receive> receives_;
-  SlotTable<Send> sends_;
-  SlotTable<LongEntry> long_entries_;
+  mbcf::Fifo* fifo_;             // this process receives control messages here; owned by the engine
+  SlotTable<Receive> receives_;  // the slot number is in the remote key
+  SlotTable<Send> sends_;        // the slot number is in the request's context
+  SlotTable<LongEntry> long_entries_;  // likewise
 };
 
-// On `port`, or where that is nullptr on the one of this process (VIADUCT_PORTS); publishes its
-// address. A fence has to follow before
-// anything is sent. Throws SetupError.
+// Opens the channel on `port`, or, where that is nullptr, on the port of this process
+// (VIADUCT_PORTS), and publishes its card. A fence of the job has to follow before anything is
+// sent. Throws SetupError.
 std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch,
                                            std::shared_ptr<port::Port> port);
 

@@ -1,3 +1,5 @@
+// The parts of the network channels that do not depend on the driver: the endpoint address as text,
+// the configuration, and the opening of the port. net_impl.hpp has the channel itself.
 #include "libmpi_lite/channel/net.hpp"
 
 #include <algorithm>
@@ -12,9 +14,9 @@ namespace viaduct::mpi {
 
 namespace {
 
-// A rank that computes for hours without calling MPI answers nothing meanwhile and is not dead.
-// That a process has died, its launcher notices, which ends the whole job; so silence is only the
-// last resort. Who sets the variable means it.
+// Silence after which a peer is declared dead, unless VIADUCT_DEAD_AFTER_MS says otherwise. A rank
+// that computes for hours without calling MPI answers nothing meanwhile and is alive. The launcher
+// notices the death of a process and ends the whole job, so silence is only the last resort.
 constexpr link::Duration kPatience = std::chrono::hours{1};
 
 }  // namespace
@@ -43,10 +45,11 @@ std::optional<Card> Card::parse(std::string_view text) {
 NetConfig net_config(const Launch& launch, std::string_view eager_var) {
   NetConfig config;
   config.link = link::link_config_from_environment();
-  // Ports of other jobs on the same network must not be taken for ours, nor strangers.
+  // The job's random key keeps frames of other jobs on the same network, and of unknown peers, out
+  // of the link: the link drops frames with another job key.
   config.link.job_key ^= launch.job_key();
   if (!link::config_vars().is_set("VIADUCT_DEAD_AFTER_MS")) config.link.dead_after = kPatience;
-  // Half-open connections need places as well.
+  // Half-open connections need places in the link as well. 0xffff: a link names peers by 16 bits.
   config.link.max_peers =
       std::min(static_cast<std::size_t>(launch.size()) + link::kMaxHalfOpen, std::size_t{0xffff});
   config.eager = config_vars().number(eager_var);
@@ -66,6 +69,8 @@ std::shared_ptr<port::Port> open_net_port(const Launch& launch, NetConfig& confi
 }
 
 std::size_t net_transfers(int job_size) {
+  // Two for each process of the job, within limits: the drivers make tables for so many transfers
+  // at construction, and these take memory.
   return std::clamp<std::size_t>(2 * static_cast<std::size_t>(job_size), 1024, 16384);
 }
 

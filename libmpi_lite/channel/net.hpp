@@ -1,11 +1,21 @@
-// What the channels over an Ethernet link have in common: one port a process, addresses published
-// through the process manager and looked up when they are first needed, who is who on the link, and
-// what the end of a peer means.
+// NetChannel: what the two channels over an Ethernet link (mbcf, startx) have in common. It owns
+// one port per process, the link on that port and the driver on that link. It publishes the
+// endpoint address (business card) through the process manager, looks up a peer's card on first
+// use, keeps the mapping between ranks and link peers, and reports the loss of a peer.
 //
-// Connections are made when the first message is sent. The first thing that a process says to a
-// peer is its rank (and where it receives), so that the one who is spoken to need not look anybody
-// up. With a lost peer everything goes on as if the network were slow: what is sent to it is
-// accepted and vanishes, and its long transfers end with false.
+// Connections are made on demand: when the first message to a peer is sent, or when the peer's
+// first message arrives. ("On-demand connection management" for MPI over VIA does the same.) The
+// first message that a process sends to a peer is an introduction: its rank, and where it receives.
+// So the receiver of a connection need not ask the process manager.
+//
+// With a lost peer everything goes on as if the network were slow: what is sent to it is accepted
+// and vanishes, and its long transfers end with false.
+//
+// Thread rule: that of Channel; one thread, no call blocks, except that the first use of a peer
+// asks the process manager and waits for the answer.
+//
+// net.hpp declares NetChannel and has its data path; net_impl.hpp has the rest of it; net.cpp has
+// what does not depend on the driver.
 #pragma once
 
 #include <functional>
@@ -24,47 +34,54 @@
 
 namespace viaduct::mpi {
 
-// What a process publishes about its end of the channel.
+// The endpoint address (business card) that a process publishes: its end of the channel.
 struct Card {
-  link::Address address;
-  std::uint64_t key = 0;      // what else a peer has to know: the channel's business
+  link::Address address;      // MAC address of the port
+  std::uint64_t key = 0;      // what else a peer has to know; mbcf: key of the FIFO
   std::uint64_t control = 0;  // Channel::Limits::control
 
+  // "MAC/key in hexadecimal/control in decimal", without blanks: what Launch::put() takes.
   std::string text() const;
+  // Nothing: the text is not a card.
   static std::optional<Card> parse(std::string_view text);
 };
 
 struct NetConfig {
-  std::string port;  // as the user has named it; empty: it was open already
-  link::LinkConfig link;
+  std::string port;       // as the user has named it; empty: it was open already
+  link::LinkConfig link;  // configuration of the link, with the job's key
   std::size_t eager = 0;  // Channel::Limits::eager
 };
-// For a process of this job, `eager_var` is a configuration variable. Throws SetupError.
+// The configuration for a process of this job, read from the environment. `eager_var` names the
+// configuration variable that holds the eager limit of the channel. Throws SetupError.
 NetConfig net_config(const Launch& launch, std::string_view eager_var);
-// The port of this process; notes its name.
+// Opens the port that VIADUCT_PORTS gives to this process's local rank, and notes its name in
+// `config`. Throws SetupError.
 std::shared_ptr<port::Port> open_net_port(const Launch& launch, NetConfig& config);
 
-// How many long transfers a process of a job of that size can have under way.
+// How many long transfers in each direction a process of a job of that size can have under way.
 std::size_t net_transfers(int job_size);
 
-// The present time: of the TSC for ports, of the simulated network in tests.
+// The clock of a packet device: the TSC for ports, the simulated network's clock in tests.
 template <link::PacketDevice D>
 struct ClockOf {
   link::Time operator()() const { return port::now(); }
 };
 template <>
 struct ClockOf<sim::SimPort> {
-  std::function<link::Time()> read;  // who reads it may lose the CPU, as the test decides
+  std::function<link::Time()> read;  // the test may suspend the reader here, as a scheduler would
   link::Time operator()() const { return read(); }
 };
 
-// Names for objects of which there is a bounded number, in no order.
+// A table of at most `most` objects, each named by a number that is used again once it is free. The
+// objects of freed slots are kept, not destroyed: their memory serves the next user. take() may
+// move all objects, so pointers to them are valid only until the next take().
 template <class T>
 class SlotTable {
  public:
   explicit SlotTable(std::size_t most) : most_(most) {}
 
-  // nullptr: as many as there may be are in use.
+  // A free slot, whose number goes into `name`. The object is in whatever state its last user left
+  // it. nullptr: as many as there may be are in use.
   T* take(std::uint32_t& name) {
     if (!free_.empty()) {
       name = free_.back();
@@ -73,6 +90,7 @@ class SlotTable {
       if (slots_.size() == most_) return nullptr;
       name = static_cast<std::uint32_t>(slots_.size());
       slots_.emplace_back();
+      // So that give_back() never allocates.
       free_.reserve(slots_.capacity());
     }
     ++used_;
@@ -83,35 +101,53 @@ class SlotTable {
     --used_;
   }
   T& operator[](std::uint32_t name) { return slots_[name]; }
-  std::size_t size() const { return slots_.size(); }  // names are below it
-  std::size_t used() const { return used_; }
+  std::size_t size() const { return slots_.size(); }  // slots ever used; all names are below it
+  std::size_t used() const { return used_; }          // slots in use now
 
  private:
   std::size_t most_, used_ = 0;
   std::vector<T> slots_;
-  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> free_;  // names of the slots that are not in use
 };
 
+// A process of the job as the network channel sees it, whether or not there is a connection.
+//
+//            found(): card from the process manager
+//   unknown  --------------------------------------->  found
+//      |     introduced(): the peer's introduction       |  |
+//      |                                                 |  |  prepare(): our introduction
+//      |  found(): no usable card,                       |  |  has been sent
+//      |  or no room in the link                         |  +---------------------> ready
+//      |                                                 |                            |
+//      |             give_up(): the link reports peer_down, or a request is refused   |
+//      +-----------------------> lost <------------------+----------------------------+
+//
+// Nothing leads out of `lost`: a process that died does not come back under its rank.
 struct NetPeer {
   enum class State : std::uint8_t {
-    unknown,
-    found,  // we know where it is
-    ready,  // it has been sent our rank: whatever comes now comes behind that
-    lost,
+    unknown,  // neither looked up nor heard of
+    found,    // its link peer id is known; nothing has been sent to it yet
+    ready,    // the introduction has been sent: whatever is sent now arrives behind it
+    lost,     // given up; what is sent to it vanishes
   };
   State state = State::unknown;
-  link::PeerId id;
-  std::string end;  // if lost: how it ended
+  link::PeerId id;  // its incarnation on the link; 0 while `unknown`
+  std::string end;  // if lost: how it ended, for describe()
 };
 
-// `Self` is the channel, derived from this; `Driver` what it drives the link with, made of a link
-// and a `DriverConfig`; `Peer` a NetPeer with what Self keeps for each process.
+// The common base of the network channels, by static polymorphism. `Self` is the channel, derived
+// from this class. `Driver` is the engine of MBCF or the NIU of StarT-X: made of a link and a
+// `DriverConfig`, polled instead of the link. `Peer` is a NetPeer with what Self keeps for each
+// process.
 //
-// Self has: receive(most), which hands that many received messages to the sink, and
-// take_completions(), both telling whether there was anything; introduce(rank), which brings a
-// `found` peer to `ready` if it can; learn(peer, key) with what a peer has told or published;
-// end_transfers(rank); transfers(), how many of its own it waits for; detail() for describe(); and
-// driver_counted(), what the driver has counted, as text.
+// Self has these members for NetChannel:
+//  * receive(most): hands up to `most` received messages to the sink; true: there were some.
+//  * take_completions(): reports finished transfers to the sink; true: there were some.
+//  * introduce(rank): sends the introduction to a `found` peer; true: the peer is now `ready`.
+//  * learn(peer, key): takes note of the key that a peer has published or sent.
+//  * end_transfers(rank): ends the transfers of a lost peer that the driver does not end itself.
+//  * transfers(): how many long operations of its own it still waits for.
+//  * detail(), driver_counted(): text for describe() and counted().
 template <class Self, link::PacketDevice D, class Driver, class DriverConfig, class Peer>
 class NetChannel : public Channel {
  public:
@@ -119,6 +155,9 @@ class NetChannel : public Channel {
   void offer(int, Bytes, RemoteKey&) final {}  // the receiver's remote key says all
 
   bool poll() final {
+    // Messages come before events: what a peer has sent before it went is still delivered.
+    // Completions come before troubles: the sink hears of a lost peer after the end of its
+    // transfers.
     const InPoll guard(*this);
     driver_.poll(now_);
     bool any = self().receive(kBatch);
@@ -130,7 +169,8 @@ class NetChannel : public Channel {
       any |= tell_troubles();
     if (!awaited_.empty()) [[unlikely]]
       watch_awaited();
-    // Long transfers make progress without telling anybody.
+    // A long transfer makes progress frame by frame without a message to the sink. So every frame
+    // for this process counts as something that happened, and the caller does not fall asleep.
     const std::uint64_t heard = link_.counters()[link::Counter::frames_received] -
                                 link_.counters()[link::Counter::drop_foreign];
     any |= heard != std::exchange(heard_, heard);
@@ -139,6 +179,7 @@ class NetChannel : public Channel {
 
   bool busy() const final;
   bool sleep(std::chrono::microseconds most, int bell) final {
+    // Do not sleep while the sink has still to be told something: only the next poll does that.
     if (!troubles_.empty()) return false;
     const link::Time at = clock_();
     const link::Time until = std::min(at + most, link_.next_work());
@@ -154,33 +195,40 @@ class NetChannel : public Channel {
  protected:
   using State = NetPeer::State;
 
+  // Takes a share in `device`. Throws SetupError on a configuration that the link refuses.
   NetChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device, const NetConfig& config,
              const DriverConfig& driver, ClockOf<D> clock);
   ~NetChannel() = default;
 
+  // Publishes this process's card; `key` is what learn() gets at the others.
   void publish(std::uint64_t key);
 
+  // Within poll() the time at its start, so that one poll reads the clock once.
   link::Time now() const { return in_poll_ ? now_ : clock_(); }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
-  // Who that is; -1: nobody who has said so.
+  // The rank of a link peer; -1: that peer has not introduced itself, or it is given up.
   int rank_of(link::PeerId id) const {
     const Neighbour& n = neighbours_[id.value & 0xffff];
     return n.id == id ? n.rank : -1;
   }
-  // Whether something may be sent to that process. If not: not yet, or it is lost.
+  // Whether something may be sent to that rank now; introduces this process to it if need be.
+  // false: not yet (try again), or lost: lost() tells which.
   bool ready(int rank) {
     const State state = peer(rank).state;
     return state == State::ready || (state != State::lost && prepare(rank));
   }
   bool lost(int rank) { return peer(rank).state == State::lost; }
-  // Whether its name on the link is known; asks the process manager if need be.
+  // Whether the link peer of that rank is known; looks its card up at the process manager if need
+  // be, which blocks for the manager's answer. false: the peer is lost.
   bool found(int rank);
-  // A peer says who it is.
+  // An introduction has arrived: the link peer `id` is that rank. Not trusted: ranks out of range,
+  // and this process's own, are ignored.
   void introduced(link::PeerId id, std::uint32_t rank, std::uint64_t key);
 
-  // It is lost, and the sink hears why at the next poll.
+  // Declares the peer lost, for the reason `why`, and disconnects it. The sink hears of it at the
+  // next poll, not now: give_up() may be called from inside a call that the sink has made.
   void give_up(int rank, std::string_view why);
-  // A transfer with a lost peer, which the sink hears of at the next poll.
+  // Ends a transfer with a lost peer. The sink hears of it at the next poll, for the same reason.
   void fail_send(Cookie cookie) { troubles_.push_back({Trouble::Kind::send, cookie, -1, {}}); }
   void fail_receive(Cookie cookie) {
     troubles_.push_back({Trouble::Kind::receive, cookie, -1, {}});
@@ -190,17 +238,20 @@ class NetChannel : public Channel {
   Launch& launch_;
 
  private:
-  // Messages handed over in one poll at most: others want to be polled, too.
+  // Messages handed to the sink in one poll at most, so that the other channels are polled, too.
   static constexpr std::size_t kBatch = 64;
-  // How long a process that has nothing more to do answers those whose acknowledgement was lost: in
-  // retransmission timeouts, of which each is twice the one before; and the first may be some times
-  // the usual one, where much was lost before.
+  // How long busy() stays true after the last message or repetition, in retransmission timeouts. A
+  // peer whose acknowledgement was lost sends again after one timeout, then after two, four, ...;
+  // and its first timeout may be several times the usual one where many frames were lost. 128
+  // timeouts leave time for several of these repetitions, each of which is acknowledged.
   static constexpr int kLinger = 128;
+  // ... and no longer than this: MPI_Finalize waits for it.
   static constexpr link::Duration kLongestLinger = std::chrono::milliseconds{200};
 
-  // After that time without an answer the user hears of it, once for each peer.
+  // If a peer has not answered for so long, the user is told, once for each peer.
   static constexpr link::Duration kAnswerExpected = std::chrono::seconds{10};
 
+  // Marks the time in which poll() runs: now() is constant in it.
   struct InPoll {
     explicit InPoll(NetChannel& channel) : channel(channel) {
       channel.now_ = channel.clock_();
@@ -211,29 +262,35 @@ class NetChannel : public Channel {
     InPoll& operator=(const InPoll&) = delete;
     NetChannel& channel;
   };
+  // What rank a link peer is. The full id is compared, since a slot may pass to another peer.
   struct Neighbour {
     link::PeerId id;
     int rank = -1;
   };
-  // A peer that we have called and that has not answered yet.
+  // A peer that this process has begun to connect to, and that has perhaps not answered yet.
   struct Awaited {
     int rank;
     link::Time since;
   };
-  // What the sink has to hear, in order.
+  // Something that has failed and that the sink has still to be told.
   struct Trouble {
-    enum class Kind : std::uint8_t { send, receive, peer } kind;
-    Cookie cookie;
-    int rank;
-    std::string why;
+    enum class Kind : std::uint8_t { send, receive, peer } kind;  // which function of the sink
+    Cookie cookie;                                                // send, receive
+    int rank;                                                     // peer
+    std::string why;                                              // peer
   };
 
   Self& self() { return static_cast<Self&>(*this); }
   const Self& self() const { return static_cast<const Self&>(*this); }
+  // Brings a peer to `ready` if that is possible now.
   bool prepare(int rank);
+  // How long busy() waits for repetitions.
   link::Duration linger() const;
+  // unknown -> found.
   void know(int rank, link::PeerId id, std::uint64_t key);
+  // The id no longer means a rank: what still comes from that peer is dropped.
   void forget(link::PeerId id);
+  // The rare parts of poll(), kept out of its instruction cache lines.
   [[gnu::noinline]] bool take_events(link::Event event);
   [[gnu::noinline]] bool tell_troubles();
   [[gnu::noinline]] void watch_awaited();
@@ -241,16 +298,16 @@ class NetChannel : public Channel {
   const NetConfig config_;
   const Limits limits_;
   const ClockOf<D> clock_;
-  link::Time now_{};  // of the poll that is running
-  bool in_poll_ = false;
-  std::uint64_t heard_ = 0;               // frames received before the last poll
-  mutable std::uint64_t heard_idle_ = 0;  // messages and repetitions, when busy() was asked last
-  mutable link::Time quiet_since_{};      // since when that has not changed
+  link::Time now_{};                      // of the poll that is running
+  bool in_poll_ = false;                  // now_ holds
+  std::uint64_t heard_ = 0;               // frames received when poll() last looked
+  mutable std::uint64_t heard_idle_ = 0;  // messages and repetitions when busy() last looked
+  mutable link::Time quiet_since_{};      // when heard_idle_ changed last
   std::vector<Peer> peers_;               // by rank
-  std::vector<Neighbour> neighbours_;     // by the slot in their PeerId
-  std::vector<Awaited> awaited_;
-  std::vector<Trouble> troubles_;
-  std::shared_ptr<D> device_;
+  std::vector<Neighbour> neighbours_;     // by the slot in their PeerId (its low 16 bits)
+  std::vector<Awaited> awaited_;          // looked through by each poll until it is empty
+  std::vector<Trouble> troubles_;         // in the order in which they happened
+  std::shared_ptr<D> device_;  // outlives the link, which outlives the driver: order of destruction
 
  protected:
   link::Link<D> link_;

@@ -1,4 +1,5 @@
-// NetChannel: what is not on the way of a message. Included by the channels' own files.
+// NetChannel: what is not on the way of a message, that is, connection set-up, the loss of peers,
+// and reports. Included by mbcf.cpp and startx.cpp only, which instantiate the template.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 
 namespace viaduct::mpi {
 
-// Room for what transfer/ puts in front of eager data.
+// Bytes of a control message beyond the eager data: room for the protocol header that transfer/
+// puts in front (at most Channel::kMaxHead), and for control messages without data.
 inline constexpr std::size_t kControlHead = 256;
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
@@ -18,6 +20,8 @@ NetChannel<S, D, Driver, DC, Peer>::NetChannel(ChannelSink& sink, Launch& launch
     : sink_(sink),
       launch_(launch),
       config_(config),
+      // Half of the places for long transfers are for early receives, the other half for announced
+      // ones.
       limits_{config.eager + kControlHead, config.eager, net_transfers(launch.size()) / 2},
       clock_(clock),
       peers_(static_cast<std::size_t>(launch.size())),
@@ -35,18 +39,19 @@ void NetChannel<S, D, Driver, DC, Peer>::publish(std::uint64_t key) {
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 bool NetChannel<S, D, Driver, DC, Peer>::busy() const {
   if (self().transfers() != 0 || !link_.idle()) return true;
-  // Everything of ours has arrived. But an acknowledgement of ours may have been lost, and who
-  // waits for it sends again and again.
-  // Frames that we have had already tell of it.
+  // All that this process has sent is acknowledged. But an acknowledgement that this process has
+  // sent may have been lost, and then the peer sends its frame again and again. Such repetitions
+  // are counted as duplicates; stay until neither they nor new messages have come for some time.
   const std::uint64_t heard = link_.counters()[link::Counter::messages_delivered] +
                               link_.counters()[link::Counter::drop_duplicate];
   if (heard != std::exchange(heard_idle_, heard)) quiet_since_ = now();
   return now() - quiet_since_ < linger();
 }
 
-// By our own timeouts: they are much like those at the other ends.
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 link::Duration NetChannel<S, D, Driver, DC, Peer>::linger() const {
+  // The peers' retransmission timeouts are not known here. Those of this process are much alike,
+  // since both ends measure the same round trips.
   link::Duration longest{};
   for (const Peer& p : peers_)
     if (link_.connected(p.id)) longest = std::max(longest, link_.view(p.id).timeout);
@@ -113,10 +118,12 @@ bool NetChannel<S, D, Driver, DC, Peer>::found(int rank) {
     const std::string text = launch_.get(rank, std::string("viaduct-") + name());
     const auto card = Card::parse(text);
     if (!card) throw base::SetupError("\"" + text + "\" is not an address");
+    // The link makes no peer of its own address.
     if (card->address == device_->address())
       throw base::SetupError("it has our own address, " + card->address.text() +
                              ": give each rank a port of its own in VIADUCT_PORTS");
-    // One of both would send what the other has no room for.
+    // The eager limits must agree: a control message larger than the receiver's FIFO or buffer
+    // expects could not be delivered.
     if (card->control != limits_.control)
       throw base::SetupError("its control messages have up to " + std::to_string(card->control) +
                              " bytes and ours up to " + std::to_string(limits_.control) +
@@ -125,6 +132,7 @@ bool NetChannel<S, D, Driver, DC, Peer>::found(int rank) {
     const link::PeerId id = link_.peer(card->address);
     if (!id) throw base::SetupError("the link has no room for another peer");
     know(rank, id, card->key);
+    // Not for peers that introduce themselves: their frames have come, so the network works.
     awaited_.push_back({rank, now()});
     return true;
   } catch (const base::SetupError& error) {
@@ -144,7 +152,8 @@ template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 void NetChannel<S, D, Driver, DC, Peer>::introduced(link::PeerId id, std::uint32_t rank,
                                                     std::uint64_t key) {
   if (rank >= peers_.size() || static_cast<int>(rank) == launch_.rank()) return;
-  // Who is known already stays who it is; the dead do not come back.
+  // A rank that is known keeps its link peer: an introduction cannot redirect its messages. A lost
+  // rank stays lost.
   if (peers_[rank].state == State::unknown) know(static_cast<int>(rank), id, key);
 }
 
@@ -153,23 +162,27 @@ void NetChannel<S, D, Driver, DC, Peer>::give_up(int rank, std::string_view why)
   if (lost(rank)) return;
   Peer& p = peer(rank);
   p.state = State::lost;
+  // take_events() may have said already how it ended.
   if (p.end.empty()) p.end = "lost: " + std::string(why);
-  if (p.id) link_.disconnect(p.id, now());  // ends what the driver still does for it
+  // The driver ends what it still does for this peer, with completions that the next poll takes.
+  if (p.id) link_.disconnect(p.id, now());
   troubles_.push_back({Trouble::Kind::peer, 0, rank, std::string(why)});
 }
 
-// A connection has come or gone. What a peer has sent before it went is delivered first.
+// Connections have come or gone. Only the ends of connections matter here: they lose the peer.
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 bool NetChannel<S, D, Driver, DC, Peer>::take_events(link::Event event) {
+  // All of them, without kBatch: once the peer is lost, its messages are dropped.
   while (self().receive(~std::size_t{0})) continue;
   do {
     if (event.kind != link::Event::Kind::peer_down) continue;
-    // Not by its slot, which may have a new owner.
+    // Search by the full id. The peer's slot in the link may have a new owner by now.
     const auto p = std::find_if(peers_.begin(), peers_.end(), [&](const Peer& candidate) {
       return candidate.id == event.peer && candidate.state != State::lost;
     });
     if (p == peers_.end()) continue;
-    // As all do in MPI_Finalize; to whoever still needs something of it, that is a loss.
+    // Every process says goodbye in MPI_Finalize. A peer that still waits for something from that
+    // process learns of it as a loss; to all others it is a normal end.
     const bool left = event.reason == link::DownReason::left;
     if (left) p->end = "ended";
     give_up(static_cast<int>(p - peers_.begin()),
@@ -181,12 +194,14 @@ bool NetChannel<S, D, Driver, DC, Peer>::take_events(link::Event event) {
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 bool NetChannel<S, D, Driver, DC, Peer>::tell_troubles() {
-  // The sink may cause more while it is told.
+  // Take the list first: the sink may cause more troubles while it is told of these.
   const std::vector<Trouble> troubles = std::exchange(troubles_, {});
   for (const Trouble& trouble : troubles) {
     switch (trouble.kind) {
       case Trouble::Kind::send: sink_.on_long_sent(trouble.cookie, false); break;
       case Trouble::Kind::receive: sink_.on_long_received(trouble.cookie, false); break;
+      // The id loses its rank before the sink hears of the loss, so no message of that peer can
+      // follow.
       case Trouble::Kind::peer:
         self().end_transfers(trouble.rank);
         forget(peer(trouble.rank).id);
@@ -197,17 +212,18 @@ bool NetChannel<S, D, Driver, DC, Peer>::tell_troubles() {
   return true;
 }
 
-// What still comes from there is nobody's.
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 void NetChannel<S, D, Driver, DC, Peer>::forget(link::PeerId id) {
   Neighbour& n = neighbours_[id.value & 0xffff];
+  // The slot may have passed to another peer, which must keep it.
   if (n.id == id) n = {};
 }
 
-// A wrong VIADUCT_PORTS or a network that does not forward looks like a peer that is busy with
-// something else: nobody knows but the user. Unless the peer has answered.
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 void NetChannel<S, D, Driver, DC, Peer>::watch_awaited() {
+  // Warns of peers that do not answer. A wrong VIADUCT_PORTS, or a network that does not forward,
+  // cannot be told from a peer that computes without calling MPI: only the user can. The link knows
+  // more if the peer has answered; then the warning says that instead.
   std::erase_if(awaited_, [this](const Awaited& a) {
     if (lost(a.rank) || link_.connected(peer(a.rank).id)) return true;
     if (now_ - a.since < kAnswerExpected) return false;

@@ -1,3 +1,5 @@
+// Node cards: what makes two processes neighbours, how a card is written as text, and the count of
+// CPUs per machine. shm_segment.cpp uses the cards to reach the memory of neighbours.
 #include "libmpi_lite/channel/node.hpp"
 
 #include <sched.h>
@@ -16,15 +18,16 @@
 namespace viaduct::mpi {
 namespace {
 
-// A name for the kernel that runs here.
+// Names the kernel that runs here: the boot id differs between machines and between boots.
 std::string own_machine() {
   std::string text;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text);
   return text;
 }
 
-// Two processes are on one node if they see each other's /proc and have the same network: emulated
-// hosts differ in the latter only.
+// Names the node. Two processes are on one node if they see each other's /proc (PID namespace) and
+// have the same network (network namespace). Emulated hosts on one machine differ in the latter
+// only.
 std::string own_node(const std::string& machine) {
   std::string text = machine;
   for (const char* space : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
@@ -34,6 +37,7 @@ std::string own_node(const std::string& machine) {
   return text;
 }
 
+// The CPU affinity mask. None where the kernel has more CPUs than a cpu_set_t can name.
 NodeCard::Cpus own_cpus() {
   NodeCard::Cpus cpus;
   cpu_set_t set;
@@ -44,7 +48,7 @@ NodeCard::Cpus own_cpus() {
   return cpus;
 }
 
-// As hexadecimal digits, CPU 0 last.
+// A CPU set is written as hexadecimal digits, CPU 0 in the lowest bit of the last digit.
 constexpr std::string_view kDigits = "0123456789abcdef";
 
 std::string digits_of(const NodeCard::Cpus& cpus) {
@@ -69,7 +73,8 @@ bool read_digits(std::string_view digits, NodeCard::Cpus& cpus) {
   return true;
 }
 
-// A number and a dot. Not by streams, whose numbers look as the program's locale says.
+// A number and a dot. Written with to_chars, because streams write numbers as the program's locale
+// says, and the ranks may have different locales.
 template <class T>
 std::string field(T number, int base) {
   char text[24];
@@ -138,6 +143,8 @@ bool Nodes::oversubscribed(bool one_machine) {
     NodeCard::Cpus cpus;
     std::size_t processes = 0;
   };
+  // All processes are on this machine, and it has a CPU for each. The others come to the same
+  // result, whatever their own affinity masks are: the union that they count contains this mask.
   if (one_machine && mine_.cpus.count() >= cards_.size()) return false;
   std::unordered_map<std::uint64_t, Use> machines;
   for (int r = 0; r < static_cast<int>(cards_.size()); ++r) {
@@ -147,12 +154,13 @@ bool Nodes::oversubscribed(bool one_machine) {
   }
   return std::any_of(machines.begin(), machines.end(), [](const auto& entry) {
     const Use& use = entry.second;
-    return use.cpus.any() && use.cpus.count() < use.processes;  // none: more than a card can name
+    return use.cpus.any() && use.cpus.count() < use.processes;  // no CPUs: unknown
   });
 }
 
 int Nodes::node_of(int rank) {
   int& node = node_[static_cast<std::size_t>(rank)];
+  // Ends at `rank` itself at the latest.
   for (int r = 0; node < 0; ++r)
     if (r == rank || card(r).node == card(rank).node) node = r;
   return node;

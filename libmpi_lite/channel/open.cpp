@@ -1,3 +1,5 @@
+// Which channels a process opens, and which one leads where. The launcher's count of processes per
+// host decides what is opened, before any card can be read; the node cards decide what is used.
 #include "libmpi_lite/channel/open.hpp"
 
 #include <string>
@@ -16,9 +18,10 @@ namespace {
 
 std::unique_ptr<Nodes> nodes;
 int own_rank = 0;
-int shm = -1, net = -1;  // where they are among the channels; -1: there is none
+int shm = -1, net = -1;  // indices among the channels; -1: there is none
 
-// Rank 0's.
+// Compares with rank 0 only: then all ranks agree with each other. Ranks with different channels or
+// job names would never hear of each other, and wait for ever.
 void check_settings(Launch& launch) {
   const std::string first = launch.get(0, kSettingsKey);
   if (first == own_settings()) return;
@@ -38,6 +41,7 @@ std::unique_ptr<Channel> open_net(ChannelSink& sink, Launch& launch,
   return open_mbcf_channel(sink, launch, std::move(port));
 }
 
+// A process whose launcher counts it alone on its host opens no segment.
 bool shares_memory(int process) {
   return nodes->same_node(process) && nodes->card(process).segment >= 0;
 }
@@ -55,8 +59,9 @@ std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& l
   own_rank = launch.rank();
   nodes = std::make_unique<Nodes>(launch);
   shm = net = -1;
-  // Launchers count the processes of a host name, of which a node may have several: what leads to
-  // the others is settled when their cards can be read. Without ports they had better be here.
+  // Launchers count the processes of a host name, and a node may have several host names. Which
+  // processes are on this node is known only when the node cards can be read. Without ports there
+  // is no network, so all processes had better be on this node.
   const bool ports = port || port::config_vars().is_set("VIADUCT_PORTS");
   const int here = ports ? launch.local_size() : launch.size();
   const bool use_shm = config_vars().on("VIADUCT_SHM");
@@ -67,6 +72,7 @@ std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& l
   } else {
     nodes->publish(Nodes::own());
   }
+  // Some process is elsewhere, or shared memory is switched off.
   if (launch.size() > (use_shm ? here : 1)) {
     net = static_cast<int>(channels.size());
     channels.push_back(open_net(sink, launch, std::move(port)));
@@ -77,9 +83,11 @@ std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& l
 
 void check_channels(Launch& launch) {
   if (net >= 0) check_settings(launch);
+  // A network leads everywhere. If the launcher says that all processes are on this host, do not
+  // read all cards: choose_channel() finds out if that is wrong.
   if (net >= 0 || launch.local_size() == launch.size()) return;
   for (int process = 0; process < launch.size(); ++process)
-    if (process != own_rank && !shares_memory(process)) port::port_for_rank(0);  // says what to set
+    if (process != own_rank && !shares_memory(process)) port::port_for_rank(0);  // throws
 }
 
 std::size_t choose_channel(int process) {

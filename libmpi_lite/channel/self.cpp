@@ -1,4 +1,5 @@
-// Messages of a process to itself.
+// The channel from a process to itself: control messages are queued, long transfers are one memcpy.
+// Both reach the sink in poll() only, as with any other channel, so that transfer/ need not care.
 
 #include <cstring>
 #include <deque>
@@ -16,7 +17,6 @@ class SelfChannel final : public Channel {
   const char* name() const override { return "self"; }
   Limits limits() const override { return {.control = 64 << 10, .eager = 4096}; }
 
-  // Queued: the sink is called by poll() only.
   bool send_control(int, Bytes head, Bytes body) override {
     std::vector<std::byte>& message = messages_.emplace_back(head.size() + body.size());
     std::memcpy(message.data(), head.data(), head.size());
@@ -25,12 +25,14 @@ class SelfChannel final : public Channel {
   }
 
   void offer(int, Bytes, RemoteKey&) override {}
+  // The remote key is the address of the buffer, and the receiver's request id.
   bool open_receive(int, MutableBytes into, const RemoteKey*, Cookie cookie,
                     RemoteKey& remote_key) override {
     const Buffer buffer{into.data(), cookie};
     std::memcpy(remote_key.bytes.data(), &buffer, sizeof buffer);
     return true;
   }
+  // Nothing is kept for an open receive, so there is nothing to take back.
   void close_receive(int, const RemoteKey&) override {}
   bool start_send(int, Bytes data, const RemoteKey& remote_key, Cookie cookie) override {
     Buffer buffer;
@@ -42,14 +44,16 @@ class SelfChannel final : public Channel {
 
   bool poll() override { return busy() && deliver(); }
   bool busy() const override { return !messages_.empty() || !moved_.empty(); }
-  // Who sleeps says nothing to itself.
+  // A process that sleeps sends itself nothing, so no bell is needed.
   bool arm_bell(int&) override { return !busy(); }
   bool sleeps_lightly() const override { return true; }
   std::string describe(int) const override { return "self, memory"; }
 
  private:
-  [[gnu::noinline]] bool deliver() {  // not in poll(), which is what a waiting process does
-    // Only what is there now: what the sink sends in reply comes next time.
+  // Out of line, so that poll(), which every waiting process calls all the time, stays short.
+  [[gnu::noinline]] bool deliver() {
+    // Only what is there now. What the sink sends in reply waits for the next poll, so that a reply
+    // to a reply cannot keep this poll going for ever.
     const std::size_t messages = messages_.size(), moved = moved_.size();
     for (std::size_t i = 0; i < messages; ++i) {
       const std::vector<std::byte> message = std::move(messages_.front());
@@ -66,17 +70,18 @@ class SelfChannel final : public Channel {
   }
 
   struct Buffer {
-    std::byte* data;
-    Cookie cookie;
+    std::byte* data;  // of the receiver's buffer
+    Cookie cookie;    // the receiver's
   };
   static_assert(sizeof(Buffer) <= RemoteKey::kMax);
+  // A transfer that is done and that the sink has still to be told of.
   struct Moved {
     Cookie sent, received;
   };
 
   ChannelSink& sink_;
   const int rank_;
-  std::deque<std::vector<std::byte>> messages_;
+  std::deque<std::vector<std::byte>> messages_;  // head ++ body, oldest first
   std::deque<Moved> moved_;
 };
 

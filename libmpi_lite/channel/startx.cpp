@@ -1,3 +1,6 @@
+// The StarT-X channel: control messages as packets, long transfers as remote DMA.
+// drivers/startx_emul/niu.hpp and rdma.hpp have the mechanisms; net_impl.hpp has connection set-up
+// and loss of peers.
 #include "libmpi_lite/channel/startx.hpp"
 
 #include <algorithm>
@@ -17,17 +20,18 @@ using link::SendStatus;
 using startx::Packet;
 using startx::RdmaStatus;
 
-constexpr auto kLow = startx::Priority::low;
+constexpr auto kLow = startx::Priority::low;  // of all control messages: one priority, one order
 constexpr std::size_t kWord = sizeof(std::uint32_t);
-constexpr std::size_t kMinBytes = startx::kMinWords * kWord;
-constexpr std::size_t kPacketBytes = startx::kMaxWords * kWord;
+constexpr std::size_t kMinBytes = startx::kMinWords * kWord;     // of the smallest payload
+constexpr std::size_t kPacketBytes = startx::kMaxWords * kWord;  // of the largest payload
 
-// The user's header word: what a packet is, and a number.
+// The meaning of a packet: the upper 4 bits of its tag, the user's header word. The lower 28 bits
+// are a number. Both ends must agree on these values: they are on the wire.
 enum class Part : std::uint32_t {
-  whole = 1,         // a message; the number is its size in bytes
-  first = 2,         // of a message of that size, in several packets
-  more = 3,          // behind so many bytes
-  introduction = 4,  // the number is the rank of the sender: always its first packet
+  whole = 1,  // a message; the number is its size in bytes
+  first = 2,  // the first packet of a message of several; the number is the size of the message
+  more = 3,   // a later packet; the number is the offset of its bytes in the message
+  introduction = 4,  // the number is the rank of the sender; always a process's first packet
 };
 constexpr std::uint32_t kPartShift = 28, kNumberMask = (1u << kPartShift) - 1;
 
@@ -39,10 +43,10 @@ constexpr std::size_t words_of(std::size_t bytes) {
   return std::max(startx::kMinWords, (bytes + kWord - 1) / kWord);
 }
 
-// In a RemoteKey.
+// The content of a RemoteKey.
 struct StartxPlace {
-  startx::Right right;
-  startx::TransferId transfer;  // the receiver's; 0: the peer was lost before it was opened
+  startx::Right right;          // what the sender needs to write
+  startx::TransferId transfer;  // the receiver's own; 0: the peer was lost before it was opened
 };
 static_assert(sizeof(StartxPlace) <= RemoteKey::kMax);
 
@@ -52,7 +56,7 @@ StartxPlace startx_place_of(const RemoteKey& remote_key) {
   return place;
 }
 
-// Bytes `at` .. `at + count` of head ++ body.
+// Copies bytes [at, at + count) of head ++ body.
 void copy_part(Bytes head, Bytes body, std::size_t at, std::size_t count, std::byte* to) {
   if (at < head.size()) {
     const std::size_t size = std::min(count, head.size() - at);
@@ -64,7 +68,9 @@ void copy_part(Bytes head, Bytes body, std::size_t at, std::size_t count, std::b
   if (count != 0) startx::copy_payload(to, body.data() + (at - head.size()), count);
 }
 
-// What is behind the last byte is 0, not what the stack held before.
+// Fills in the payload: bytes [at, at + count) of head ++ body. A packet has whole words, and two
+// at least, so up to 8 bytes behind the last byte go out, too. They are set to 0, or the packet
+// would carry what the stack held before.
 void fill(Packet& packet, Bytes head, Bytes body, std::size_t at, std::size_t count) {
   const std::size_t words = words_of(count);
   packet.words = static_cast<std::uint8_t>(words);
@@ -75,7 +81,8 @@ void fill(Packet& packet, Bytes head, Bytes body, std::size_t at, std::size_t co
 startx::NiuConfig niu_config(const Launch& launch) {
   const std::size_t transfers = net_transfers(launch.size());
   startx::NiuConfig config;
-  // Receives are opened before anybody has begun to send, and wait for it.
+  // Grants count as open from open_receive() on, even if nobody has begun to send. So every receive
+  // needs a place among the open transfers.
   config.rdma.max_open = config.rdma.max_posted = transfers;
   config.rdma.max_regions = 2 * transfers;
   return config;
@@ -87,7 +94,8 @@ template <link::PacketDevice D>
 StartxChannel<D>::StartxChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device,
                                 const NetConfig& config, ClockOf<D> clock)
     : Net(sink, launch, std::move(device), config, niu_config(launch), clock),
-      transfers_(2 * net_transfers(launch.size())) {
+      transfers_(2 * net_transfers(launch.size())) {  // sends and receives
+  // One entry for each peer at most: send_pieces() never allocates for this list.
   rests_.reserve(static_cast<std::size_t>(launch.size()));
   this->publish(0);
 }
@@ -110,10 +118,12 @@ bool StartxChannel<D>::send_control(int to, Bytes head, Bytes body) {
     return lost(to);
   const std::size_t size = head.size() + body.size();
   const StartxPeer& p = peer(to);
+  // A message must not overtake the rest of the one before it.
   if (size > kPacketBytes || p.rest.size != 0) [[unlikely]]
     return send_pieces(to, head, body);
   if (size >= kMinBytes && head.size() % kWord == 0 && body.size() % kWord == 0) [[likely]] {
-    // Put together in the frame.
+    // Whole words at both ends: the NIU puts head and body together in the frame, without a copy
+    // here.
     std::uint32_t words[1 + startx::kMaxWords];
     words[0] = tag(Part::whole, size);
     copy_words(reinterpret_cast<std::byte*>(words + 1), head);
@@ -126,18 +136,21 @@ bool StartxChannel<D>::send_control(int to, Bytes head, Bytes body) {
   return driver_.try_send(p.id, kLow, packet, now()) != SendStatus::try_again;
 }
 
-// All of it or nothing is taken: what finds no room waits in the peer's `rest`.
 template <link::PacketDevice D>
 bool StartxChannel<D>::send_pieces(int to, Bytes head, Bytes body) {
   StartxPeer& p = peer(to);
+  // The message is taken as a whole or not at all. Packets that find no room in the link wait in
+  // the peer's `rest`, of which there is one.
   if (p.rest.size != 0) return false;
   const std::size_t size = head.size() + body.size(), most = this->limits().control;
   if (size > most)
     throw Error(MPI_ERR_INTERN, "a control message has " + std::to_string(size) +
                                     " bytes; at most " + std::to_string(most) + " can be sent");
   std::size_t at = 0;
+  // Sent, or the peer is down: then the message vanishes.
   if (send_packets(p, head, body, at) != SendStatus::try_again) return true;
   if (at == 0) return false;
+  // Only what has not been sent is copied, at its own offset.
   p.rest.bytes.resize(most);
   copy_part(head, body, at, size - at, p.rest.bytes.data() + at);
   p.rest.size = size;
@@ -146,7 +159,6 @@ bool StartxChannel<D>::send_pieces(int to, Bytes head, Bytes body) {
   return true;
 }
 
-// From `at` on, which says afterwards how far it got.
 template <link::PacketDevice D>
 SendStatus StartxChannel<D>::send_packets(const StartxPeer& p, Bytes head, Bytes body,
                                           std::size_t& at) {
@@ -159,6 +171,7 @@ SendStatus StartxChannel<D>::send_packets(const StartxPeer& p, Bytes head, Bytes
     fill(packet, head, body, at, count);
     const bool last = at + count == size;
     const SendStatus status =
+        // The packets share frames; the last one sends the last frame off.
         driver_.try_send(p.id, kLow, packet, last ? link::Urgency::now : link::Urgency::batch, now);
     if (status != SendStatus::sent) return status;
     at += count;
@@ -173,6 +186,7 @@ bool StartxChannel<D>::send_rests() {
     StartxPeer& p = peer(rests_[i]);
     const std::size_t before = p.rest.at;
     const Bytes message(p.rest.bytes.data(), p.rest.size);
+    // If the peer is down, the rest counts as sent.
     const SendStatus status = send_packets(p, {}, message, p.rest.at);
     any |= p.rest.at != before;
     if (status == SendStatus::try_again) {
@@ -189,8 +203,9 @@ bool StartxChannel<D>::send_rests() {
 template <link::PacketDevice D>
 bool StartxChannel<D>::introduce(int rank) {
   const link::PeerId id = peer(rank).id;
-  // What the link takes before there is a connection leaves when there is one, and this process
-  // may compute until then: who has sent a message may take it for sent.
+  // Wait for the connection. The link would take the message before, and send it when the
+  // connection is up; but that needs a poll, and this process may compute meanwhile. A program that
+  // has returned from MPI_Send may expect that the message is under way.
   if (!this->link_.connected(id)) {
     this->link_.connect(id, now());
     return false;
@@ -208,6 +223,7 @@ bool StartxChannel<D>::receive(std::size_t most) {
     const startx::Received* packet = driver_.peek(kLow);
     if (packet == nullptr) break;
     on_packet(*packet);
+    // Only now: the sink reads the packet in place. The pop gives credit back to the sender.
     driver_.pop(kLow);
   }
   return taken != 0;
@@ -219,12 +235,14 @@ inline void StartxChannel<D>::on_packet(const startx::Received& packet) {
   const int from = this->rank_of(packet.from);
   if (packet.tag >> kPartShift != static_cast<std::uint32_t>(Part::whole) || from < 0) [[unlikely]]
     return on_part(from, packet);
+  // A size that the packet cannot hold does not come from a channel: drop the packet.
   if (size <= packet.words * kWord) [[likely]]
     sink_.on_control(from, {reinterpret_cast<const std::byte*>(packet.payload), size});
 }
 
 template <link::PacketDevice D>
 void StartxChannel<D>::on_part(int from, const startx::Received& packet) {
+  // All numbers come from the network: each is checked before it is used.
   const std::size_t number = packet.tag & kNumberMask;
   const auto part = static_cast<Part>(packet.tag >> kPartShift);
   if (part == Part::introduction)
@@ -237,7 +255,7 @@ void StartxChannel<D>::on_part(int from, const startx::Received& packet) {
     m.size = number;
     m.at = 0;
   } else if (part != Part::more || m.size == 0 || number != m.at) {
-    return;  // not from one of us
+    return;  // not a part that a channel would send now: drop it
   }
   const std::size_t count = std::min(kPacketBytes, m.size - m.at);
   if (packet.words != words_of(count)) return;
@@ -252,6 +270,7 @@ template <link::PacketDevice D>
 bool StartxChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey*, Cookie cookie,
                                     RemoteKey& remote_key) {
   StartxPlace place{};
+  // A right is granted to one link peer, so the peer must be known. It need not be connected.
   if (!this->found(from)) {
     this->fail_receive(cookie);
   } else {
@@ -275,16 +294,18 @@ bool StartxChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey
 template <link::PacketDevice D>
 void StartxChannel<D>::close_receive(int, const RemoteKey& remote_key) {
   const startx::TransferId id = startx_place_of(remote_key).transfer;
+  // false: the transfer is complete or was never opened; its completion frees the region.
   if (rdma().revoke(id)) rdma().deregister(transfer(id).region);
 }
 
 template <link::PacketDevice D>
 bool StartxChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) {
+  // No introduction is needed: the right tells the receiver what the data is for.
   if (!this->found(to)) {
     this->fail_send(cookie);
     return true;
   }
-  // Memory is registered for both directions; this is only read.
+  // The driver registers memory for both directions; this memory is only read.
   const MutableBytes memory(const_cast<std::byte*>(data.data()), data.size());
   const startx::RegionId region = rdma().register_memory(memory);
   if (!region.value) return false;
@@ -296,6 +317,7 @@ bool StartxChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_ke
     return true;
   }
   rdma().deregister(region);
+  // Anything else is for ever: the peer is down, or the data is longer than the right.
   if (started.status == RdmaStatus::no_room) return false;
   this->fail_send(cookie);
   return true;
@@ -307,6 +329,7 @@ bool StartxChannel<D>::take_completions() {
   for (startx::Completion completion; rdma().next_completion(completion); any = true) {
     const Transfer& t = transfer(completion.transfer);
     rdma().deregister(t.region);
+    // Everything is copied from `t` first: the sink may start a transfer that takes the slot.
     const bool ok = completion.status == RdmaStatus::ok;
     const Cookie cookie = t.cookie;
     if (completion.receiving) {
@@ -319,6 +342,7 @@ bool StartxChannel<D>::take_completions() {
   return any;
 }
 
+// For DPDK ports, and for the simulated network of the tests.
 template class StartxChannel<port::Port>;
 template class StartxChannel<sim::SimPort>;
 

@@ -1,9 +1,14 @@
-// Messages over StarT-X (docs/startx.md), after MPI-StarT.
+// The MPI channel over StarT-X (docs/startx.md), after MPI-StarT ("MPI-StarT: Delivering Network
+// Performance to Numerical Applications", SC98).
 //
-//  * A control message is one packet, handed to the sink where it lies, or several, which share
-//    frames and are put together at the receiver. They go with low priority and in order; the
-//    user's header word tells which part of what message a packet is.
-//  * A long transfer is remote DMA under a right that the receiver has granted.
+//  * A control message is one PIO packet, which the receiver hands to the sink in place; or several
+//    packets, which share frames and which the receiver puts together. They go with low priority
+//    and in order. The user's header word (tag) tells which part of what message a packet is.
+//  * A long transfer is remote DMA (RDMA) under a right that the receiver has granted. The right is
+//    the remote key.
+//
+// The channel owns the NIU (through NetChannel). Thread rule: that of Channel. channel/net.hpp has
+// what this channel shares with MBCF.
 #pragma once
 
 #include "drivers/startx_emul/niu.hpp"
@@ -11,20 +16,23 @@
 
 namespace viaduct::mpi {
 
+// What the channel keeps for each process of the job.
 struct StartxPeer : NetPeer {
+  // A control message in several packets, partly sent or partly received.
   struct Message {
     std::vector<std::byte> bytes;  // room for the largest, once it is needed
-    std::size_t size = 0;          // 0: none
-    std::size_t at = 0;            // so much has been sent, or has come
+    std::size_t size = 0;          // of the whole message; 0: there is none
+    std::size_t at = 0;            // so many bytes have been sent, or have come
   };
-  Message rest;      // of a message that has found no room
-  Message arriving;  // in several packets
+  Message rest;      // to the peer: the link had no room for all packets of this message
+  Message arriving;  // from the peer
 };
 
 template <link::PacketDevice D>
 class StartxChannel final
     : public NetChannel<StartxChannel<D>, D, startx::Niu<D>, startx::NiuConfig, StartxPeer> {
  public:
+  // Publishes the card. Throws SetupError.
   StartxChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device,
                 const NetConfig& config, ClockOf<D> clock = {});
 
@@ -40,39 +48,45 @@ class StartxChannel final
   friend Net;
   using Net::driver_, Net::sink_, Net::peer, Net::now, Net::ready, Net::lost;
 
+  // What the channel knows of a transfer of the NIU, besides the NIU itself.
   struct Transfer {
     startx::TransferId id;
-    startx::RegionId region;
+    startx::RegionId region;  // the buffer, registered for this transfer only
     Cookie cookie;
   };
 
-  // For NetChannel.
+  // The functions that NetChannel calls; net.hpp says what each one does.
   bool receive(std::size_t most);
   bool take_completions();
   bool introduce(int rank);
   void learn(StartxPeer&, std::uint64_t) {}
-  void end_transfers(int) {}  // they have completions
+  void end_transfers(int) {}  // each ends by a completion with peer_down
   std::size_t transfers() const { return sending_ + rests_.size() + !driver_.rdma().idle(); }
   std::string detail() const;
   std::string driver_counted() const;
 
+  // A message of several packets, or one that has to wait behind such a message.
   bool send_pieces(int to, Bytes head, Bytes body);
+  // Goes on with all messages that are partly sent; true: some packet has been sent.
   bool send_rests();
+  // Sends the packets of a message from byte `at` on. Afterwards `at` says how far it got. Any
+  // status but `sent` and `try_again`: the peer is down.
   link::SendStatus send_packets(const StartxPeer& peer, Bytes head, Bytes body, std::size_t& at);
   void on_packet(const startx::Received& packet);
+  // A packet that is not a whole message.
   [[gnu::noinline]] void on_part(int from, const startx::Received& packet);
   Transfer& transfer(startx::TransferId id) { return transfers_[id.value & 0xffff]; }
 
   startx::Rdma<D>& rdma() { return driver_.rdma(); }
 
-  std::vector<int> rests_;           // ranks that a rest waits for
-  std::vector<Transfer> transfers_;  // by the slot in their name
-  std::size_t sending_ = 0;
+  std::vector<int> rests_;           // ranks whose `rest` is not empty
+  std::vector<Transfer> transfers_;  // by the slot in their TransferId (its low 16 bits)
+  std::size_t sending_ = 0;          // transfers begun by start_send() that have not completed
 };
 
-// On `port`, or where that is nullptr on the one of this process (VIADUCT_PORTS); publishes its
-// address. A fence has to follow before
-// anything is sent. Throws SetupError.
+// Opens the channel on `port`, or, where that is nullptr, on the port of this process
+// (VIADUCT_PORTS), and publishes its card. A fence of the job has to follow before anything is
+// sent. Throws SetupError.
 std::unique_ptr<Channel> open_startx_channel(ChannelSink& sink, Launch& launch,
                                              std::shared_ptr<port::Port> port);
 

@@ -1,3 +1,5 @@
+// Agreement on contexts: each process proposes the lowest context that it has not used, and all
+// take the largest proposal.
 #include "libmpi_lite/collective/agreement.hpp"
 
 #include <algorithm>
@@ -9,13 +11,15 @@ namespace viaduct::mpi {
 namespace {
 
 // A communicator takes four contexts: two for itself and, if it is an intercommunicator, two for
-// its local group. 0 to 3 are MPI_COMM_WORLD's and MPI_COMM_SELF's.
+// its local group. 0 to 3 are those of MPI_COMM_WORLD and MPI_COMM_SELF.
 constexpr std::uint32_t kContextsOfComm = 4;
 constexpr std::uint32_t kLastContext = 0x7ffffff8;
 
-// A context is never used twice: what is left of a communicator that was freed cannot be mistaken.
+// No process uses a context twice, so a late message of a communicator that was freed cannot match
+// in a new one.
 std::uint32_t next_context = kContextsOfComm;
 
+// `context` is what all have agreed on. Throws Error, at all processes alike, if it is too large.
 std::uint32_t take_context(std::uint32_t context) {
   if (context > kLastContext)
     throw Error(MPI_ERR_OTHER, "more communicators have been made than there are contexts");
@@ -33,13 +37,13 @@ Task largest_over(Collective& op, std::uint32_t& context) {
   co_await allreduce(op, largest, &context, &context);
 }
 
-// Over a part of a communicator: the plan for the whole of it does not fit.
+// Over a part of a communicator. allreduce() is not for that: its plan is for the whole.
 Task largest_over(Team team, std::uint32_t& context) {
   const Reduction largest = largest_context(team.op());
   co_await doubling_allreduce(team, largest, &context);
 }
 
-// To all processes of this group comes what the other group's leader has.
+// The leaders exchange `ours` and `theirs`, and broadcast what they got within their groups.
 Task exchange(Collective& op, const Leaders& leaders, Items ours, Items theirs) {
   if (op.comm().rank() == leaders.leader) {
     Pending pending(op);
@@ -50,6 +54,7 @@ Task exchange(Collective& op, const Leaders& leaders, Items ours, Items theirs) 
   co_await tree_broadcast(everyone(op), theirs, leaders.leader);
 }
 
+// Over both groups: the largest of each, then the larger of the two.
 Task largest_over(Collective& op, const Leaders& leaders, std::uint32_t& context) {
   co_await largest_over(op, context);
   std::uint32_t theirs = 0;
@@ -102,7 +107,8 @@ std::uint32_t agree_on_context(Comm& comm) {
   return take_context(context);
 }
 
-// The others in `comm` are busy with something else, so its collectives cannot be used.
+// Only the members of `group` call this, so the collectives of `comm`, which are numbered, cannot
+// be used.
 std::uint32_t agree_on_context(Comm& comm, const Group& group, int tag) {
   std::vector<int> ranks;
   for (const int process : group.world_ranks()) ranks.push_back(comm.group()->rank_of(process));

@@ -1,4 +1,6 @@
-// MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7).
+// MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7): short blocks by Bruck's algorithm, or in
+// stages; long ones by a ring between nodes, or directly on one node. Both forms are one algorithm,
+// as all ranks know all counts.
 #include <algorithm>
 
 #include "libmpi_lite/collective/algorithms.hpp"
@@ -7,10 +9,11 @@
 
 namespace viaduct::mpi {
 
-// Bruck: in round k each sends what it has to the one 2^k before it, and has twice as many blocks
-// after it, those that follow its own. Works for any number of processes.
+// Bruck: a process has its own block and those that follow it, packed. In round k it sends them to
+// the process 2^k before it, and receives as many from the process 2^k after it, so their number
+// doubles. Works for any number of processes; the last round may be shorter.
 Task doubling_allgather(Team team, const Blocks& blocks) {
-  PoolVector<std::size_t> starts;  // where the block at that distance after mine is, packed
+  PoolVector<std::size_t> starts;  // by distance after this process: where that block is, packed
   starts.reserve(blocks.size() + 1);
   starts.push_back(0);
   const auto block = [&](int distance) -> const Items& {
@@ -32,6 +35,7 @@ Task doubling_allgather(Team team, const Blocks& blocks) {
   for (int i = 1; i < team.size; ++i) unpack(all.data() + start(i), block(i));
 }
 
+// In each step a process passes on the block that it got in the step before.
 Task ring_allgather(Team team, const Blocks& blocks) {
   const auto block = [&](int distance) -> const Items& {
     return blocks[static_cast<std::size_t>(team.after(team.me, -distance))];
@@ -44,6 +48,8 @@ Task ring_allgather(Team team, const Blocks& blocks) {
   }
 }
 
+// Receives first, so that no block is unexpected for want of its receive here. Each process starts
+// with another neighbour, so that they do not all send to the same one.
 Task direct_allgather(Team team, const Blocks& blocks) {
   Pending pending(team.op());
   for (int i = 1; i < team.size; ++i) {
@@ -55,7 +61,7 @@ Task direct_allgather(Team team, const Blocks& blocks) {
   co_await pending;
 }
 
-// On one node all paths are equal and waits are what costs; between nodes a ring in node order
+// On one node all paths are equal and the waits cost most. Between nodes, a ring in node order
 // sends every block through each link once.
 Task long_allgather(Team team, const Blocks& blocks) {
   return plan_of(team.op().comm()).nodes() == 1 ? direct_allgather(team, blocks)
@@ -71,7 +77,8 @@ Blocks blocks_of(const Team& team, const Spread& spread) {
   return blocks;
 }
 
-// To the one that stands for the node, between those, and back: in node order.
+// Blocks go to the leader of each node, are exchanged between the leaders, and go back to all ranks
+// of the node; packed in node order.
 Task staged_allgather(Collective& op, Spread into) {
   const Stages stages(op);
   const Plan& plan = plan_of(op.comm());
@@ -101,6 +108,7 @@ Task staged_allgather(Collective& op, Spread into) {
   }
 }
 
+// The choice depends on the total, which all ranks know.
 Task allgather(Collective& op, Items mine, Spread into) {
   const Plan& plan = plan_of(op.comm());
   if (mine.data != MPI_IN_PLACE) copy(op, mine, into[op.comm().rank()]);

@@ -1,5 +1,6 @@
-// MPI_Allreduce (MPI 5.0, section 6.9.6). Every rank gets the very same bits: wherever several
-// compute the same thing, they combine the same operands in the same order.
+// MPI_Allreduce (MPI 5.0, section 6.9.6): short vectors by recursive doubling, in stages if there
+// are several nodes; long ones by reduce-scatter and allgather. Every rank gets the very same bits:
+// where several ranks compute the same value, they combine the same operands in the same order.
 #include <bit>
 #include <utility>
 
@@ -9,10 +10,13 @@
 
 namespace viaduct::mpi {
 
-// Recursive doubling over the largest power of two; of the processes beyond it, each hands its
-// vector to a neighbour before and gets the result after. What a process holds is always the result
-// of a row of neighbours, so the order of the team is kept.
+// Recursive doubling between groups of one or two processes. The first processes form groups of
+// two, as many as make the number of groups a power of two. In these the right member gives its
+// vector to the left one, the head, at the start, and gets the result at the end. A head always
+// holds the result of a row of consecutive processes, and combines it with that of the row beside
+// it, so the order of the team is kept.
 Task doubling_allreduce(Team team, const Reduction& reduction, void* vector) {
+  // combine() writes to its right operand, so the buffers change roles when ours is the left one.
   const Reduction::Room room(reduction, reduction.count());
   void *so_far = vector, *theirs = room.data();
   const auto combine_with = [&](bool they_are_left) {
@@ -21,7 +25,7 @@ Task doubling_allreduce(Team team, const Reduction& reduction, void* vector) {
     if (!they_are_left) std::swap(so_far, theirs);
   };
   const int groups = static_cast<int>(std::bit_floor(static_cast<unsigned>(team.size)));
-  const int pairs = team.size - groups;  // groups of two: the first ones
+  const int pairs = team.size - groups;  // that many groups, the first ones, have two members
   const auto head_of = [&](int group) { return group < pairs ? 2 * group : group + pairs; };
   const int group = team.me < 2 * pairs ? team.me / 2 : team.me - pairs;
   const bool head = team.me == head_of(group);
@@ -53,6 +57,7 @@ Task doubling_allreduce(Team team, const Reduction& reduction, void* vector) {
 
 namespace {
 
+// On each node to its leader, between the leaders, and back.
 Task staged_allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
   const Stages stages(op);
   co_await tree_reduce(stages.local, reduction, mine, into, 0);
@@ -66,7 +71,7 @@ Task flat_allreduce(Collective& op, const Reduction& reduction, const void* mine
   return doubling_allreduce(everyone(op), reduction, into);
 }
 
-// Each rank reduces a range and gives it to all.
+// Each rank reduces a range, and sends it to all others.
 Task long_allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
   const Team team = long_reduce_team(op, reduction);
   const Ranges ranges = even_ranges(reduction.count(), team.size);
@@ -78,6 +83,7 @@ Task long_allreduce(Collective& op, const Reduction& reduction, const void* mine
   co_await long_allgather(team, blocks);
 }
 
+// A coroutine of its own, so that its frame holds the Reduction that the inner ones refer to.
 Task outer_allreduce(Collective& op, Reduction reduction, const void* mine, void* into) {
   co_await allreduce(op, reduction, mine == MPI_IN_PLACE ? into : mine, into);
 }

@@ -1,4 +1,6 @@
-// MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw (MPI 5.0, section 6.8).
+// MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw (MPI 5.0, section 6.8): short even blocks by
+// Bruck's algorithm, or by one message between each two nodes; all else by a message for each
+// block. `From` is a Spread, or Blocks for MPI_IN_PLACE; both have operator[] by rank.
 #include <cstring>
 
 #include "libmpi_lite/collective/algorithms.hpp"
@@ -12,7 +14,8 @@ std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
-// A message for each block, in an order in which no two ranks send to the same one at once.
+// A message for each block. In step i each rank sends to the rank i after it, so no two ranks send
+// to the same rank in the same step. The window limits the messages under way.
 template <class From>
 Task pairwise(Collective& op, const From& from, const Spread& into) {
   const Team team = everyone(op);
@@ -27,8 +30,9 @@ Task pairwise(Collective& op, const From& from, const Spread& into) {
   co_await pending;
 }
 
-// Bruck: a block for the rank at distance d travels the powers of two in d, together with all
-// others that go the same way. log2(size) messages in place of size, each block in several of them.
+// Bruck: a block for the rank at distance d travels in hops, one for each bit that is set in d,
+// together with all blocks that make the same hop. So a rank sends log2(size) messages in place of
+// size, and each block is in several of them. `all` holds the blocks by their distance.
 template <class From>
 Task bruck(Collective& op, const From& from, const Spread& into, std::size_t block) {
   const Team team = everyone(op);
@@ -60,8 +64,13 @@ Task bruck(Collective& op, const From& from, const Spread& into, std::size_t blo
   }
 }
 
-// What the one that stands for a node does between collecting all blocks of its node and handing
-// out those that came for it. Blocks lie in node order on both sides: by_node() of the plan.
+// What the leader of a node does between collecting all blocks that its node sends, and handing out
+// all blocks that its node receives. Within a row, blocks lie in node order: Plan::by_node().
+//
+//    collected: a row from each local rank, the blocks that it sends
+//    out:       a piece for each node, in it for each local rank its blocks for that node's ranks
+//    in:        a piece from each node, in it for each of its ranks the blocks for the local ranks
+//    sorted:    a row for each local rank, the blocks that it receives
 class NodeExchange {
  public:
   NodeExchange(const Stages& stages, const Plan& plan, std::size_t block)
@@ -75,18 +84,17 @@ class NodeExchange {
         in_(collected_.size()),
         sorted_(collected_.size()) {}
 
-  std::byte* collected() { return collected_.data(); }  // a row of blocks from each local rank
-  const std::byte* sorted() const { return sorted_.data(); }  // and one for each
+  std::byte* collected() { return collected_.data(); }
+  const std::byte* sorted() const { return sorted_.data(); }
 
-  // The pieces for node d: from each local rank, those for its ranks.
-  void sort_out() {
+  void sort_out() {  // collected to out
     for_each_node([&](std::size_t first, std::size_t count) {
       for (std::size_t local = 0; local < locals_; ++local)
         std::memcpy(out_.data() + (first * locals_ + local * count) * block_,
                     collected_.data() + local * row_ + first * block_, count * block_);
     });
   }
-  Task exchange() {
+  Task exchange() {  // out to in
     Pending pending(stages_.leaders.op());
     int node = 0;
     for_each_node([&](std::size_t first, std::size_t count) {
@@ -101,8 +109,7 @@ class NodeExchange {
     });
     co_await pending;
   }
-  // From node e came, from each of its ranks, the blocks for each local rank.
-  void sort_in() {
+  void sort_in() {  // in to sorted
     for_each_node([&](std::size_t first, std::size_t count) {
       for (std::size_t source = first; source < first + count; ++source)
         for (std::size_t local = 0; local < locals_; ++local)
@@ -112,7 +119,7 @@ class NodeExchange {
   }
 
  private:
-  // each(first place in by_node(), number of ranks)
+  // Calls each(first place in by_node(), number of ranks) for each node.
   template <class Each>
   void for_each_node(Each each) {
     std::size_t first = 0;
@@ -125,11 +132,12 @@ class NodeExchange {
 
   const Stages& stages_;
   const Plan& plan_;
+  // Bytes of a block, and of a row of blocks of all ranks; how many ranks are on this node.
   const std::size_t block_, row_, locals_;
   Scratch collected_, out_, in_, sorted_;
 };
 
-// One message between each two nodes.
+// One message between each two nodes, in place of one between each two ranks.
 template <class From>
 Task staged_alltoall(Collective& op, const From& from, const Spread& into, std::size_t block) {
   const Stages stages(op);
@@ -161,7 +169,8 @@ Task staged_alltoall(Collective& op, const From& from, const Spread& into, std::
   }
 }
 
-// `block`: bytes for each rank, if that is the same for all; else nothing is known about others'.
+// A `block` of this length: blocks differ, and this rank knows only the lengths of its own. As it
+// exceeds every limit, each block becomes a message.
 constexpr std::size_t kUneven = ~std::size_t{0};
 
 template <class From>
@@ -177,7 +186,7 @@ Task alltoall(Collective& op, Spread from, Spread into, std::size_t block) {
   co_await exchange(op, from, into, block);
 }
 
-// A copy of all blocks leaves, so that the buffer is free for those that arrive.
+// Sends from a packed copy of all blocks, so that the buffer is free for the blocks that arrive.
 Task alltoall_in_place(Collective& op, Spread into, std::size_t block) {
   const int size = op.comm().size();
   std::size_t total = 0;
@@ -199,8 +208,8 @@ Ref<Request> run(Collective& op, const Spread* from, const Spread& into, std::si
                                   : alltoall(op, *from, into, block));
 }
 
-// What the arguments of the v- and w-forms have in common. They are flat at any size: each two
-// ranks know how much they exchange, and nobody else does.
+// The v- and w-forms. They are flat at any size: each two ranks know how much they exchange, but no
+// third rank does, so none could pass their blocks on.
 template <class Many, class... Ranks>
 Ref<Request> start_uneven(Comm& comm, const Many& from, const Many& into, Ranks... ranks) {
   auto op = make<Collective>(comm, CollectiveKind::alltoallv);

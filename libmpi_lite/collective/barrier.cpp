@@ -1,9 +1,11 @@
-// MPI_Barrier (MPI 5.0, section 6.3).
+// MPI_Barrier (MPI 5.0, section 6.3): dissemination over all ranks, or in stages: fan-in on each
+// node, dissemination between the nodes, fan-out on each node. Messages carry no data.
 #include "libmpi_lite/collective/algorithms.hpp"
 #include "libmpi_lite/collective/inter.hpp"
 
 namespace viaduct::mpi {
 
+// Up the tree: a rank reports to its parent when all its children have reported.
 Task fan_in(Team team, int root) {
   const Tree tree(team, root);
   Pending pending(team.op());
@@ -15,7 +17,8 @@ Task fan_in(Team team, int root) {
 
 namespace {
 
-// Dissemination: after round k each has heard, directly or not, from the 2^(k+1) - 1 before it.
+// Dissemination in ceil(log2(size)) rounds: after round k each rank has heard, directly or not,
+// from the 2^(k+1) - 1 ranks before it.
 Task dissemination(Team team) {
   Pending pending(team.op());
   for (int distance = 1; distance < team.size; distance *= 2) {

@@ -1,4 +1,5 @@
-// MPI_Bcast (MPI 5.0, section 6.4).
+// MPI_Bcast (MPI 5.0, section 6.4): short data by trees, in two stages if there are several nodes;
+// long data in segments along chains.
 #include <algorithm>
 
 #include "libmpi_lite/collective/algorithms.hpp"
@@ -7,6 +8,7 @@
 
 namespace viaduct::mpi {
 
+// The largest subtree is served first, as it takes longest from there on.
 Task tree_broadcast(Team team, Items data, int root) {
   const Tree tree(team, root);
   Pending pending(team.op());
@@ -18,28 +20,29 @@ Task tree_broadcast(Team team, Items data, int root) {
 
 namespace {
 
-// Whom this process gets the data from and whom it passes it on to, ranks of the communicator; -1:
-// nobody.
+// The neighbours of this process in the chains, as ranks of the communicator; -1: none.
 struct Links {
-  int parent = -1;
-  int next_node = -1, next = -1;
+  int parent = -1;                // sends the data to this process
+  int next_node = -1, next = -1;  // get the data from it: the next head, the next rank of the node
 };
 
-// The places of a team in a row, from the root on: those before and after this process's own.
+// Arranges a team in a row from the root on, and finds the ranks before and after this process.
 void link_up(const Team& team, int root, int& before, int& after) {
   const int place = team.after(team.me, -root);
   if (place > 0) before = team.rank(team.after(team.me, -1));
   if (place < team.size - 1) after = team.rank(team.after(team.me, 1));
 }
 
-// The last segment is shorter than the others, or the one before it longer: a rank that expects
-// another number of them sees it, and does not wait for more.
+// All segments but the last have kSegment bytes, and the last has fewer, or the one before it has
+// more. So a rank that expects another number of segments receives one of another length, notices
+// the disagreement, and does not wait for further ones.
 std::size_t segment_length(std::size_t left) {
   constexpr std::size_t kPage = 4096;
   return left == 2 * kSegment ? kSegment + kPage : std::min(kSegment, left);
 }
 
-// In segments: while one arrives, the one before is on its way out.
+// While one segment arrives, the one before is on its way out. `arriving` and `leaving` are
+// separate, so that the next receive is posted before the wait for the sends.
 Task segmented_broadcast(Collective& op, Items data, Links links) {
   const bool first = links.parent < 0;
   Packed packed(data);
@@ -63,7 +66,8 @@ Task segmented_broadcast(Collective& op, Items data, Links links) {
   if (!first) packed.to_items();
 }
 
-// A chain of nodes, and on each node a chain of its ranks.
+// A chain of the heads of the nodes, and on each node a chain of its ranks from the head on. Not a
+// coroutine itself: the links are computed now, so Stages need not outlive the call.
 Task chain_broadcast(Collective& op, Items data, int root) {
   Links links;
   if (plan_of(op.comm()).staged()) {
@@ -82,6 +86,8 @@ Task staged_broadcast(Collective& op, Items data, int root) {
   co_await tree_broadcast(stages.local, data, stages.head);
 }
 
+// With two ranks a chain gains nothing. In an oversubscribed job each segment would cost a switch
+// to another process.
 Task broadcast(Collective& op, Items data, int root) {
   const Plan& plan = plan_of(op.comm());
   if (length(data) > kTreeBroadcast && op.comm().size() > 2 && !plan.oversubscribed()) {

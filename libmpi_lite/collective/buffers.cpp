@@ -1,3 +1,4 @@
+// Copies between buffers of any types, and the forms of arguments that name data for all ranks.
 #include "libmpi_lite/collective/buffers.hpp"
 
 #include <algorithm>
@@ -28,8 +29,10 @@ void copy(Collective& op, const Items& from, const Items& to) {
     refuse_lengths(op, from.bytes(), total);
   if (op.gave_up()) [[unlikely]]
     return;
+  // In place: the items are where they belong.
   if (total == 0 || (from.data == to.data && from.type == to.type)) return;
 
+  // A packed copy in between is needed only if both types have gaps.
   const auto bytes = static_cast<std::size_t>(total);
   if (to.type->contiguous()) {
     from.type->pack(from.data, 0, {to.first_byte(), bytes});
@@ -56,7 +59,7 @@ Spread::Spread(Collective& op, const MixedParts& parts, int ranks)
       counts_(parts.counts),
       displacements_(parts.displacements),
       types_(parts.types) {
-  // The type of nothing need not be one.
+  // With a count of 0 the handle is not significant and need not be valid.
   for (int rank = 0; rank < ranks; ++rank)
     held_.push_back(&op.hold(parts.counts[rank] ? parts.types[rank] : MPI_BYTE));
 }

@@ -1,11 +1,12 @@
-// Buffers as the algorithms see them: items for each rank, parts of a vector, packed bytes.
+// Buffers as the algorithms see them: items for each rank (Spread), and items as a row of bytes
+// (pack, Packed). None of them owns the program's memory; types are held by the Collective.
 #pragma once
 
 #include "libmpi_lite/collective/collective_request.hpp"
 
 namespace viaduct::mpi {
 
-// `n` items further on.
+// The address of the item `n` places after `data`, in extents of the type.
 inline void* advance(const void* data, MPI_Count n, const Datatype& type) {
   return byte_at(data, n * type.extent());
 }
@@ -13,6 +14,7 @@ inline void* advance(const void* data, MPI_Count n, const Datatype& type) {
 inline Items bytes_at(const void* data, std::size_t n) {
   return {data, static_cast<MPI_Count>(n), &datatype(MPI_BYTE)};
 }
+// No bytes. Messages of a barrier consist of it.
 inline const Items nothing_at(const void* data = nullptr) {
   return bytes_at(data, 0);
 }
@@ -21,14 +23,15 @@ inline std::size_t length(const Items& items) {
   return static_cast<std::size_t>(items.bytes());
 }
 
-// Packed forms; `bytes` has room for length(items).
+// To and from the packed form, without gaps; `bytes` has room for length(items).
 void pack(const Items& items, std::byte* bytes);
 void unpack(const std::byte* bytes, const Items& items);
-// As if sent to itself; like a receive it ends the operation with MPI_ERR_TRUNCATE if the lengths
-// differ.
+// Copies as if the rank sent to itself: like a receive, it ends the operation with MPI_ERR_TRUNCATE
+// if the lengths differ. Copies nothing once the operation has been given up.
 void copy(Collective& op, const Items& from, const Items& to);
 
-// What a collective sends to, or receives from, each rank: all forms that the arguments have.
+// What a collective sends to, or receives from, each rank. Covers all forms of arguments: one count
+// for all ranks; counts and displacements; these and a type for each rank.
 class Spread {
  public:
   Spread(Collective& op, const Part& part);
@@ -44,15 +47,16 @@ class Spread {
 
  private:
   const void* data_;
-  MPI_Count count_ = 0;
-  Datatype* type_ = nullptr;
-  const int* counts_ = nullptr;
-  const int* displacements_ = nullptr;
+  MPI_Count count_ = 0;                 // for each rank, if counts_ is nullptr
+  Datatype* type_ = nullptr;            // of all blocks, if types_ is nullptr
+  const int* counts_ = nullptr;         // the arrays are the program's
+  const int* displacements_ = nullptr;  // in extents of type_; in bytes with types_
   const MPI_Datatype* types_ = nullptr;
-  PoolVector<Datatype*> held_;  // behind types_: the user may free the handles
+  PoolVector<Datatype*> held_;  // the objects behind types_: the program may free the handles
 };
 
-// Items as a row of bytes: the user's memory if it is one already, else a copy.
+// Items as a row of bytes: the program's memory if the type is contiguous, else a copy.
+// from_items() and to_items() move the data between the items and the copy.
 class Packed {
  public:
   explicit Packed(const Items& items)

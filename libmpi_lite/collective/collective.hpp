@@ -1,9 +1,14 @@
 // Collective operations (MPI 5.0, chapter 6) over point-to-point messages in the communicator's
-// collective context. Each algorithm is written once, as a coroutine: the blocking function runs it
-// to its end, the nonblocking one lets progress() continue it.
+// collective context. This is the interface of collective/ for api/ and runtime/. Each algorithm is
+// written once, as a coroutine (task.hpp): a blocking call waits until it has ended, a nonblocking
+// one lets progress() continue it.
 //
-// Arguments have been checked. start_*() gives a request of kind collective; a blocking call waits
-// for it. MPI_IN_PLACE as in the standard.
+// start_*() runs the algorithm up to its first wait, and returns a request of kind collective that
+// may be complete already. An error is in Request::error, as other ranks may still need this one.
+// The caller has checked the arguments; buffers, and MPI_IN_PLACE, are as in the standard. They
+// must stay valid until the request is complete; types, operations and the communicator are held.
+//
+// Threads: one thread at a time is in the library.
 #pragma once
 
 #include "libmpi_lite/core/op.hpp"
@@ -30,10 +35,11 @@ struct MixedParts {  // MPI_Alltoallw: displacements in bytes
   const MPI_Datatype* types;
 };
 
-// The arrays are not copied: the standard lets the user change them only after completion (section
-// 6.12).
+// Arrays of counts, displacements and types are not copied: the standard lets the program change
+// them only after completion (section 6.12).
 Ref<Request> start_barrier(Comm& comm);
-// MPI_Finalize's: collectives that failed at one process only may have left the ranks out of step.
+// The barrier of MPI_Finalize. It has a tag of its own in place of a number, as collectives that
+// have failed at one rank only may have left the ranks with different numbers.
 Ref<Request> start_last_barrier(Comm& world);
 Ref<Request> start_broadcast(Comm& comm, const Part& data, int root);
 Ref<Request> start_gather(Comm& comm, const Part& from, const Part& into, int root);
@@ -53,15 +59,15 @@ Ref<Request> start_reduce_scatter_block(Comm& comm, const Part& from, void* into
 Ref<Request> start_scan(Comm& comm, const Part& from, void* into, const Op& op);
 Ref<Request> start_exscan(Comm& comm, const Part& from, void* into, const Op& op);
 
-// Waits for one of them; throws Error with what went wrong.
+// Waits until the operation is complete; throws Error with what went wrong.
 void finish_collective(const Request& collective);
 
-// ---- what goes wrong at one rank, and others have to hear of ------------------------------------
+// ---- failures at one rank that concern the others ----------------------------------------------
 
-// Takes the place of the communicator's next operation, which cannot be started here: it fails with
-// that error at all ranks that have not completed it.
+// Takes the number of the communicator's next operation, which this rank cannot start because of
+// `error` (a class). The operation fails with that error at all ranks that have not completed it.
 void refuse_next_collective(Comm& comm, int error);
-// What transfer/ tells collective operations.
+// The receiver of the events that transfer/ reports to collectives. Lives as long as the process.
 CollectiveSink& collective_sink();
 
 }  // namespace viaduct::mpi

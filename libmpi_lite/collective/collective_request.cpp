@@ -1,3 +1,11 @@
+// Class Collective, and the implementation of CollectiveSink: how an operation starts and ends, and
+// how ranks that disagree about an operation find out and end it together. The algorithms are in
+// the files named after their operations.
+//
+// A rank finds a disagreement in one of these ways: a message has the wrong length
+// (Collective::note); a message of the operation has another tag (on_early_message,
+// judge_kept_messages); a question or its answer shows it (on_question, on_ended). The rank that
+// finds the disagreement sends refusals to all others (tell_all).
 #include "libmpi_lite/collective/collective_request.hpp"
 
 #include <algorithm>
@@ -10,7 +18,6 @@
 namespace viaduct::mpi {
 namespace {
 
-// As the user calls them.
 const char* name_of(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::barrier: return "MPI_Barrier";
@@ -36,6 +43,7 @@ std::string name_of_process(int process) {
   return "process " + std::to_string(process) + " of MPI_COMM_WORLD";
 }
 
+// The queues of the collective context, remembered in the communicator: they live as long as it.
 [[gnu::cold, gnu::noinline]] MatchQueues& find_queues(Comm& comm) {
   MatchQueues& queues = Transfer::self().queues(comm.collective_context());
   queues.inter = comm.inter();
@@ -45,7 +53,7 @@ inline MatchQueues& queues_of(Comm& comm) {
   return comm.collective_queues ? *comm.collective_queues : find_queues(comm);
 }
 
-// To every process of the communicator but this one.
+// Sends a refusal to every process of the communicator but this one.
 void tell_all(const Comm& comm, std::uint32_t number, int error) {
   Transfer& transfer = Transfer::self();
   for (const Ref<Group>& group : {comm.group(), comm.remote_group()}) {
@@ -56,15 +64,16 @@ void tell_all(const Comm& comm, std::uint32_t number, int error) {
   }
 }
 
-// Whether the operation with that number comes before the one that is `next`.
+// Whether the operation with that number comes before the one that is `next`. Modulo 2^32.
 bool is_past(std::uint32_t number, std::uint32_t next) {
   return static_cast<std::int32_t>(number - next) < 0;
 }
 
-// The number of the operation that a message with that tag belongs to, if it is one of the last
-// that were started here. A tag does not tell it from those some 2^19 operations later, and their
-// messages may be here: a rank can be as far ahead as others down its tree let it, and in an
-// intercommunicator, where it may have nothing to do with an operation, any number of them.
+// The number of the operation that a message with that tag belongs to, if this rank has started the
+// operation recently. A tag has only 19 bits of the number, so an old operation has the same tag as
+// one 2^19 operations later, whose messages may be here already: a rank may run ahead of the ranks
+// that do not hold it up. So only the last kLate operations are recognised. In an intercommunicator
+// a rank need not take part in an operation at all, and may be ahead by any number.
 std::optional<std::uint32_t> late_number(const MatchQueues& queues, int tag) {
   constexpr std::uint32_t kLate = 1024;
   if (!CollectiveTag::numbered(tag) || queues.inter) return std::nullopt;
@@ -74,8 +83,8 @@ std::optional<std::uint32_t> late_number(const MatchQueues& queues, int tag) {
   return number;
 }
 
-// What went wrong with an operation, at this rank or at another. It is known for some time after
-// the operation, as messages for it may still arrive.
+// The failure of an operation, at this rank or at another. It is remembered for some time after the
+// operation, as messages of it may still arrive.
 const Refusal* find_refusal(const MatchQueues& queues, std::uint32_t number) {
   const auto found = std::ranges::find(queues.refusals, number, &Refusal::number);
   return found == queues.refusals.end() ? nullptr : &*found;
@@ -93,8 +102,8 @@ void add_refusal(MatchQueues& queues, const Refusal& refusal) {
   if (!find_refusal(queues, refusal.number)) queues.refusals.push_back(refusal);
 }
 
-// Of the messages that wait for their receives, so many from each are looked at for one that shows
-// a disagreement; many that wait are those of later operations.
+// How many unexpected messages of each bin judge_kept_messages() looks at. There may be many of
+// later operations, and those of the current one are the oldest.
 constexpr unsigned kMaxBytesLookedAt = 8;
 
 }  // namespace
@@ -109,8 +118,9 @@ std::uint32_t Collective::number() const {
   return CollectiveTag::number(tag_, queues_->next_collective);
 }
 
-// Called every 50 ms while this process waits: after twice as long each time, and then once in 51
-// s. A rank that computes for an hour must not find thousands of questions.
+// Called every 50 ms while this process waits. True at calls 2, 4, 8, ... 512, then at each 1024th,
+// which is once in 51 s. The gaps grow so that a rank that computes for an hour does not find
+// thousands of questions.
 bool Collective::time_to_ask() {
   constexpr unsigned kSeldom = 1024;
   ++waits_;
@@ -144,6 +154,7 @@ Datatype& Collective::hold(MPI_Datatype type) {
   return t;
 }
 
+// Messages that give_up() has cancelled come here, too, and mean nothing.
 void Collective::note(const Request& message) {
   if (gave_up_) return;
   const bool receive = message.kind == Request::Kind::receive;
@@ -170,6 +181,7 @@ void Collective::give_up(int code, std::string why) {
   stop(code, std::move(why));
 }
 
+// The cancelled messages complete the wait of the task, which then runs to its end.
 void Collective::stop(int code, std::string why) {
   if (gave_up_) return;
   gave_up_ = true;
@@ -197,13 +209,19 @@ void Collective::hear(Refusal refusal) {
        "the operation has failed at " + name_of_process(refusal.process) + ", as that one tells");
 }
 
-// When it first waits: messages may have come before it was started.
+// Messages of ranks that disagree may have arrived before the operation started here, when
+// on_early_message() could not judge them. One look is enough: on_early_message() judges all that
+// arrive later.
 void Collective::look_for_disagreement() {
   if (looked_ || !queues_) return;
   looked_ = true;
   if (queues_->keeps_messages()) judge_kept_messages();
 }
 
+// A message of this operation with another tag shows a disagreement. An eager message of an
+// operation that has ended here is dropped, so that its credit returns. An RTS of such an operation
+// stays: its sender cancels the send when it gets the refusal, and the cancellation must find the
+// RTS here.
 void Collective::judge_kept_messages() {
   MatchQueues& queues = *queues_;
   queues.for_oldest_kept(kMaxBytesLookedAt, [&](Unexpected& message) {
@@ -230,6 +248,8 @@ void Collective::note(const std::exception_ptr& thrown) {
   }
 }
 
+// The caller's reference is made first: the operation may be complete, and give up its hold on
+// itself, before run() returns.
 Ref<Request> Collective::run(Task task) {
   task_ = std::move(task);
   self_ = Ref<Collective>(this);
@@ -245,7 +265,7 @@ void Collective::finish_if_done() {
   task_ = Task();
   if (queues_) leave_queues();
   status.MPI_ERROR = error;
-  const Ref<Collective> keep = std::move(self_);
+  const Ref<Collective> keep = std::move(self_);  // finish() may release all others
   finish();
 }
 
@@ -272,6 +292,8 @@ CollectiveSink& collective_sink() {
   return collectives;
 }
 
+// A refusal of an operation that this rank has completed comes too late. One of an operation that
+// this rank has not started is kept for look_for_refusal().
 void Collectives::on_refusal(MatchQueues& queues, const Refusal& refusal) {
   if (Collective* const op = Collective::find(queues, refusal.number)) return op->hear(refusal);
   if (!is_past(refusal.number, queues.next_collective)) add_refusal(queues, refusal);
@@ -286,12 +308,16 @@ void Collectives::for_each_question(const MatchQueues& queues,
   }
 }
 
+// The answer is yes if the operation has ended here. While it is under way, or has not started, the
+// asking process goes on waiting and gets no answer.
 bool Collectives::on_question(MatchQueues& queues, const Question& question, int process) {
   Collective* const op = Collective::find(queues, question.number);
   if (op && op->tag() != question.tag) op->disagree(process, question.tag);
   return !op && is_past(question.number, queues.next_collective);
 }
 
+// The answer is in order behind all messages of that process. If this rank still awaits one of
+// them, the message will never come.
 void Collectives::on_ended(MatchQueues& queues, std::uint32_t number, int process) {
   Collective* const op = Collective::find(queues, number);
   if (!op || op->gave_up()) return;
@@ -311,7 +337,8 @@ void Collectives::on_early_message(MatchQueues& queues, const Unexpected& messag
   if (Collective* const op = Collective::find(queues, *number)) {
     if (op->tag() != tag) op->disagree(message.peer, tag);
   } else {
-    // Nobody here will receive it; its sender may wait for that.
+    // The operation has ended here, so no receive will take the message. Its sender may wait for
+    // that, if it has sent an RTS.
     const Refusal* const refusal = find_refusal(queues, *number);
     Transfer::self().send_refusal(message.peer, message.head.context, *number,
                                   refusal ? refusal->error : MPI_ERR_TRUNCATE);

@@ -1,6 +1,12 @@
-// One collective operation of this process: the request that the user waits for, and what its
-// algorithm needs until then. Handles that the user frees meanwhile stay valid for it (MPI 5.0,
-// section 6.12).
+// One collective operation of this process: the request that the program waits for, and what its
+// algorithm needs until then. It holds the objects behind handles that the program may free
+// meanwhile (MPI 5.0, section 6.12), and itself until the algorithm has ended.
+//
+// Messages of an operation carry its number and kind in their tag. So this rank sees when another
+// rank takes part with another operation or another length, and ends the operation everywhere
+// (give_up()). The events for that come through class CollectiveSink.
+//
+// Threads: one thread at a time is in the library.
 #pragma once
 
 #include <string>
@@ -10,7 +16,7 @@
 
 namespace viaduct::mpi {
 
-// What a rank takes an operation for.
+// Which operation a rank takes part in. Four bits of the tag (CollectiveTag).
 enum class CollectiveKind : std::uint8_t {
   barrier,
   broadcast,
@@ -29,9 +35,13 @@ enum class CollectiveKind : std::uint8_t {
   construction,  // of a communicator
 };
 
-// The tag of an operation's messages: its serial number among those of the communicator, which all
-// ranks start in the same order, its kind, and the form that this rank chooses by the length. So
-// messages of ranks that disagree do not meet, and the ranks see it. It fits a ShortHead.
+// The tag of an operation's messages: the low bits of its number among the operations of the
+// communicator, which all ranks start in the same order; its kind; and the form of the algorithm,
+// which each rank chooses by the length. So messages of ranks that disagree do not match, and are
+// seen as unexpected. The tag fits a ShortHead.
+//
+//    bit 23          22 ... 19   18 ... 0
+//    long form       kind        serial: number modulo 2^19
 struct CollectiveTag {
   static constexpr int kSerialBits = 19, kKindBits = 4, kBits = kSerialBits + kKindBits + 1;
   static constexpr std::uint32_t kSerials = 1u << kSerialBits;
@@ -41,12 +51,14 @@ struct CollectiveTag {
   }
   static constexpr int kLongForm = 1 << (kBits - 1);
 
+  // Whether the tag has this format. Others are kLastBarrierTag and agreement_tag()s.
   static constexpr bool numbered(int tag) { return tag >> kBits == 0; }
   static constexpr std::uint32_t serial(int tag) { return static_cast<unsigned>(tag) % kSerials; }
   static constexpr CollectiveKind kind(int tag) {
     return static_cast<CollectiveKind>(tag >> kSerialBits & ((1 << kKindBits) - 1));
   }
-  // The last operation before the one with number `next` whose messages have such a tag.
+  // The full number of the operation with that tag: the latest one before the operation with number
+  // `next` whose serial is the tag's.
   static constexpr std::uint32_t number(int tag, std::uint32_t next) {
     return next - 1 - (next - 1 - serial(tag)) % kSerials;
   }
@@ -54,14 +66,36 @@ struct CollectiveTag {
 // Of MPI_Finalize's barrier. Tags from 2^30 on are agreement_tag()s.
 inline constexpr int kLastBarrierTag = 1 << 29;
 
+// The life of a collective, blocking or not:
+//
+//       start_*(): the constructor takes the next number, and lists the operation in
+//          |       MatchQueues::under_way
+//          v  run(): Task::start()
+//       running --- co_await Pending, not all of its messages complete ---> suspended
+//          |  ^                                                                 |
+//          |  |                  Pending::completed(), called by the last of    |
+//          |  |                  these messages inside a channel's poll         v
+//          |  '---------- continue_collectives(), from progress() ---------- ready
+//          |
+//          | the task ends: finish_if_done()
+//          v
+//       complete: not in under_way, task and self-reference gone; Request::error is final
+//
+//       running, suspended: give_up() or stop() sets gave_up_, when ranks disagree, a refusal
+//                arrives or a message is truncated. All messages under way are cancelled; when they
+//                are complete, suspended becomes ready. The task then runs to its end, while its
+//                sends and receives do nothing.
+//       running: a receive that fails because a process was lost sets lost_. The task runs to its
+//                end, and its sends become loss notices.
 class Collective final : public Request, public Pooled {
  public:
   using Pooled::operator new;
   using Pooled::operator delete;
 
-  // The next one of the communicator: operations that are under way together do not mix.
+  // The next operation of the communicator. Its number keeps it apart from others under way.
   Collective(Comm& comm, CollectiveKind kind);
-  // With a tag of its own: what only some of the processes have started.
+  // An operation without a number, told apart by its tag: for what only some of the ranks start.
+  // Refusals and questions do not cover it.
   Collective(Comm& comm, int tag);
   ~Collective() override {
     if (queues_) leave_queues();
@@ -69,20 +103,20 @@ class Collective final : public Request, public Pooled {
 
   Comm* communicator() const override { return comm_.get(); }
   Comm& comm() const { return *comm_; }
-  // Keeps it alive until the operation is complete.
+  // The object behind the handle; held as long as this request lives.
   Datatype& hold(MPI_Datatype type);
   void hold(const Op& op) { op_ = Ref<Op>(const_cast<Op*>(&op)); }
   Items items(const Part& part) { return {part.data, part.count, &hold(part.type)}; }
 
-  // Before the first message: the algorithm for long data. A rank that has chosen the other one
-  // would wait for other messages.
+  // Marks that this rank uses the algorithm for long data; to be called before the first message. A
+  // rank that uses the other algorithm would wait for different messages, so the tags must differ.
   void take_long_form() { tag_ |= CollectiveTag::kLongForm; }
   int tag() const { return tag_; }
 
-  // Messages of this operation, to and from ranks of the communicator...
+  // Start messages of this operation, to and from ranks of the communicator...
   Ref<Request> send(int rank, const Items& items) const { return send(with(rank), items); }
   Ref<Request> receive(int rank, const Items& items) const { return receive(with(rank), items); }
-  // ... and of another one.
+  // ... and to and from any envelope, such as one of another communicator.
   Ref<Request> send(const Envelope& to, const Items& items) const {
     if (lacks_data()) [[unlikely]]
       return send_nothing(to);
@@ -94,29 +128,30 @@ class Collective final : public Request, public Pooled {
     return start_receive(items, from);
   }
 
-  // Something went wrong; the first error stays.
+  // Records an error class and its reason; the first error stays.
   void note(int code, std::string why) {
     if (error != MPI_SUCCESS) return;
     error = code;
     why_ = std::move(why);
   }
-  // Of a message that has completed: of a receive also that it was shorter than it should be.
+  // Records what went wrong with a message that is complete. For a receive that includes a message
+  // shorter than the buffer: the other rank takes part with another length.
   void check(const Request& message) {
     const bool receive = message.kind == Request::Kind::receive;
     if (message.error != MPI_SUCCESS || (receive && !received_all(message))) [[unlikely]]
       note(message);
   }
-  // Ends the operation at all ranks that have not completed it: they disagree about it, and would
-  // wait for messages that nobody sends.
+  // Ends the operation at all ranks that have not completed it, by refusals. The ranks disagree
+  // about it, and would wait for messages that are never sent.
   void give_up(int code, std::string why);
   bool gave_up() const { return gave_up_; }
-  // What this rank has is not what it should have, so it is not worth sending or combining.
+  // The data of this rank is incomplete, so it must not be sent or combined.
   bool lacks_data() const { return lost_ >= 0 || gave_up_; }
   const std::string& why() const { return why_; }
 
-  // Runs the algorithm up to its first wait. It keeps itself alive until it is complete.
+  // Runs the algorithm up to its first wait. The operation holds itself until it is complete.
   Ref<Request> run(Task task);
-  void finish_if_done();
+  void finish_if_done();  // completes the request if the task has ended
 
  private:
   friend class Pending;
@@ -124,45 +159,48 @@ class Collective final : public Request, public Pooled {
 
   Envelope with(int rank) const { return {comm_.get(), comm_->collective_context(), rank, tag_}; }
   void note(const std::exception_ptr& thrown);
-  // As above. A receive that fails for want of a process leaves nothing to go on with: from then on
-  // the others hear of the loss instead of what they wait for.
+  // As check(), for a message that has something wrong. A receive that fails because a process was
+  // lost leaves this rank without data: from then on it sends loss notices in place of data.
   void note(const Request& message);
+  // In place of a send: nothing after give_up(), a loss notice after a loss.
   Ref<Request> send_nothing(const Envelope& to) const;
+  // That process takes part in this operation with another tag: gives up.
   void disagree(int process, int tag);
-  // Somebody may have refused this operation before it was started here.
+  // Another process may have refused this operation before it was started here.
   [[gnu::cold]] void look_for_refusal();
-  void hear(Refusal refusal);
-  void stop(int code, std::string why);
-  void look_for_disagreement();
+  void hear(Refusal refusal);            // stops because of it
+  void stop(int code, std::string why);  // gives up without telling the other processes
+  void look_for_disagreement();          // at the first wait
   [[gnu::noinline]] void judge_kept_messages();
-  void leave_queues();
-  // Calls visit(process) for each receive of this operation that no message has met. Who makes an
-  // intercommunicator also waits for a message of another one, about which its sender cannot be
-  // asked by this one's number.
+  void leave_queues();  // leaves MatchQueues::under_way
+  // Calls visit(process) for each receive of this operation that no message has met. The tag is
+  // compared, because the construction of an intercommunicator also receives in another
+  // communicator: about that message this operation's number says nothing.
   template <class Visit>
   void for_each_awaited(Visit visit) const {
     for (const Pending* p = pendings_; p; p = p->next_of_collective())
       for (const Ref<Request>& request : p->requests())
         if (const int process = awaited_process(*request, tag_); process >= 0) visit(process);
   }
-  static Collective* find(const MatchQueues& queues, std::uint32_t number);  // under way
-  // Among the operations of its communicator, if it is listed there.
+  // The operation under way with that number; nullptr: none.
+  static Collective* find(const MatchQueues& queues, std::uint32_t number);
+  // Among the operations of its communicator, modulo 2^32. Only while it is listed in queues_.
   std::uint32_t number() const;
-  bool time_to_ask();
+  bool time_to_ask();  // whether a question is due; to be called every 50 ms of a wait
 
   const Ref<Comm> comm_;
-  MatchQueues* queues_ = nullptr;  // where it is listed, if it has a number
-  Collective *next_ = nullptr, *previous_ = nullptr;
+  MatchQueues* queues_ = nullptr;  // where it is listed; nullptr: without a number, or complete
+  Collective *next_ = nullptr, *previous_ = nullptr;  // in MatchQueues::under_way
   int tag_;
-  bool gave_up_ = false, looked_ = false;
-  std::uint16_t waits_ = 0;  // see time_to_ask()
-  int lost_ = -1;            // the process without which this one cannot send what it should
-  Pending* pendings_ = nullptr;
+  bool gave_up_ = false, looked_ = false;  // looked_: look_for_disagreement() has been called
+  std::uint16_t waits_ = 0;                // calls of time_to_ask()
+  int lost_ = -1;                          // the lost process whose data this rank lacks; -1: none
+  Pending* pendings_ = nullptr;            // list of the Pendings that have requests
   Ref<Op> op_;
   PoolVector<Ref<Datatype>> types_;
-  std::string why_;
-  Task task_;
-  Ref<Collective> self_;
+  std::string why_;       // a sentence about `error`
+  Task task_;             // the outermost coroutine, from run() to the end
+  Ref<Collective> self_;  // the hold on itself while task_ has not ended
 };
 
 }  // namespace viaduct::mpi

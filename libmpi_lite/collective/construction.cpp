@@ -1,3 +1,5 @@
+// Makes communicators in two steps: all agree on a context (agreement.cpp), and each process works
+// out the groups from what it knows or receives.
 #include "libmpi_lite/collective/construction.hpp"
 
 #include <algorithm>
@@ -22,11 +24,12 @@ Ref<Comm> make_comm(const Comm& old, std::uint32_t context, Ref<Group> group,
   return make<Comm>(context, std::move(group), std::move(remote), old.errhandler);
 }
 
-struct Choice {
+struct Choice {  // sent as two MPI_INTs
   int color, key;
 };
 
-// Those that have chosen a color, by key and then by rank in the old group.
+// The processes that have chosen `color`, by key and then by rank in the old group. `choices` is
+// the color and key of each rank.
 Ref<Group> of_color(const Group& old, const std::vector<int>& choices, int color) {
   std::vector<std::pair<int, int>> members;  // key, rank
   for (int rank = 0; rank < old.size(); ++rank) {
@@ -85,7 +88,7 @@ Ref<Comm> create_intercomm(Comm& local, int local_leader, Comm* peer, int remote
 
 Ref<Comm> merge(Comm& intercomm, bool high) {
   const std::uint32_t context = agree_on_context(intercomm);
-  int our_high = high;  // the leader's counts, should the others differ
+  int our_high = high;  // if the processes of a group differ, the leader's value counts
   broadcast(*intercomm.local, {&our_high, 1}, 0);
   const int their_high = exchange_lists(leaders_of(intercomm), {our_high})[0];
 

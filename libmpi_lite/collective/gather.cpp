@@ -1,4 +1,6 @@
-// MPI_Gather, MPI_Scatter and their v-forms (MPI 5.0, sections 6.5 and 6.6).
+// MPI_Gather, MPI_Scatter and their v-forms (MPI 5.0, sections 6.5 and 6.6): short blocks by trees,
+// in two stages if there are several nodes; long blocks and the v-forms directly to or from the
+// root. Trees move packed blocks, in the order of places (see class Tree).
 #include "libmpi_lite/collective/algorithms.hpp"
 #include "libmpi_lite/collective/inter.hpp"
 #include "libmpi_lite/collective/sizes.hpp"
@@ -12,6 +14,8 @@ std::size_t Lengths::of_places(const Team& team, int root, int place, int n) con
   return sum;
 }
 
+// A leaf sends from the program's buffer, and needs no packed copy. Others collect the blocks of
+// their subtree, the own one first, and pass them on in one message.
 Task tree_gather(Team team, Items mine, Lengths lengths, std::byte* all, int root) {
   const Tree tree(team, root);
   Pending pending(team.op());
@@ -36,6 +40,7 @@ Task tree_gather(Team team, Items mine, Lengths lengths, std::byte* all, int roo
   co_await pending;
 }
 
+// The reverse of tree_gather(). The largest subtree is served first.
 Task tree_scatter(Team team, const std::byte* all, Lengths lengths, Items mine, int root) {
   const Tree tree(team, root);
   Pending pending(team.op());
@@ -64,8 +69,9 @@ Task tree_scatter(Team team, const std::byte* all, Lengths lengths, Items mine, 
 
 namespace {
 
-// The order in which a root sees the blocks of all ranks when they have come through the stages:
-// node after node from its own, each node's from the rank that stands for it.
+// Calls each(rank) in the order in which the blocks of all ranks lie at the root, packed, when they
+// have come through the stages: node after node from the root's own on, and within a node from its
+// head on. For the root only: only the root's node may have a head that is not its leader.
 template <class Each>
 void for_each_place(const Stages& stages, const Plan& plan, Each each) {
   for (int i = 0; i < plan.nodes(); ++i) {
@@ -76,6 +82,7 @@ void for_each_place(const Stages& stages, const Plan& plan, Each each) {
   }
 }
 
+// By node: the bytes of all blocks of its ranks.
 PoolVector<std::size_t> bytes_of_nodes(const Plan& plan, std::size_t block) {
   PoolVector<std::size_t> bytes;
   for (int node = 0; node < plan.nodes(); ++node)
@@ -87,7 +94,8 @@ bool in_stages(const Plan& plan) {
   return plan.nodes() > 1 && plan.staged();
 }
 
-// The root's own block stays where it is when it is in place: `mine` is into[root] then.
+// At the root the blocks arrive packed in `all`, and are then copied to their places. In place,
+// `mine` is into[root], and the last copy does nothing.
 Task short_gather(Collective& op, Items mine, Spread into, int root) {
   const Plan& plan = plan_of(op.comm());
   const std::size_t block = length(mine);
@@ -117,7 +125,8 @@ Task short_gather(Collective& op, Items mine, Spread into, int root) {
   if (rooted) copy(op, mine, into[root]);
 }
 
-// The root's own block stays where it is when it is in place: that memory may be read-only.
+// At the root the blocks are packed into `all` first. In place, the root's own block must not be
+// written, as that memory may be read-only: so `mine` becomes empty.
 Task short_scatter(Collective& op, Spread from, Items mine, int root) {
   const Plan& plan = plan_of(op.comm());
   const std::size_t block = length(mine);
@@ -171,22 +180,23 @@ Task direct_scatter(Collective& op, Spread from, Items mine, int root) {
   co_await pending;
 }
 
-// A tree saves the root messages, and costs copies. In an oversubscribed team the tree would be a
-// star.
+// A tree saves messages at the root, and costs copies. In an oversubscribed team the tree would be
+// a star, which only costs copies.
 bool by_tree(Comm& comm, std::size_t block) {
   const Plan& plan = plan_of(comm);
   return block <= kTreeGather && comm.size() > 2 && (in_stages(plan) || !plan.staged());
 }
 
-// The argument that names data for all ranks. Where it is not significant, something empty takes
-// its place, which is never looked at.
+// The argument that names data for all ranks. It is significant at the root only; elsewhere an
+// empty Spread takes its place, which is never used.
 template <class Many>
 Spread at_root(Collective& op, const Many& many, int root) {
   const Comm& comm = op.comm();
   if (root == (comm.inter() ? MPI_ROOT : comm.rank())) return Spread(op, many);
   return Spread(op, Part{nullptr, 0, MPI_BYTE});
 }
-// The other one; it is not significant at the root of an intercommunicator and beside it.
+// The argument that names this rank's block. In an intercommunicator it is not significant in the
+// root's group, where `root` is negative (MPI_ROOT or MPI_PROC_NULL).
 Items mine_of(Collective& op, const Part& part, const Spread& many, int root) {
   if (root < 0) return nothing_at();
   return part.data == MPI_IN_PLACE ? many[root] : op.items(part);
@@ -230,8 +240,8 @@ Ref<Request> start_scatter(Comm& comm, const Part& from, const Part& into, int r
   return start_scattering(comm, from, into, root, true);
 }
 
-// The v-forms are flat at any size: only the root knows the counts, so nobody on the way could make
-// room for what passes through.
+// The v-forms are flat at any size: only the root knows the counts, so no rank on the way could
+// allocate room for the blocks that pass through it.
 Ref<Request> start_gatherv(Comm& comm, const Part& from, const Parts& into, int root) {
   return start_gathering(comm, from, into, root, false);
 }

@@ -1,3 +1,6 @@
+// The flat algorithms over intercommunicators. Ranks are those of the other group, comm().peers()
+// in number; a root in the other group is a rank, one in this group is MPI_ROOT at the root itself
+// and MPI_PROC_NULL beside it.
 #include "libmpi_lite/collective/inter.hpp"
 
 #include <utility>
@@ -5,10 +8,10 @@
 namespace viaduct::mpi {
 namespace {
 
-// The result of all vectors of the other group, in its rank order, is handed to `done`.
+// Reduces the vectors of the other group, in its rank order, and calls done(result).
 //
-// Two rooms take turns: while one rank's vector arrives in one, the other holds what there is so
-// far.
+// Two rooms take turns: while one rank's vector arrives in one, the other holds the result so far.
+// Vectors arrive one after the other, so memory does not grow with the group.
 template <class Done>
 Task reduce_theirs(Collective& op, const Reduction& reduction, Done done) {
   const Reduction::Room one(reduction, reduction.count()), two(reduction, reduction.count());
@@ -97,7 +100,8 @@ Task inter_allreduce(Collective& op, Reduction reduction, const void* mine, void
   return inter_reduce_scatter(op, reduction, mine, all, into);
 }
 
-// The counts of the other group are not known here, so each gets the whole vector.
+// A rank does not know the counts of the other group, so it sends the whole vector to each rank,
+// and each rank takes its range of the result.
 Task inter_reduce_scatter(Collective& op, Reduction reduction, const void* mine, Range range,
                           void* into) {
   Pending leaving(op);

@@ -1,3 +1,5 @@
+// Makes plans: finds out each rank's node from the runtime (or from VIADUCT_NODE_RANKS, for tests),
+// and sorts the ranks by node.
 #include "libmpi_lite/collective/plan.hpp"
 
 #include <unistd.h>
@@ -24,6 +26,7 @@ Plan::Plan(std::span<const int> names, int me, bool oversubscribed, bool two_sta
     local_index_.push_back(count[at(node)]++);
   }
 
+  // A counting sort of the ranks by node.
   starts_.push_back(0);
   for (const int n : count) starts_.push_back(starts_.back() + n);
   by_node_.resize(names.size());
@@ -35,8 +38,9 @@ Plan::Plan(std::span<const int> names, int me, bool oversubscribed, bool two_sta
 
   my_node_ = node_of_[at(me)];
   oversubscribed_ = two_stage && oversubscribed;
-  // On a single node, stages mean the tree of an oversubscribed node: in and out, two waits for
-  // each rank.
+  // On a single node, stages are worth while only where waits are dear: then the ranks report to
+  // one and hear from it, by a star, which is two waits for each rank. Between nodes they are worth
+  // while if some node has several ranks.
   staged_ = nodes() == 1 ? oversubscribed_ : two_stage && names.size() > leaders_.size();
 }
 
@@ -44,7 +48,7 @@ const Plan& make_plan(Comm& comm) {
   Process& process = Process::self();
   std::vector<int> names(static_cast<std::size_t>(comm.size()));
   const auto node_ranks = static_cast<int>(config_vars().number("VIADUCT_NODE_RANKS"));
-  // Asking for each process's node may cost a message to the process manager.
+  // Do not ask for nodes that are known: each question may be a message to the process manager.
   const bool one_node = process.launch().local_size() == process.size();
   for (int rank = 0; rank < comm.size(); ++rank) {
     int& name = names[static_cast<std::size_t>(rank)];
@@ -53,7 +57,7 @@ const Plan& make_plan(Comm& comm) {
     else if (!one_node)
       name = process.node_of(comm.peer(rank));
   }
-  // Nodes that are only said to be some are taken for machines of their own.
+  // Nodes of VIADUCT_NODE_RANKS are only pretended; each counts as a machine of its own.
   const bool oversubscribed = node_ranks > 0 ? node_ranks > sysconf(_SC_NPROCESSORS_ONLN)
                                              : Transfer::self().config().oversubscribed;
   comm.plan = std::make_unique<Plan>(names, comm.rank(), oversubscribed,

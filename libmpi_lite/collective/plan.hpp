@@ -1,6 +1,8 @@
-// Which ranks of a communicator share a node: worked out at its first collective and kept with it.
+// Which ranks of a communicator share a node. Worked out at the first collective of the
+// communicator, which owns the plan from then on. All ranks come to the same plan, but for
+// my_node(); algorithms rely on that.
 //
-// Node numbers count the nodes of this communicator, in the order of their lowest ranks; the lowest
+// Node numbers count the nodes of this communicator, in the order of their lowest ranks. The lowest
 // rank of a node is its leader.
 #pragma once
 
@@ -13,8 +15,9 @@ namespace viaduct::mpi {
 
 class Plan final : public CommPlan {
  public:
-  // `names[i]`: any number that is the same for the ranks of one node. `oversubscribed`: see
-  // oversubscribed(); the same in all processes. `two_stage`: VIADUCT_TWO_STAGE.
+  // `names[i]`: a number of rank i that is the same for the ranks of one node. `me`: this rank.
+  // `oversubscribed`: see oversubscribed(); the same in all processes. `two_stage`:
+  // VIADUCT_TWO_STAGE.
   Plan(std::span<const int> names, int me, bool oversubscribed, bool two_stage);
 
   int nodes() const { return static_cast<int>(leaders_.size()); }
@@ -29,10 +32,11 @@ class Plan final : public CommPlan {
   std::span<const int> leaders() const { return leaders_; }
   // All ranks, node after node. A ring in this order enters and leaves each node once.
   std::span<const int> by_node() const { return by_node_; }
-  // by_node() is 0, 1, 2, ...: results of nodes, combined in node order, are in rank order.
+  // by_node() is 0, 1, 2, ...: then the results of nodes, combined in node order, are in rank
+  // order, as reductions with noncommutative operations need it.
   bool ordered() const { return ordered_; }
-  // Somewhere processes of the job share CPUs. Then each wait costs a switch to another process,
-  // and the algorithm with the fewest waits is the fastest one.
+  // On some machine processes of the job share CPUs (and VIADUCT_TWO_STAGE is on). Then each wait
+  // costs a switch to another process, and the algorithm with the fewest waits is the fastest one.
   bool oversubscribed() const { return oversubscribed_; }
   // Algorithms work in stages (the ranks of each node, the leaders, the ranks of each node) rather
   // than over all ranks at once.
@@ -41,12 +45,15 @@ class Plan final : public CommPlan {
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+  // node_of_, local_index_: by rank. starts_: by node, where its ranks start in by_node_, and the
+  // end. leaders_: by node.
   std::vector<int> node_of_, by_node_, starts_, local_index_, leaders_;
   int my_node_ = 0;
   bool ordered_ = true, oversubscribed_ = false, staged_ = false;
 };
 
-// Of an intracommunicator.
+// Both only for an intracommunicator. The plan lives as long as the communicator. make_plan() may
+// ask the process manager, and throws what that throws.
 const Plan& make_plan(Comm& comm);
 inline const Plan& plan_of(Comm& comm) {
   if (!comm.plan) [[unlikely]]

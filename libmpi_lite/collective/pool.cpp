@@ -1,3 +1,4 @@
+// The free lists of the pool: one for each multiple of kStep, linked through the blocks.
 #include "libmpi_lite/collective/pool.hpp"
 
 #include <array>
@@ -6,8 +7,8 @@
 namespace viaduct::mpi {
 namespace {
 
-// Bytes; larger blocks come from malloc. All do where the sanitizer is to see what is used after it
-// was given back.
+// Bytes: the step between sizes, and the largest size; larger blocks come from operator new. With
+// the address sanitizer all blocks do, so that it sees a use after pool_give().
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t kStep = 64, kMax = 0;
 #else
@@ -17,7 +18,7 @@ constexpr std::size_t kStep = 64, kMax = 4096;
 struct Free {
   Free* next;
 };
-// One thread at a time is in the library. What is in the lists stays there until the program ends.
+// By size in steps. Blocks in the lists stay there until the program ends.
 constinit std::array<Free*, kMax / kStep + 1> lists{};
 
 std::size_t list_of(std::size_t bytes) {

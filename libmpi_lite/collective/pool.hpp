@@ -1,5 +1,8 @@
-// Memory for coroutine frames, short messages and lists: a collective of 8 bytes must not pay for
-// malloc. Freed blocks wait in lists by size for the next collective.
+// Memory for coroutine frames, short messages and lists. Freed blocks wait in lists by size for the
+// next collective, as malloc would be a large part of the time of a collective of 8 bytes. Blocks
+// in the lists are never given back to the system.
+//
+// Threads: not locked; only the thread that is in the library may use it.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +12,12 @@
 
 namespace viaduct::mpi {
 
-// Never nullptr: throws std::bad_alloc. The same size must be given back.
+// Never nullptr: throws std::bad_alloc. The alignment is that of operator new. pool_give() must be
+// told the size that pool_take() was.
 void* pool_take(std::size_t bytes);
 void pool_give(void* block, std::size_t bytes) noexcept;
 
-// Classes that derive from this take their objects from the pool.
+// A class that derives from this takes the memory of its objects from the pool.
 struct Pooled {
   static void* operator new(std::size_t bytes) { return pool_take(bytes); }
   static void operator delete(void* block, std::size_t bytes) { pool_give(block, bytes); }
@@ -32,7 +36,7 @@ struct PoolAllocator {
 template <class T>
 using PoolVector = std::vector<T, PoolAllocator<T>>;
 
-// Bytes that nobody has initialised.
+// Uninitialised bytes from the pool, for the lifetime of the object. data() of 0 bytes is nullptr.
 class Scratch {
  public:
   explicit Scratch(std::size_t bytes)

@@ -1,4 +1,5 @@
-// MPI_Reduce (MPI 5.0, section 6.9).
+// MPI_Reduce (MPI 5.0, section 6.9): short vectors by trees, in two stages if there are several
+// nodes; long ones by a reduce-scatter whose ranges the root collects.
 
 #include "libmpi_lite/collective/algorithms.hpp"
 #include "libmpi_lite/collective/inter.hpp"
@@ -6,8 +7,9 @@
 
 namespace viaduct::mpi {
 
-// Each child's vector arrives in a room of its own; then they are combined from left to right: the
-// children's subtrees follow one another, and this process comes before them.
+// Each child's vector arrives in a room of its own. Then the vectors are combined from left to
+// right: this process comes first, and its children's subtrees follow one another, so the order of
+// the team is kept. The result moves into the last room, as combine() writes to its right operand.
 Task tree_reduce(Team team, const Reduction& reduction, const void* mine, void* into, int root) {
   const Tree tree(team, root);
   const MPI_Count count = reduction.count();
@@ -32,6 +34,8 @@ Task tree_reduce(Team team, const Reduction& reduction, const void* mine, void* 
 
 namespace {
 
+// On each node to its head, then between the heads. `node`: the head's result on its way to the
+// root; at the root itself it goes to `into` at once.
 Task staged_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
                    int root) {
   const Stages stages(op, root);
@@ -42,7 +46,7 @@ Task staged_reduce(Collective& op, const Reduction& reduction, const void* mine,
   if (stages.leading()) co_await tree_reduce(stages.leaders, reduction, result, into, stages.root);
 }
 
-// To that root by a tree.
+// To any root by a tree. In stages only if that keeps the rank order, or the order does not matter.
 Task short_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
                   int root) {
   const Plan& plan = plan_of(op.comm());
@@ -52,7 +56,8 @@ Task short_reduce(Collective& op, const Reduction& reduction, const void* mine, 
                    : tree_reduce(everyone(op), reduction, mine, into, root);
 }
 
-// Trees keep the rank order when rank 0 is their root; the result goes on from there.
+// For noncommutative operations: a tree keeps the rank order only if rank 0 is its root, so rank 0
+// sends the result on to the root.
 Task ordered_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
                     int root) {
   const int rank = op.comm().rank();
@@ -64,7 +69,8 @@ Task ordered_reduce(Collective& op, const Reduction& reduction, const void* mine
   co_await pending;
 }
 
-// Each rank reduces a range, and the root collects them.
+// Each rank reduces a range, and the root collects the ranges. The root's own goes straight to its
+// place in `into`.
 Task long_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
                  int root) {
   const Team team = long_reduce_team(op, reduction);
@@ -86,6 +92,7 @@ Task long_reduce(Collective& op, const Reduction& reduction, const void* mine, v
   co_await pending;
 }
 
+// The long form needs an item for each rank at least, and more than two ranks to be worth while.
 Task reduce(Collective& op, Reduction reduction, const void* mine, void* into, int root) {
   if (mine == MPI_IN_PLACE) mine = into;
   if (reduction.bytes() > kShortReduce && reduction.count() >= op.comm().size() &&

@@ -1,4 +1,6 @@
-// MPI_Reduce_scatter and MPI_Reduce_scatter_block (MPI 5.0, section 6.10).
+// MPI_Reduce_scatter and MPI_Reduce_scatter_block (MPI 5.0, section 6.10), and the reduce-scatter
+// that the long forms of reduce and allreduce consist of. With many ranks, MPI_Reduce_scatter
+// reduces short vectors whole.
 #include <algorithm>
 #include <numeric>
 
@@ -8,8 +10,9 @@
 
 namespace viaduct::mpi {
 
-// Each sends every other one the range that is theirs: one wait, any operation. The room for what
-// arrives is as large as the vector at most, whatever the number of processes.
+// Each process sends every other one the range that is theirs: one wait, and any operation. The
+// room for the vectors that arrive is the range's size times the team's, about one whole vector if
+// the ranges are even.
 Task direct_reduce_scatter(Team team, const Reduction& reduction, const void* mine,
                            const Ranges& ranges, void* into) {
   const auto range = [&](int i) { return ranges[static_cast<std::size_t>(i)]; };
@@ -36,7 +39,9 @@ Task direct_reduce_scatter(Team team, const Reduction& reduction, const void* mi
        reduction.items(into, {0, count}));
 }
 
-// What there is so far of a range goes round, and each adds its own. Needs a copy of the vector.
+// The partial result of each range goes round the ring, and each process adds its own. So the
+// operands of each range are combined in another order: the operation must be commutative. A range
+// starts at the process after its owner, and reaches the owner last.
 Task ring_reduce_scatter(Team team, const Reduction& reduction, const void* mine,
                          const Ranges& ranges, void* into) {
   const auto range = [&](int distance) {  // of the process at that distance before this one
@@ -66,12 +71,12 @@ Task ring_reduce_scatter(Team team, const Reduction& reduction, const void* mine
 
 namespace {
 
-// As with allgather: between nodes each link carries everything once in a ring, but a ring starts
-// each range at another rank, which only commutative operations allow.
+// As with allgather: in a ring in node order, each link between nodes carries everything once.
 bool ring_is_better(const Collective& op, const Reduction& reduction) {
   return plan_of(op.comm()).nodes() > 1 && reduction.commutative();
 }
 
+// By index in the team, from the counts by rank: `counts`, or `each` for all.
 Ranges ranges_of(const Team& team, const MPI_Count each, const int* counts) {
   PoolVector<MPI_Count> starts(1, 0);  // by rank
   for (int rank = 0; rank < team.size; ++rank)
@@ -96,7 +101,8 @@ Task reduce_scatter(Collective& op, Reduction reduction, const void* mine, void*
     copy(op, reduction.items(whole.data(), own), reduction.items(into, {0, own.count}));
   } else {
     op.take_long_form();
-    // In place, the result goes to the start of the buffer that ranges are sent from.
+    // In place, the result belongs at the start of the buffer that the ranges are sent from, so it
+    // must not go there before all have been sent.
     const Reduction::Room room(reduction, mine == into ? own.count : 0);
     void* const result = mine == into ? room.data() : into;
     co_await long_reduce_scatter(team, reduction, mine, ranges, result);

@@ -1,3 +1,4 @@
+// Applying the operation, and the layout of buffers for vectors of any type.
 #include "libmpi_lite/collective/reduction.hpp"
 
 #include <algorithm>
@@ -6,11 +7,12 @@
 namespace viaduct::mpi {
 namespace {
 
-// Of the strictest basic type. Rooms start and end at multiples of it, so that items lie in them as
-// in the user's own buffers, which user functions may rely on.
+// Bytes: the alignment of the strictest basic type. Rooms start and end at multiples of it, so that
+// items are aligned as in the program's own buffers, which user functions may rely on.
 constexpr MPI_Count kAlignment = alignof(std::max_align_t);
 
-// The bytes that `count` items touch, counted from the buffer's address.
+// The bytes that `count` items touch, from the buffer's address on; `from` may be negative, and is
+// rounded down, `to` up.
 struct Reach {
   MPI_Count from, to;
 };
@@ -46,7 +48,8 @@ void Reduction::combine(const void* left, void* right, MPI_Count count) const {
     function_->apply(left, right, count, handle_);
     return;
   }
-  // The user has freed the type; the user's function still needs a handle.
+  // The program has freed the handle, or it names another type by now. The user function still
+  // needs one, so make one for the call.
   const std::uintptr_t handle = datatype_handles.add(Ref<Datatype>(type_));
   function_->apply(left, right, count, reinterpret_cast<MPI_Datatype>(handle));
   datatype_handles.remove(handle);

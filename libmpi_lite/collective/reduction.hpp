@@ -1,18 +1,20 @@
-// What a reduction does with items: combine them in rank order, in parts if need be.
+// A reduction's operation, type and count, and buffers for its vectors. The algorithms (reduce.cpp
+// and others) decide which vectors are combined; the order of operands is theirs to keep.
 #pragma once
 
 #include "libmpi_lite/collective/buffers.hpp"
 
 namespace viaduct::mpi {
 
-struct Range {  // of the items of a vector
+struct Range {  // of consecutive items of a vector
   MPI_Count first, count;
 };
 using Ranges = PoolVector<Range>;
 
-// `count` items in `parts` ranges of nearly the same size.
+// Divides `count` items into `parts` ranges, whose sizes differ by one item at most.
 Ranges even_ranges(MPI_Count count, int parts);
 
+// Cheap to copy: refers to objects that the Collective holds.
 class Reduction {
  public:
   Reduction(Collective& op, const Op& function, MPI_Datatype type, MPI_Count count);
@@ -25,19 +27,21 @@ class Reduction {
     return {advance(data, r.first, *type_), r.count, type_};
   }
 
-  // right[i] = left[i] op right[i]; nothing once the vectors are not there for want of a process.
+  // right[i] = left[i] op right[i] for `count` items. Does nothing once the collective lacks data,
+  // as a vector may be uninitialised then.
   void combine(const void* left, void* right, MPI_Count count) const;
 
-  // Room for vectors of `count` items, such as the user's own buffers have it. Each has memory of
-  // its own: items may reach further than their extent, as columns of a matrix do.
+  // Buffers for vectors of `count` items, laid out as in the program's own buffers, since user
+  // functions see them. Each vector has memory of its own: items may reach further than their
+  // extent, as columns of a matrix do, so vectors must not be packed by extent.
   class Room {
    public:
     Room(const Reduction& reduction, MPI_Count count, int vectors = 1);
     void* data() const { return vector(0); }
-    void* vector(int k) const;
+    void* vector(int k) const;  // a buffer's address; its data may start before or behind it
 
    private:
-    MPI_Count from_, width_;
+    MPI_Count from_, width_;  // bytes: where data starts, seen from the address; memory of a vector
     Scratch memory_;
   };
 
@@ -45,8 +49,8 @@ class Reduction {
   Collective* op_;
   const Op* function_;
   Datatype* type_;
-  MPI_Datatype handle_;
-  MPI_Count count_;
+  MPI_Datatype handle_;  // of type_, for user functions; the program may have freed it
+  MPI_Count count_;      // items of the whole vector
 };
 
 }  // namespace viaduct::mpi

@@ -1,4 +1,6 @@
-// MPI_Scan and MPI_Exscan (MPI 5.0, section 6.11).
+// MPI_Scan and MPI_Exscan (MPI 5.0, section 6.11): recursive doubling, in stages if there are
+// several nodes and they follow one another in rank order. Both are the same algorithm, prefix(),
+// with and without the process's own vector in the result.
 #include <optional>
 
 #include "libmpi_lite/collective/algorithms.hpp"
@@ -6,11 +8,12 @@
 namespace viaduct::mpi {
 namespace {
 
-// Where a result goes, if it is wanted. A null pointer is a buffer, too: MPI_BOTTOM.
+// Where a result goes, if it is wanted. Not a plain pointer, as nullptr is a buffer: MPI_BOTTOM.
 using Result = std::optional<void*>;
 
 // Doubling: after round k `all` is the result of the 2^(k+1) processes up to this one, and `before`
-// that of them without this one (the first process has nothing there). In and out in `all`.
+// the result of the same processes without this one. `all` is both input and result. The first
+// process of the team has nothing before it, and its `before` stays untouched.
 Task prefix(Team team, const Reduction& reduction, void* all, Result before) {
   const Reduction::Room room(reduction, reduction.count());
   const MPI_Count count = reduction.count();
@@ -32,8 +35,9 @@ Task prefix(Team team, const Reduction& reduction, void* all, Result before) {
   }
 }
 
-// The last rank of each node has the node's result: these find what comes before their node, and
-// tell the other ranks of theirs. `ahead`: that result, of the nodes before this one.
+// The last rank of each node has the node's result. These ranks compute the result of all nodes
+// before their own, and broadcast it on their node. `ahead` gets that result; on the first node it
+// stays untouched.
 Task nodes_before(Collective& op, const Stages& stages, const Reduction& reduction,
                   const void* node_result, void* ahead) {
   const Plan& plan = plan_of(op.comm());
@@ -49,6 +53,8 @@ Task nodes_before(Collective& op, const Stages& stages, const Reduction& reducti
   if (plan.my_node() > 0) co_await tree_broadcast(stages.local, reduction.items(ahead), local_last);
 }
 
+// Within each node first; then what comes before the node is combined into the results, from the
+// left.
 Task staged_prefix(Collective& op, const Reduction& reduction, void* all, Result before) {
   const Stages stages(op);
   const Reduction::Room ahead(reduction, reduction.count());
@@ -65,9 +71,9 @@ Task staged_prefix(Collective& op, const Reduction& reduction, void* all, Result
 
 Task any_prefix(Collective& op, const Reduction& reduction, void* all, Result before) {
   const Plan& plan = plan_of(op.comm());
-  // The rank order is part of the result: stages only where nodes follow one another in it. On a
-  // single node, oversubscribed or not, there are no fewer waits than log2(size) without sending
-  // everything to one rank.
+  // The rank order is part of the result, so stages are possible only where nodes follow one
+  // another in rank order. On a single node, even an oversubscribed one, stages would not save
+  // waits: fewer than log2(size) would mean to send everything to one rank.
   return plan.nodes() > 1 && plan.staged() && plan.ordered()
              ? staged_prefix(op, reduction, all, before)
              : prefix(everyone(op), reduction, all, before);

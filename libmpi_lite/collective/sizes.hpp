@@ -1,25 +1,31 @@
-// Where one algorithm gives way to another, in bytes. All processes must come to the same choice,
-// so it may depend on nothing but what is the same everywhere: sizes, the team, the plan.
+// Where one algorithm gives way to another, in bytes. All ranks must come to the same choice, so a
+// choice may depend only on what is the same everywhere: sizes, the team, the plan. Ranks that
+// choose differently, because the program gives them different lengths, notice by the tag
+// (Collective::take_long_form).
 #pragma once
 
 #include <cstddef>
 
 namespace viaduct::mpi {
 
-// A broadcast goes down a tree; above, through chains in segments, unless the job is
-// oversubscribed.
+// A broadcast goes down a tree up to this length; above, through chains, in segments of kSegment,
+// unless the job is oversubscribed.
 inline constexpr std::size_t kTreeBroadcast = 128 << 10;
 inline constexpr std::size_t kSegment = 64 << 10;
-// A block travels through others on its way to or from a root; above, directly.
+// Gather and scatter: a block of up to this length goes through a tree; above, directly to or from
+// the root.
 inline constexpr std::size_t kTreeGather = 2 << 10;
-// All blocks together: gathered in few messages; above, one message for each block.
+// Allgather: up to this length of all blocks together, blocks share messages; above, each block is
+// a message.
 inline constexpr std::size_t kShortAllgather = 32 << 10;
-// A vector is reduced whole; above, each rank reduces a part.
+// Reductions: a vector of up to this length is reduced whole; above, each rank reduces a range.
 inline constexpr std::size_t kShortReduce = 16 << 10;
-// Blocks to many ranks share messages; above, each has its own.
+// Alltoall: blocks of up to this length share messages; above, each block is a message.
 inline constexpr std::size_t kShortAlltoall = 256;
-inline constexpr int kFewRanks = 8;  // so few ranks get a message each at any size
-// Messages that a process has under way at once when it exchanges with all others.
+// With at most so many ranks, alltoall sends each block, and reduce-scatter each range, as a
+// message of its own at any size.
+inline constexpr int kFewRanks = 8;
+// Alltoall: a rank exchanges with so many others before it waits for these messages.
 inline constexpr int kExchangeWindow = 32;
 
 }  // namespace viaduct::mpi

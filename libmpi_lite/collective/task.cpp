@@ -1,3 +1,5 @@
+// How a suspended task comes to be continued: each of its messages has Pending::completed as
+// on_complete; the last one puts the Pending into a list, which progress() works through.
 #include "libmpi_lite/collective/task.hpp"
 
 #include "libmpi_lite/collective/collective_request.hpp"
@@ -5,9 +7,9 @@
 namespace viaduct::mpi {
 namespace {
 
-// Tasks whose messages have all completed, in that order.
+// Tasks whose messages have all completed, in the order of completion.
 Pending* first_ready = nullptr;
-Pending** last_ready = &first_ready;
+Pending** last_ready = &first_ready;  // the link that the next one goes into
 
 }  // namespace
 
@@ -34,6 +36,8 @@ bool Pending::all_complete() const {
   return true;
 }
 
+// A long wait may begin here, so this is the place to look whether ranks disagree. The look comes
+// last, as it may end the operation: that cancels the messages, and so completes the wait.
 void Pending::suspend(std::coroutine_handle<> task) {
   task_ = task;
   for (const Ref<Request>& request : requests_) {
@@ -45,7 +49,8 @@ void Pending::suspend(std::coroutine_handle<> task) {
   collective_.look_for_disagreement();
 }
 
-// From inside the channels' poll: the task itself is continued when they are through.
+// Runs inside a channel's poll, where the task must not run: it would send and receive. So the task
+// is only listed.
 void Pending::completed(Request&, void* pending) {
   auto* const self = static_cast<Pending*>(pending);
   if (--self->open_ != 0) return;
@@ -70,7 +75,7 @@ bool continue_collectives() {
     first_ready = pending->next_;
     if (!first_ready) last_ready = &first_ready;
     Collective& collective = pending->collective_;
-    pending->task_.resume();  // `pending` may be gone after this
+    pending->task_.resume();  // `pending` may be gone after this, but the Collective holds itself
     collective.finish_if_done();
   }
   return true;

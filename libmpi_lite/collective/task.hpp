@@ -8,8 +8,15 @@
 //     co_await other_stage(op);  // another Task
 //   }
 //
-// While it waits, the thread does something else: the program's own work (nonblocking collectives)
-// or progress(), which continues it.
+// While a task waits, the thread does something else: the program's own work (nonblocking
+// collectives) or progress(), which continues the task (continue_collectives()).
+//
+// Ownership: a Task owns its coroutine frame, and the frame of the task that awaits it owns the
+// Task. The outermost Task is in the Collective, which keeps itself alive until the end. So
+// parameters of a coroutine that are references must refer to something of an outer frame.
+//
+// Threads: one thread at a time is in the library. Tasks are resumed only by start() and
+// continue_collectives(), never from inside a channel's poll.
 #pragma once
 
 #include <coroutine>
@@ -23,6 +30,8 @@ namespace viaduct::mpi {
 
 class Collective;
 
+// A coroutine that starts when it is awaited (or by start()), and resumes the awaiting task when it
+// ends, both by symmetric transfer. An exception in it is rethrown at the co_await.
 class [[nodiscard]] Task {
  public:
   struct promise_type : Pooled {
@@ -57,10 +66,10 @@ class [[nodiscard]] Task {
     if (frame_) frame_.destroy();
   }
 
-  // Of the outermost task: runs it up to its first wait for something that is not there yet.
+  // For the outermost task only: runs it up to its first wait for something that is not there yet.
   void start() { frame_.resume(); }
   bool done() const { return frame_.done(); }
-  // Why the task ended early; nothing if it did not.
+  // The exception that ended the task; nullptr if there was none.
   const std::exception_ptr& error() const { return frame_.promise().error; }
 
   auto operator co_await() const noexcept {
@@ -83,9 +92,12 @@ class [[nodiscard]] Task {
   std::coroutine_handle<promise_type> frame_;
 };
 
-// Messages under way that a task waits for together. Can be used again after each wait. What goes
-// wrong with one is noted in the collective's request, and the algorithm goes on: it still owes the
-// others messages, or word that these will not come.
+// Messages under way that a task waits for together. Can be used again after each wait. When a
+// message fails, the error is noted in the Collective, and the algorithm goes on: other ranks still
+// wait for its messages, or for loss notices in their place.
+//
+// A Pending lives in a coroutine frame. Messages that are complete when they are added, as short
+// sends are, get checked at once and are not kept.
 class Pending {
  public:
   explicit Pending(Collective& collective) : collective_(collective) {}
@@ -97,8 +109,8 @@ class Pending {
 
   void add(Ref<Request> request);
   void reserve(std::size_t n) { requests_.reserve(n); }
-  std::size_t size() const { return requests_.size(); }
-  // Takes back what has not met its counterpart.
+  std::size_t size() const { return requests_.size(); }  // without those that were complete
+  // Cancels the messages that have not matched; those that have matched go on.
   void cancel();
   Pending* next_of_collective() const { return older_; }
   const PoolVector<Ref<Request>>& requests() const { return requests_; }
@@ -119,21 +131,22 @@ class Pending {
   friend bool continue_collectives();
   bool all_complete() const;
   void suspend(std::coroutine_handle<> task);
-  void collect();
-  static void completed(Request& request, void* pending);
-  void list();
+  void collect();                                          // checks and releases all messages
+  static void completed(Request& request, void* pending);  // Request::on_complete
+  void list();                                             // in Collective::pendings_
   void unlist();
 
   Collective& collective_;
   PoolVector<Ref<Request>> requests_;
-  std::size_t open_ = 0;  // how many of them the suspended task still waits for
-  std::coroutine_handle<> task_;
-  Pending* next_ = nullptr;  // in the list of those that can go on
-  // The collective lists those with requests; many have none, as messages complete at once.
+  std::size_t open_ = 0;          // how many of them the suspended task still waits for
+  std::coroutine_handle<> task_;  // the suspended task
+  Pending* next_ = nullptr;       // in the list of tasks that are ready to continue
+  // Link in Collective::pendings_, the list of those that have requests. Many never have any, as
+  // their messages are complete at once.
   Pending* older_ = nullptr;
 };
 
-// Resumes the operations whose messages have completed. Whether there were any.
+// Resumes the tasks whose messages have completed. Returns whether there were any.
 bool continue_collectives();
 
 }  // namespace viaduct::mpi

@@ -1,3 +1,4 @@
+// Makes teams from the plan of a communicator, and computes places in trees.
 #include "libmpi_lite/collective/team.hpp"
 
 #include <algorithm>
@@ -23,6 +24,7 @@ Stages::Stages(Collective& op, int root_rank) {
            plan.oversubscribed()};
   head = root_rank >= 0 && root == node ? plan.local_index(root_rank) : 0;
 
+  // Copied only if the root is not the leader of its node anyway.
   std::span<const int> heads = plan.leaders();
   if (root_rank >= 0 && heads[static_cast<std::size_t>(root)] != root_rank) {
     heads_.assign(heads.begin(), heads.end());
@@ -47,7 +49,7 @@ Tree::Tree(const Team& team, int root)
     return;
   }
   const auto place = static_cast<unsigned>(place_), size = static_cast<unsigned>(size_);
-  // Place p has the places up to p + (lowest bit of p); the root has all.
+  // The subtree of place p has the places below p + (lowest set bit of p); the root's has all.
   const unsigned reach = place == 0 ? std::bit_ceil(size) : place & -place;
   if (place != 0) parent_ = (place_ - static_cast<int>(reach) + root) % size_;
   width_ = static_cast<int>(std::min(reach, size - place));

@@ -1,5 +1,9 @@
-// The ranks that take part in one stage of a collective, in the order in which the stage counts
-// them, and the trees over them.
+// A team is a subgroup: the ranks that take part in one stage of a collective, in the order in
+// which the stage counts them. Stages are the two levels of the hierarchy (ranks of a node, and one
+// rank of each node); a tree tells a rank its parent and children in a team.
+//
+// Teams and trees are values of a coroutine frame; they refer to arrays of the Plan, or of the
+// Stages, which must outlive them.
 #pragma once
 
 #include <algorithm>
@@ -11,18 +15,19 @@ namespace viaduct::mpi {
 
 struct Team {
   Collective* collective;
-  const int* ranks;  // of the communicator, by their index in the team; nullptr: all of them
+  const int* ranks;  // in the communicator, by index in the team; nullptr: all, in rank order
   int size;
   int me;               // index of this process; -1: it is not in the team
-  bool oversubscribed;  // on one node, and waits are dear
+  bool oversubscribed;  // all on one node, where processes share CPUs: trees are stars
 
   Collective& op() const { return *collective; }
   int rank(int index) const { return ranks ? ranks[index] : index; }
-  // The index `distance` places after that one, round the team; distances lie in -size..size.
+  // The index `distance` places after `index`, cyclically; `distance` lies in -size..size.
   int after(int index, int distance) const {
     const int to = index + distance;
     return to < 0 ? to + size : to < size ? to : to - size;
   }
+  // `to` and `from` are indices in the team.
   Ref<Request> send(int to, const Items& items) const { return op().send(rank(to), items); }
   Ref<Request> receive(int from, const Items& items) const {
     return op().receive(rank(from), items);
@@ -35,47 +40,56 @@ inline Team everyone(Collective& op) {
   const Plan& plan = plan_of(comm);
   return {&op, nullptr, comm.size(), comm.rank(), plan.oversubscribed() && plan.nodes() == 1};
 }
-// All ranks, node after node: for rings.
+// All ranks, node after node: for rings, which then enter and leave each node once.
 Team by_node(Collective& op);
 
-// The teams of an operation that works in stages. The root stands for its node, whoever leads it
-// otherwise.
+// The teams of an operation that works in stages. The head of a node is its leader in the plan; on
+// the root's node the root is the head, so that its data need not take one step more.
 class Stages {
  public:
-  explicit Stages(Collective& op, int root = -1);
+  explicit Stages(Collective& op, int root = -1);  // `root`: a rank; -1: no root
   Stages(const Stages&) = delete;
   Stages& operator=(const Stages&) = delete;
 
   Team local;    // the ranks on this node, in rank order
-  int head;      // index in `local` of the one that stands for this node
-  Team leaders;  // those that stand for the nodes, in node order; .me is -1 in other processes
+  int head;      // index in `local` of the head of this node
+  Team leaders;  // the heads of all nodes, in node order; .me is -1 in other processes
   int root;      // index in `leaders` of the root's node; 0 without a root
 
-  bool leading() const { return leaders.me >= 0; }
+  bool leading() const { return leaders.me >= 0; }  // this process is the head of its node
 
  private:
-  PoolVector<int> heads_;
+  PoolVector<int> heads_;  // behind leaders.ranks, where the root replaces its node's leader
 };
 
 // This process's place in a tree over a team. Places count from the root: place p is the index p
-// after the root's. A subtree is a row of places that starts at its top, and the children of one
-// process follow one another in it: what a subtree has gathered is in order without sorting.
+// after the root's. A subtree is a row of consecutive places that starts at its top, and the
+// subtrees of a process's children follow one another in it. So what a subtree has gathered is in
+// order without sorting.
 //
-// Binomial: child k has 2^k places. In an oversubscribed team a star: everybody waits for the root
-// only.
+// The tree is binomial: child k has 2^k places, or what is left. In an oversubscribed team it is a
+// star, where each process waits for the root only. With 8 places:
+//
+//        binomial         star
+//        0                0
+//        |-- 1            |-- 1
+//        |-- 2 -- 3       |-- 2
+//        '-- 4 -- 5       :
+//            '-- 6 -- 7   '-- 7
 class Tree {
  public:
-  Tree(const Team& team, int root);
+  Tree(const Team& team, int root);  // `root`: an index in the team
 
   int parent() const { return parent_; }  // index in the team; -1 at the root
   int children() const { return children_; }
-  // By size, the smallest subtree first; that is also the order of places.
+  // The index of child k in the team. Children are in the order of places, smallest subtree first.
   int child(int k) const { return (place_ + step(k) + root_) % size_; }
-  // Where the subtree of a child starts, as seen from this process, and how many places it has.
+  // Where the subtree of child k starts, in places after this process's own, and how many places it
+  // has.
   int offset(int k) const { return step(k); }
   int width(int k) const { return star_ ? 1 : std::min(step(k), size_ - place_ - step(k)); }
   int place() const { return place_; }
-  int width() const { return width_; }  // places of this process's own subtree, with itself
+  int width() const { return width_; }  // places of this process's subtree, its own included
 
  private:
   int step(int k) const { return star_ ? k + 1 : 1 << k; }

@@ -1,6 +1,7 @@
 // Parts of arrays: MPI_Type_create_subarray and MPI_Type_create_darray (MPI 5.0, sections 5.1.3 and
-// 5.1.4). Both take the dimensions from the one in which neighbours are adjacent to the outermost,
-// and make of what they have so far a part of the next larger array.
+// 5.1.4). Both take the dimensions one by one, from the one in which neighbours are adjacent in
+// memory to the outermost. In each step the type made so far is an element (row, plane, ...) of the
+// next larger array, and the step takes the elements that belong to the part.
 #include "libmpi_lite/core/datatype_builder.hpp"
 #include "libmpi_lite/core/error.hpp"
 
@@ -8,6 +9,7 @@ namespace viaduct::mpi {
 
 namespace {
 
+// Throws Error where the product does not fit.
 MPI_Count times(MPI_Count a, MPI_Count b) {
   MPI_Count product;
   if (__builtin_mul_overflow(a, b, &product))
@@ -15,23 +17,25 @@ MPI_Count times(MPI_Count a, MPI_Count b) {
   return product;
 }
 
-// The dimension that comes at `step`: Fortran's first is the one with adjacent neighbours.
+// The dimension that is taken at `step`. In Fortran's order neighbours in the first dimension are
+// adjacent, in C's order those in the last.
 std::size_t dimension(std::size_t step, std::size_t dimensions, int order) {
   return order == MPI_ORDER_FORTRAN ? step : dimensions - 1 - step;
 }
 
-// A type that is used to make another, not shown to anybody.
+// A type that only serves to make another. No program sees it, so its shape does not matter.
 Ref<Datatype> finish_part(DatatypeBuilder& builder) {
   return builder.finish({MPI_COMBINER_NAMED, {}, {}, {}});
 }
 
-// Part of an array in progress: rows (or planes, ...) of it, `row` bytes apart.
+// A part of an array, while it is being made: it covers the dimensions taken so far.
 struct Part {
-  Ref<Datatype> type;
-  MPI_Count row;    // bytes from one neighbour in this dimension to the next
-  MPI_Count start;  // where the part begins
+  Ref<Datatype> type;  // the part, seen from its own beginning
+  MPI_Count row;       // bytes from one neighbour in the next dimension to the other
+  MPI_Count start;     // bytes from the beginning of the array to the beginning of the part
 };
 
+// The elements [first, first + count) of the next dimension.
 void take_range(Part& part, MPI_Count first, MPI_Count count) {
   DatatypeBuilder builder;
   builder.add(*part.type, 0, count, part.row);
@@ -39,10 +43,12 @@ void take_range(Part& part, MPI_Count first, MPI_Count count) {
   part.start += times(first, part.row);
 }
 
-// Blocks of `block` rows in turn to each process.
+// The distribution MPI_DISTRIBUTE_CYCLIC: blocks of `block` elements go to the processes in turn.
+// `size`: elements of the dimension.
 void take_cyclic(Part& part, MPI_Count size, MPI_Count block, int processes, int process) {
   const MPI_Count first = times(block, process), round = times(block, processes);
-  const MPI_Count left = size - first;  // from this process's first row to the end
+  const MPI_Count left = size - first;  // from this process's first element to the end
+  // Whole blocks of this process, and the elements in its last block, if the array's end cuts it.
   const MPI_Count whole = left < block ? 0 : (left - block) / round + 1;
   const MPI_Count rest = std::clamp<MPI_Count>(left - times(whole, round), 0, block);
 
@@ -51,20 +57,24 @@ void take_cyclic(Part& part, MPI_Count size, MPI_Count block, int processes, int
   all.add(*finish_part(one_block), 0, whole, times(round, part.row));
   if (rest > 0) all.add(*part.type, times(times(whole, round), part.row), rest, part.row);
   part.type = finish_part(all);
+  // A process without any elements starts nowhere.
   if (left > 0) part.start += times(first, part.row);
 }
 
+// The elements of one dimension that `process`, its coordinate in that dimension, gets.
 void take_share(Part& part, const Distribution& d, std::size_t dim, int process) {
   const MPI_Count size = d.sizes[dim], processes = d.processes[dim];
   const bool by_default = d.arguments[dim] == MPI_DISTRIBUTE_DFLT_DARG;
   if (d.kinds[dim] == MPI_DISTRIBUTE_NONE) return take_range(part, 0, size);
   if (d.kinds[dim] == MPI_DISTRIBUTE_CYCLIC)
     return take_cyclic(part, size, by_default ? 1 : d.arguments[dim], d.processes[dim], process);
+  // MPI_DISTRIBUTE_BLOCK: each process gets one block, and the last ones may get less, or nothing.
   const MPI_Count block = by_default ? (size + processes - 1) / processes : d.arguments[dim];
   const MPI_Count first = std::min(size, times(block, process));
   take_range(part, first, std::min(block, size - first));
 }
 
+// The part in its place, with the extent of the whole array: `bytes`.
 Ref<Datatype> place_in_array(const Part& part, MPI_Count bytes, Datatype::Shape shape) {
   DatatypeBuilder builder;
   builder.add(*part.type, part.start);
@@ -72,6 +82,7 @@ Ref<Datatype> place_in_array(const Part& part, MPI_Count bytes, Datatype::Shape 
   return builder.finish(std::move(shape));
 }
 
+// The integer arguments as MPI_Type_get_contents returns them.
 std::vector<int> integers(std::initializer_list<int> first, std::initializer_list<Ints> arrays,
                           int order) {
   std::vector<int> all(first);

@@ -1,4 +1,8 @@
-// Values that programs and libraries attach to communicators and datatypes (MPI 5.0, section 7.7).
+// Attributes: the values that programs and libraries attach to one communicator or datatype (MPI
+// 5.0, section 7.7), with the order in which they were attached. A plain container: keyval.hpp has
+// the key values, and calls their copy and delete callbacks.
+//
+// Owned by the object that the attributes are attached to. The values are the user's.
 #pragma once
 
 #include <mpi.h>
@@ -9,15 +13,17 @@
 
 namespace viaduct::mpi {
 
-// The key values of one object, each with what was attached. Order of deletion: newest first.
+// The attributes of one object: at most one value for each key value.
 class Attributes {
  public:
-  // Entry, or nullptr.
+  // The value of that key, or nullptr if none is attached. Valid until the next set() or erase().
   void* const* find(int keyval) const {
     const auto it = values_.find(keyval);
     return it == values_.end() ? nullptr : &it->second.value;
   }
+  // Attaches a value in place of an older one; counts as attached now.
   void set(int keyval, void* value) {
+    // The old serial number goes, too: an attribute that is set again is the newest.
     erase(keyval);
     values_[keyval] = {value, ++serial_};
     in_order_[serial_] = keyval;
@@ -30,8 +36,10 @@ class Attributes {
   }
   bool empty() const { return values_.empty(); }
 
-  // Key values in the order in which their values were attached.
+  // The key whose value was attached last. There must be one.
   int newest() const { return in_order_.rbegin()->second; }
+  // All keys in the order in which their values were attached. A copy: callbacks that run meanwhile
+  // may change the attributes.
   std::vector<int> oldest_first() const {
     std::vector<int> keyvals;
     for (const auto& [serial, keyval] : in_order_) keyvals.push_back(keyval);
@@ -41,11 +49,11 @@ class Attributes {
  private:
   struct Value {
     void* value;
-    std::uint64_t serial;
+    std::uint64_t serial;  // when it was attached
   };
-  std::map<int, Value> values_;
-  std::map<std::uint64_t, int> in_order_;
-  std::uint64_t serial_ = 0;
+  std::map<int, Value> values_;            // by key value
+  std::map<std::uint64_t, int> in_order_;  // serial -> key value
+  std::uint64_t serial_ = 0;               // of the value attached last
 };
 
 }  // namespace viaduct::mpi

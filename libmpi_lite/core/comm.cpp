@@ -1,3 +1,5 @@
+// Construction and end of communicators. How they come to be, by agreement of their processes, is
+// in collective/construction.cpp.
 #include "libmpi_lite/core/comm.hpp"
 
 namespace viaduct::mpi {
@@ -20,8 +22,8 @@ Comm::Comm(std::uint32_t context, Ref<Group> group, Ref<Group> remote, Ref<Errha
       rank_(group_->rank()),
       size_(group_->size()),
       peers_(remote_ ? remote_->size() : size_) {
-  // Two above the even context of the pair there is room for the local group: agree_on_context()
-  // leaves it free.
+  // agree_on_context() reserves four contexts for each communicator: two for itself and two for the
+  // local group.
   if (remote_) local = make<Comm>(context_ + 2, group_, nullptr, this->errhandler);
 }
 

@@ -1,4 +1,10 @@
-// Communicators (MPI 5.0, chapter 7): who may talk to whom, in which context.
+// Communicators (MPI 5.0, chapter 7): which processes may talk to each other, in which context. The
+// context id is in the header of every message that takes part in matching, so that messages of
+// different communicators never match.
+//
+// The handle table and the operations under way hold a communicator (Ref); it is destroyed when the
+// last of them lets go, which may be long after MPI_Comm_free. Thread rule: one thread at a time,
+// as everywhere in the library.
 #pragma once
 
 #include <mpi.h>
@@ -15,51 +21,54 @@
 
 namespace viaduct::mpi {
 
-// What the collectives have worked out about a communicator (which ranks share a node...); theirs.
+// What the collectives have worked out about a communicator: which ranks share a node, who leads.
+// Defined in collective/plan.hpp; the communicator only owns it.
 struct CommPlan {
   virtual ~CommPlan() = default;
 };
 
 class MatchQueues;
 
-// Of a communicator's two contexts the even one is that of point-to-point messages.
+// A communicator has two contexts in a row: the even one for point-to-point messages, the odd one
+// for collectives.
 inline bool collective_context(std::uint32_t context) {
   return context % 2 != 0;
 }
 
 class Comm final : public Counted {
  public:
-  // `context`: even; the same in all processes of the communicator and in no other communicator
-  // that one of them is in. `remote`: the other group of an intercommunicator, or nothing.
+  // `context`: even; the same in all processes of the communicator, and in no other communicator
+  // that one of them is in (agree_on_context()). `remote`: the other group of an intercommunicator,
+  // or nothing. `errhandler`: nothing means MPI_ERRORS_ARE_FATAL.
   Comm(std::uint32_t context, Ref<Group> group, Ref<Group> remote, Ref<Errhandler> errhandler);
   ~Comm();
 
-  // Point-to-point messages and collectives are told apart by their contexts.
   std::uint32_t context() const { return context_; }
   std::uint32_t collective_context() const { return context_ + 1; }
 
   bool inter() const { return static_cast<bool>(remote_); }
-  int rank() const { return rank_; }
+  int rank() const { return rank_; }  // of this process in the local group
   int size() const { return size_; }  // of the local group
-  // How many there are to send to: the remote group's size in an intercommunicator.
+  // How many ranks can be sent to: in an intercommunicator the size of the remote group.
   int peers() const { return peers_; }
-  // The process behind the rank that a program names in a send or receive.
+  // The process (rank in MPI_COMM_WORLD) behind a rank that a program names in a send or receive: a
+  // rank of the remote group in an intercommunicator.
   int peer(int rank) const { return (remote_ ? *remote_ : *group_).world_rank(rank); }
 
   const Ref<Group>& group() const { return group_; }
-  const Ref<Group>& remote_group() const { return remote_; }
+  const Ref<Group>& remote_group() const { return remote_; }  // nothing: an intracommunicator
 
   MPI_Comm handle = MPI_COMM_NULL;  // what the program knows it by; null once it is freed
-  // Of an intercommunicator: its local group as a communicator, for what that group has to agree on
-  // within itself (context 2 above this one's). No program ever sees it.
+  // Of an intercommunicator: its local group as a communicator of its own, for what that group has
+  // to agree on within itself. Its context is 2 above this one's. No program ever sees it.
   Ref<Comm> local;
   Ref<Errhandler> errhandler;
-  bool errhandler_set = false;  // by the program, on this communicator itself
+  bool errhandler_set = false;  // the program has set it on this communicator itself
   Attributes attributes;
-  Topology topology;
-  std::string name;
-  Ref<Info> info;
-  std::unique_ptr<CommPlan> plan;
+  Topology topology;                         // none, a grid or a graph
+  std::string name;                          // of MPI_Comm_set_name
+  Ref<Info> info;                            // hints; nothing: none have been set
+  std::unique_ptr<CommPlan> plan;            // made by the first collective that needs it
   MatchQueues* collective_queues = nullptr;  // of the collective context, from its first use on
 
  private:
@@ -72,15 +81,16 @@ inline HandleTable<Comm, HandleKind::comm> comm_handles;
 
 // ---- in transfer/operations.cpp ----------------------------------------------------------------
 
-// The communicator goes, and with it what the matching keeps for its contexts.
+// Frees what the matching keeps for the contexts of a communicator that goes.
 void forget_matching(const Comm& comm);
 
 // ---- in collective/agreement.cpp: it takes collectives -----------------------------------------
 
 // A context that is free in all processes of `comm` (of both groups, if it is an
-// intercommunicator); collective.
+// intercommunicator). Collective over `comm`. Throws Error if the contexts are used up.
 std::uint32_t agree_on_context(Comm& comm);
-// The same over the processes of a group, all of which are in `comm`, by messages with that tag.
+// The same over the processes of a group only, all of which are in `comm`, by messages with that
+// tag. The other processes of `comm` take no part.
 std::uint32_t agree_on_context(Comm& comm, const Group& group, int tag);
 
 }  // namespace viaduct::mpi

@@ -1,3 +1,5 @@
+// The table of MPI's configuration variables. Each row is also the variable's documentation, so its
+// text is for users.
 #include "libmpi_lite/core/config_vars.hpp"
 
 #include <array>
@@ -8,7 +10,7 @@ namespace {
 
 using namespace base;
 
-constexpr Accepted kEagerNet = whole_number(0, 1u << 20);
+constexpr Accepted kEagerNet = whole_number(0, 1u << 20);  // bounds the drivers' message buffers
 
 constexpr std::array kTable{
     ConfigVar{"VIADUCT_CHANNEL", "mbcf", "",

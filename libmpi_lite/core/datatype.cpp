@@ -1,3 +1,6 @@
+// Packing and unpacking: copies between the items of a buffer and a packed stream, for any part of
+// the packed form, so that long messages can go in pieces. layout.hpp finds the bytes; here they
+// move.
 #include "libmpi_lite/core/datatype.hpp"
 
 #include <cstring>
@@ -6,14 +9,17 @@ namespace viaduct::mpi {
 
 namespace {
 
-// Copies between memory, wherever a layout says, and a packed stream, in either direction. Memory
-// is numbers, not pointers, because buffers may start at MPI_BOTTOM.
+// Copies between memory, at the places that a layout tells, and a packed stream, in either
+// direction. It is the leaf function of Layout::visit(). Addresses are numbers, not pointers,
+// because buffers may start at MPI_BOTTOM.
 template <bool kPack>
 class Copier {
  public:
   using Stream = std::conditional_t<kPack, std::byte, const std::byte>;
   explicit Copier(Stream* stream) : stream_(stream) {}
 
+  // Bytes [from, to) of the packed bytes of a piece at `at`: the rest of a unit that was begun,
+  // whole units, and the beginning of a last one. Any of the three may be missing.
   void operator()(std::uintptr_t at, const Layout::Piece& piece, MPI_Count from, MPI_Count to) {
     if (to <= piece.unit) return copy(at, from, to - from);
     const MPI_Count first = from / piece.unit;
@@ -39,7 +45,7 @@ class Copier {
     stream_ += bytes;
   }
   void copy_units(std::uintptr_t at, const Layout::Piece& piece, MPI_Count units) {
-    switch (piece.unit) {  // a known size is a load and a store
+    switch (piece.unit) {  // with a known size the compiler makes a load and a store of memcpy
       case 1: return copy_each(at, piece.stride, units, std::integral_constant<std::size_t, 1>());
       case 2: return copy_each(at, piece.stride, units, std::integral_constant<std::size_t, 2>());
       case 4: return copy_each(at, piece.stride, units, std::integral_constant<std::size_t, 4>());
@@ -67,17 +73,21 @@ class Copier {
   Stream* stream_;
 };
 
-// The bytes [from, to) of the packed form of many items in a row.
+// Calls leaf() for the bytes [from, to) of the packed form of many items in a row, each `extent`
+// bytes behind the one before.
 template <class Leaf>
 void visit_items(std::uintptr_t buffer, const Ref<Layout>& item, MPI_Count extent, MPI_Count from,
                  MPI_Count to, Leaf leaf) {
   if (from >= to) return;
+  // Only the first item.
   if (to <= item->size()) return item->visit(buffer, from, to, leaf);
-  if (item->one_block()) {  // items are the units of one piece: nothing to descend into
+  // The items are the units of one piece: one call of the leaf instead of one for each item.
+  if (item->one_block()) {
     Layout::Piece piece = item->pieces()[0];
     piece.stride = extent;
     return leaf(buffer + static_cast<std::uintptr_t>(piece.displacement), piece, from, to);
   }
+  // In general: a piece whose units are items.
   visit_piece(buffer, {0, 0, extent, item->size(), item, kByte}, from, to, leaf);
 }
 
@@ -105,6 +115,7 @@ void Datatype::unpack(void* buffer, MPI_Count offset, std::span<const std::byte>
 
 MPI_Count Datatype::elements(WideBytes bytes) const {
   if (size_ == 0) return bytes == 0 ? 0 : MPI_UNDEFINED;
+  // All whole items have the same number of elements; the type map counts those of the last part.
   const MPI_Count rest = type_map_->elements_in(static_cast<MPI_Count>(bytes % size_));
   const WideBytes elements = bytes / size_ * type_map_->elements() + rest;
   return rest < 0 || elements > INT64_MAX ? MPI_UNDEFINED : static_cast<MPI_Count>(elements);

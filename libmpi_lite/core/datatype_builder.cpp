@@ -1,3 +1,6 @@
+// How datatypes are made: data, bounds, extent and alignment of the whole from those of the parts,
+// with every sum checked for overflow. array_types.cpp has subarray and darray; named_types.cpp the
+// predefined types.
 #include "libmpi_lite/core/datatype_builder.hpp"
 
 #include <utility>
@@ -8,11 +11,14 @@ namespace viaduct::mpi {
 
 namespace {
 
-// Sizes and positions of data go up to this, so that the sum or difference of two fits 64 bits.
+// The largest size, and the largest displacement of data. The sum or difference of two such numbers
+// fits 64 bits, so that the code that moves data need not check.
 constexpr MPI_Count kFarthest = (MPI_Count{1} << 62) - 1;
 
+// Sums and products of 64-bit numbers are computed in 128 bits and then narrowed with a check.
 __extension__ using Wide = __int128;
 
+// Throws Error if |value| > limit. `what` completes "the datatype would have ...".
 MPI_Count narrow(Wide value, Wide limit, const char* what) {
   if (value > limit || value < -limit)
     throw Error(MPI_ERR_VALUE_TOO_LARGE,
@@ -25,11 +31,12 @@ MPI_Count size_of(Wide value) {
 MPI_Count position(Wide value) {
   return narrow(value, kFarthest, "data at a displacement");
 }
+// Bounds may be anywhere in 64 bits: they move no data.
 MPI_Count bound(Wide value) {
   return narrow(value, INT64_MAX, "a bound or an extent");
 }
 
-// How far the last of `count` copies is from the first.
+// The lowest and the highest displacement of `count` copies. A stride may be negative.
 struct Reach {
   Wide down, up;
   Reach(MPI_Count displacement, MPI_Count count, MPI_Count stride) {
@@ -39,6 +46,7 @@ struct Reach {
   }
 };
 
+// The arguments of a constructor as MPI_Type_get_contents returns them.
 std::vector<int> listed(std::initializer_list<int> first, std::initializer_list<Ints> more = {}) {
   std::vector<int> all(first);
   for (const Ints& ints : more) all.insert(all.end(), ints.begin(), ints.end());
@@ -51,11 +59,12 @@ int length(std::size_t size) {
   return static_cast<int>(size);
 }
 
+// A block of `count` items in a row.
 Ref<Datatype> block(int count, Datatype& old) {
   return count == 1 ? Ref<Datatype>(&old) : make_contiguous(count, old);
 }
 
-// Displacements of blocks of one length, in multiples of `unit` bytes.
+// Blocks at displacements in multiples of `unit` bytes: all of one length, or each of its own.
 template <class Displacements>
 void add_blocks(DatatypeBuilder& builder, int block_length, Displacements displacements,
                 MPI_Count unit, Datatype& old) {
@@ -81,6 +90,8 @@ void DatatypeBuilder::add(const Datatype& type, MPI_Count displacement, MPI_Coun
   if (count == 0) return;
   if (count == 1) stride = 0;
   Datatype& t = *type_;
+  // Each position, bound and size is checked when it is computed. After an Error the builder is
+  // half changed and must not be used.
   const Reach reach(displacement, count, stride);
   if (type.size_ > 0) {
     const MPI_Count low = position(reach.down + type.true_lb_);
@@ -89,7 +100,7 @@ void DatatypeBuilder::add(const Datatype& type, MPI_Count displacement, MPI_Coun
     t.true_ub_ = t.size_ > 0 ? std::max(t.true_ub_, high) : high;
     add_bytes(type, displacement, count, stride);
   }
-  // A bound that was set counts for all copies, and more than those that follow from data.
+  // A bound that was set counts for each copy, and outweighs the bounds that follow from data.
   if (type.lb_set_) {
     const MPI_Count lb = bound(reach.down + type.lb_);
     t.lb_ = t.lb_set_ ? std::min(t.lb_, lb) : lb;
@@ -103,7 +114,9 @@ void DatatypeBuilder::add(const Datatype& type, MPI_Count displacement, MPI_Coun
   t.alignment_ = std::max(t.alignment_, type.alignment_);
 }
 
-// As long as all basic elements are of one type, the type map says where bytes are as well.
+// As long as all basic elements are of one type, the type map is as good for copying as a layout of
+// bytes, and serves as both. With the first element of another type the layout of bytes is split
+// off.
 void DatatypeBuilder::add_bytes(const Datatype& type, MPI_Count displacement, MPI_Count count,
                                 MPI_Count stride) {
   Datatype& t = *type_;
@@ -123,17 +136,19 @@ void DatatypeBuilder::set_bounds(MPI_Count lb, MPI_Count ub) {
   type_->lb_set_ = type_->ub_set_ = true;
 }
 
-// Bounds that nobody set follow from the data; the extent becomes a multiple of the strictest
-// alignment (section 5.1, "epsilon").
+// Bounds that were not set follow from the data. If the upper bound was not set, the extent is
+// padded to a multiple of the strictest alignment (the "epsilon" of section 5.1).
 void DatatypeBuilder::settle_bounds() {
   Datatype& t = *type_;
   if (!t.lb_set_) t.lb_ = t.true_lb_;
   if (!t.ub_set_ && t.size_ == 0) {
     t.ub_ = t.lb_;
   } else if (!t.ub_set_) {
+    // C++ rounds division towards zero, so the remainder of a negative extent is negative.
     const Wide over = (Wide{t.true_ub_} - t.lb_) % t.alignment_;
     t.ub_ = bound(Wide{t.true_ub_} + (over > 0 ? t.alignment_ - over : -over));
   }
+  // Only the check: the extent must fit 64 bits, too.
   bound(Wide{t.ub_} - t.lb_);
 }
 
@@ -166,6 +181,7 @@ Ref<Datatype> DatatypeBuilder::basic(const Basic& basic, MPI_Datatype constant, 
   return builder.finish({MPI_COMBINER_NAMED, {}, {}, {}});
 }
 
+// No bytes: only a bound at 0, which counts as set.
 Ref<Datatype> DatatypeBuilder::marker(MPI_Datatype constant, const char* name) {
   DatatypeBuilder builder;
   (constant == MPI_LB ? builder.type_->lb_set_ : builder.type_->ub_set_) = true;
@@ -208,6 +224,7 @@ Ref<Datatype> make_contiguous(int count, Datatype& old) {
 
 Ref<Datatype> make_vector(int count, int block_length, int stride, Datatype& old) {
   DatatypeBuilder builder;
+  // The stride of MPI_Type_vector is in extents of the old type.
   const MPI_Count bytes = bound(Wide{stride} * old.extent());
   builder.add(*block(block_length, old), 0, count, bytes);
   return builder.finish({MPI_COMBINER_VECTOR, {count, block_length, stride}, {}, {Ref(&old)}});

@@ -1,3 +1,5 @@
+// Asks the kernel how this program was started: MPI_INFO_ENV may be used before
+// MPI_Init, and MPI_Init need not get argc and argv.
 #include "libmpi_lite/core/environment_info.hpp"
 
 #include <mpi.h>
@@ -14,7 +16,6 @@ void add(Info& info, const char* key, const std::string& value) {
   if (!value.empty() && value.size() < MPI_MAX_INFO_VAL) info.entries.emplace_back(key, value);
 }
 
-// MPI_Init may get no argv, so the kernel is asked.
 void add_command_line(Info& info) {
   std::ifstream cmdline("/proc/self/cmdline");
   std::string command, argument, arguments;

@@ -1,4 +1,7 @@
-// Error handlers (MPI 5.0, section 9.3).
+// Error handlers (MPI 5.0, section 9.3): what is done with an error of a call. api/call.cpp decides
+// which communicator's handler an error reaches, and carries it out.
+//
+// Communicators and the handle table hold an error handler (Ref).
 #pragma once
 
 #include <mpi.h>
@@ -15,17 +18,18 @@ class Errhandler final : public Counted {
     fatal,      // MPI_ERRORS_ARE_FATAL: the whole job ends
     abort,      // MPI_ERRORS_ABORT: the processes of the communicator end; here: the job
     give_back,  // MPI_ERRORS_RETURN
-    user,
+    user,       // `function` is called
   };
   Errhandler(Kind kind, MPI_Comm_errhandler_function* function) : kind(kind), function(function) {}
 
   const Kind kind;
-  MPI_Comm_errhandler_function* const function;
+  MPI_Comm_errhandler_function* const function;  // of Kind::user, else nullptr
 
-  // MPI_Comm_get_errhandler gives the same handle again, and one MPI_Errhandler_free is due for
-  // each time it was given (section 9.3.4).
+  // The handle that the program has. MPI_Comm_get_errhandler gives the same handle again; one
+  // MPI_Errhandler_free is due for each time it was given (section 9.3.4), and the last one makes
+  // it invalid.
   MPI_Errhandler handle = MPI_ERRHANDLER_NULL;
-  std::uint32_t given = 0;
+  std::uint32_t given = 0;  // how many frees are due
 };
 
 inline HandleTable<Errhandler, HandleKind::errhandler> errhandler_handles;

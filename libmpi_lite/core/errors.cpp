@@ -1,3 +1,4 @@
+// The table of the standard's error classes, and the table of those that the program has added.
 #include "libmpi_lite/core/errors.hpp"
 
 #include <mpi.h>
@@ -13,10 +14,10 @@ namespace {
 
 struct Class {
   const char* name;
-  const char* text;
+  const char* text;  // what MPI_Error_string says
 };
 
-// In the order of the ABI's numbers, from MPI_SUCCESS = 0.
+// Index = number in the ABI, from MPI_SUCCESS = 0.
 constexpr std::array kClasses = {
     Class{"MPI_SUCCESS", "no error"},
     Class{"MPI_ERR_BUFFER", "invalid buffer pointer"},
@@ -89,10 +90,11 @@ bool predefined(int code) {
 }
 
 struct Added {
-  int error_class;   // itself: it is a class
-  std::string text;  // none: empty, as section 9.5 has it
+  int error_class;   // equal to its own number: it is a class
+  std::string text;  // empty: it has none, as section 9.5 has it
 };
 
+// By code. A function, so that it exists before the first use, whenever that is.
 std::map<int, Added>& added() {
   static std::map<int, Added> codes;
   return codes;
@@ -100,6 +102,7 @@ std::map<int, Added>& added() {
 
 int last_code = MPI_ERR_LASTCODE;
 
+// Throws Error unless the program has added that code; `what` is the argument's name.
 Added& find_added(int code, const char* what) {
   const auto it = added().find(code);
   if (it != added().end()) return it->second;
@@ -107,7 +110,8 @@ Added& find_added(int code, const char* what) {
                                ") is not one that this program has added");
 }
 
-// Codes are never used twice, so that an old one is not taken for a new one.
+// Adds a code of that class; 0: a new class. Numbers are never used twice, so that a removed code
+// is not taken for a new one.
 int add(int error_class) {
   static int next = MPI_ERR_LASTCODE;
   if (next == 0x7fffffff) throw Error(MPI_ERR_OTHER, "all error codes are used up");

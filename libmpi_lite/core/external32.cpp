@@ -1,3 +1,5 @@
+// Conversion of basic elements to and from "external32": byte order, longs of 4 bytes, long doubles
+// of 16. Element by element: speed does not matter here.
 #include "libmpi_lite/core/external32.hpp"
 
 #include <bit>
@@ -9,15 +11,17 @@ namespace viaduct::mpi {
 
 namespace {
 
+// Of the largest number: a 128-bit integer or float.
 constexpr std::size_t kMaxBytes = 16;  // of a number
 
-// A number's bytes from one byte order to another, or the same if both are equal.
+// Bytes of a number, from the machine's byte order to big-endian or back.
 void reorder(const std::byte* in, std::size_t bytes, std::byte* out) {
   for (std::size_t b = 0; b < bytes; ++b)
     out[b] = in[std::endian::native == std::endian::little ? bytes - 1 - b : b];
 }
 
-// The least significant bytes move (section 14.5.2).
+// Any number but long double: if the external form is shorter, its least significant bytes go
+// (section 14.5.2). Floats have the same size in both forms.
 void write_integer(const std::byte* in, std::size_t size, std::byte* out, std::size_t out_size) {
   std::byte big[kMaxBytes];
   reorder(in, size, big);
@@ -26,12 +30,14 @@ void write_integer(const std::byte* in, std::size_t size, std::byte* out, std::s
 void read_integer(const std::byte* in, std::size_t in_size, std::byte* out, std::size_t size,
                   bool is_signed) {
   std::byte big[kMaxBytes];
+  // A longer number in memory is filled up with the sign.
   const bool negative = is_signed && (in[0] & std::byte{0x80}) != std::byte{0};
   std::memset(big, negative ? 0xff : 0, size - in_size);
   std::memcpy(big + (size - in_size), in, in_size);
   reorder(big, size, out);
 }
 
+// x87's 80-bit format becomes IEEE's 128-bit format: the compiler's conversion does that.
 void write_long_double(const std::byte* in, std::byte* out) {
   long double native;
   std::memcpy(&native, in, sizeof native);
@@ -61,7 +67,7 @@ bool is_long_double(Elementary kind) {
   return kind == Elementary::float80 || kind == Elementary::complex80;
 }
 
-// Converts the basic elements of pieces of memory.
+// Converts the basic elements of pieces of memory: the leaf function of Layout::visit().
 template <bool kPack>
 class Converter {
  public:
@@ -70,10 +76,11 @@ class Converter {
 
   void operator()(std::uintptr_t at, const Layout::Piece& piece, MPI_Count from, MPI_Count to) {
     const Basic& b = piece.basic;
-    const MPI_Count parts = is_complex(b.kind) ? 2 : 1;
+    const MPI_Count parts = is_complex(b.kind) ? 2 : 1;  // real and imaginary part are numbers each
     const auto size = static_cast<std::size_t>(b.size / parts);
     const auto external = static_cast<std::size_t>(b.external_size / parts);
     for (; from < to; from += static_cast<MPI_Count>(size)) {
+      // Where the element is in memory: its unit, and the offset in the unit.
       const MPI_Count place = from / piece.unit * piece.stride + from % piece.unit;
       convert(at + static_cast<std::uintptr_t>(place), b.kind, size, external);
       stream_ += external;

@@ -1,3 +1,5 @@
+// Group operations. Each look-up of a process takes constant time, so that an operation on two
+// groups takes time in proportion to their sizes.
 #include "libmpi_lite/core/group.hpp"
 
 #include <mpi.h>
@@ -19,6 +21,7 @@ Group::Group(std::vector<int> world_ranks, int me)
 
 int Group::rank_of(int world_rank) const {
   if (identity_) return world_rank >= 0 && world_rank < size() ? world_rank : MPI_UNDEFINED;
+  // Built on demand: most groups are only used from rank to process, or are identities.
   if (ranks_.empty())
     for (int i = 0; i < size(); ++i) ranks_.emplace(this->world_rank(i), i);
   const auto it = ranks_.find(world_rank);
@@ -39,7 +42,7 @@ std::vector<int> members(const Group& a, const Group& b, bool in_b) {
   return ranks;
 }
 
-// Which ranks of the group are named.
+// Marks the ranks that are named. Throws Error for ranks outside the group or named twice.
 std::vector<bool> named(const Group& group, std::span<const int> ranks) {
   std::vector<bool> in(static_cast<std::size_t>(group.size()));
   for (const int rank : ranks) {
@@ -89,6 +92,7 @@ Ref<Group> exclude(const Group& group, std::span<const int> ranks) {
 std::vector<int> expand(const Group& group, std::span<const RankRange> ranges) {
   std::vector<int> ranks;
   for (const RankRange& range : ranges) {
+    // In 64 bits: sums of what a program may have passed overflow an int.
     const std::int64_t first = range[0], last = range[1], stride = range[2];
     const auto refuse = [&](int code, const char* why) {
       throw Error(code, "range (" + std::to_string(first) + ", " + std::to_string(last) + ", " +

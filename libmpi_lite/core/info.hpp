@@ -1,4 +1,5 @@
-// MPI_Info (MPI 5.0, chapter 10): ordered (key, value) pairs.
+// Info objects (MPI 5.0, chapter 10): ordered (key, value) pairs. api/info.cpp checks keys and
+// values.
 #pragma once
 
 #include <string>

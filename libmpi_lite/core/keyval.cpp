@@ -1,3 +1,5 @@
+// Attributes with their callbacks. The difficulty is that a callback may change the attributes and
+// key values with which its caller is at work: so state is looked up again after each callback.
 #include "libmpi_lite/core/keyval.hpp"
 
 #include <string>
@@ -11,9 +13,11 @@ namespace viaduct::mpi {
 
 namespace {
 
-// The predefined keys are the ABI's small numbers (501 to 507).
+// One sequence for all kinds of objects. The predefined keys are small numbers of the ABI (501 to
+// 507).
 int next_keyval = 1024;
 
+// Throws Error if the callback has failed. Its code is kept if it is an error code at all.
 void check_callback(int code, const char* which, int keyval) {
   if (code == MPI_SUCCESS) return;
   throw Error(is_error_code(code) ? code : MPI_ERR_OTHER,
@@ -57,7 +61,8 @@ void Keyvals<Handle>::set(Attributes& attributes, Handle object, int keyval, voi
   if (find(keyval).freed)
     throw Error(MPI_ERR_KEYVAL, "key value " + std::to_string(keyval) + " has been freed");
   if (void* const* old = attributes.find(keyval)) {
-    // This call holds the key, whatever the callback does.
+    // The delete callback may free the key value. This call counts as a holder, so that the key
+    // value lives until the new value is attached.
     ++keys_.at(keyval).attached;
     try {
       detach(attributes, object, keyval, *old);
@@ -80,6 +85,7 @@ void Keyvals<Handle>::attach(Attributes& attributes, int keyval, void* value) {
 
 template <class Handle>
 void Keyvals<Handle>::detach(Attributes& attributes, Handle object, int keyval, void* value) {
+  // A copy: the callback may free the key value.
   const Key key = find(keyval);
   if (key.remove)
     check_callback(key.remove(object, keyval, value, key.extra_state), "delete", keyval);
@@ -120,7 +126,8 @@ void Keyvals<Handle>::copy_all(const Attributes& from, Handle from_object, Attri
         check_callback(key.copy(from_object, keyval, key.extra_state, *value, &copied, &flag),
                        "copy", keyval);
       }
-      // The callback may have deleted the value it was given and, with it, the last of a freed key.
+      // The callback may have deleted the value that it was given, and with it the last one of a
+      // freed key: then there is no key to attach the copy to.
       if (flag && keys_.contains(keyval)) attach(to, keyval, copied);
     }
   } catch (...) {

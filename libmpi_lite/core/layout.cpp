@@ -1,3 +1,5 @@
+// How layouts are built, so that they stay small: pieces are joined where one piece says the same,
+// small layouts are copied into the larger one, large ones are referred to.
 #include "libmpi_lite/core/layout.hpp"
 
 #include <utility>
@@ -6,10 +8,11 @@ namespace viaduct::mpi {
 
 namespace {
 
-// Layouts of up to this many pieces are copied into the one they become a part of, not referred to.
+// A layout of up to this many pieces is copied into the one that it becomes a part of. That saves a
+// level of the tree at the price of memory.
 constexpr std::size_t kFewPieces = 8;
 
-__extension__ using Wide = __int128;  // one stride behind the last unit may be beyond 64 bits
+__extension__ using Wide = __int128;  // the place behind the last unit may be beyond 64 bits
 
 bool same_unit(const Layout::Piece& a, const Layout::Piece& b) {
   return a.unit == b.unit && a.of == b.of;
@@ -42,7 +45,8 @@ void Layout::append(const Ref<Layout>& of, MPI_Count displacement, MPI_Count cou
   external_size_ += count * of->external_size_;
 
   if (count == 1) {
-    // A type map of several basic types does not move data. Its copies would be most of its memory.
+    // Data is moved by the layout without types. The type map of a struct only serves conversions
+    // and counts of elements, so its speed matters less than the memory that copies of it take.
     const std::size_t few = typed_ && of->mixed_ ? 1 : kFewPieces;
     if (of->pieces_.size() <= few) {
       for (std::size_t p = 0; p < of->pieces_.size(); ++p) {
@@ -52,8 +56,10 @@ void Layout::append(const Ref<Layout>& of, MPI_Count displacement, MPI_Count cou
       }
       return;
     }
+    // One unit: its stride says nothing, and equals the unit by convention.
     stride = of->size_;
   } else if (of->pieces_.size() == 1) {
+    // Copies of one piece are one piece again if their units follow each other with one stride.
     Piece piece = of->pieces_[0];
     const MPI_Count units = of->size_ / piece.unit;
     piece.displacement += displacement;
@@ -61,18 +67,22 @@ void Layout::append(const Ref<Layout>& of, MPI_Count displacement, MPI_Count cou
     if (units == 1 || stride == Wide{units} * piece.stride)
       return add(std::move(piece), count * of->size_);
   }
+  // In general: a piece whose units are that layout.
   add({displacement, 0, stride, of->size_, of, of->first_basic_}, count * of->size_);
 }
 
 void Layout::add(Piece piece, MPI_Count bytes) {
   if (!typed_ && !piece.of) piece.basic = kByte;
+  // Adjacent units of bytes are one unit.
   if (!piece.of && piece.stride == piece.unit) piece.stride = piece.unit = bytes;
   piece.begin = size_;
   if (pieces_.empty() || !join(pieces_.back(), piece, bytes)) pieces_.push_back(std::move(piece));
   size_ += bytes;
 }
 
-// Makes one piece of two where that says the same.
+// Lets `last` grow by `next` (of `bytes` packed bytes) if one piece can describe both. Either both
+// are single rows of bytes and adjacent; or their units are the same and go on with the same
+// stride.
 bool Layout::join(Piece& last, const Piece& next, MPI_Count bytes) const {
   if (!last.of && !next.of && last.basic != next.basic) return false;
   const MPI_Count last_units = (size_ - last.begin) / last.unit, next_units = bytes / next.unit;
@@ -83,6 +93,7 @@ bool Layout::join(Piece& last, const Piece& next, MPI_Count bytes) const {
     return true;
   }
   if (!same_unit(last, next)) return false;
+  // A single unit has no stride of its own: the distance to the next piece may serve as one.
   const MPI_Count step = last_units > 1 ? last.stride : next.displacement - last.displacement;
   if (next.displacement != last.displacement + Wide{last_units} * step) return false;
   if (next_units > 1 && next.stride != step) return false;
@@ -97,6 +108,7 @@ std::size_t Layout::piece_at(MPI_Count packed) const {
 }
 
 MPI_Count Layout::elements_in(MPI_Count bytes) const {
+  // All elements have the same size: no need to look at the pieces.
   if (const Basic* basic = only_basic()) return bytes % basic->size ? -1 : bytes / basic->size;
   MPI_Count elements = 0;
   for (std::size_t p = 0; p < pieces_.size() && bytes > pieces_[p].begin; ++p) {

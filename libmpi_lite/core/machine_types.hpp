@@ -1,4 +1,5 @@
-// Types of this machine's compilers for predefined datatypes that standard C++ has no names for.
+// Types of this machine's compilers that standard C++ has no names for, and the structures that
+// predefined datatypes describe. named_types.cpp and op.cpp use them.
 #pragma once
 
 namespace viaduct::mpi {
@@ -17,7 +18,7 @@ struct Complex {
   T real, imaginary;
 };
 
-// What MPI_MINLOC and MPI_MAXLOC work on (MPI 5.0, section 6.9.4).
+// What MPI_MINLOC and MPI_MAXLOC work on (MPI 5.0, section 6.9.4), as a C compiler lays it out.
 template <class V, class I>
 struct Pair {
   V value;

@@ -1,4 +1,5 @@
-// The predefined datatypes (MPI 5.0, sections 3.2.2, 5.1.2, 6.9.4 and annex A.1).
+// The predefined datatypes (MPI 5.0, sections 3.2.2, 5.1.2, 6.9.4 and annex A.1): tables of their
+// handles, names and elements. datatype_builder.cpp makes the objects.
 #include <cstddef>
 #include <iterator>
 
@@ -17,11 +18,13 @@ struct Named {
   Basic basic;
 };
 
+// The element that corresponds to a C type. `external_size`: in "external32", if it differs.
 template <class T>
 constexpr Basic of(Elementary kind, std::size_t external_size = sizeof(T)) {
   return {kind, sizeof(T), static_cast<std::uint8_t>(external_size), alignof(T)};
 }
 
+// "external32" has longs of 4 bytes and long doubles of 16.
 constexpr Basic kLong = of<long>(int64, 4), kUnsignedLong = of<unsigned long>(uint64, 4);
 constexpr Basic kComplex32 = of<Complex<float>>(complex32),
                 kComplex64 = of<Complex<double>>(complex64);
@@ -91,11 +94,12 @@ const Named kNamed[] = {
     {MPI_COMPLEX32, "MPI_COMPLEX32", of<Complex<Float128>>(complex128)},
 };
 
+// A pair of a value and an index, for MPI_MINLOC and MPI_MAXLOC.
 struct NamedPair {
   MPI_Datatype handle;
   const char* name;
   MPI_Datatype value, index;
-  std::size_t index_at;
+  std::size_t index_at;  // displacement of the index, in bytes
 };
 
 template <class V, class I>

@@ -1,3 +1,5 @@
+// The reduction kernels: one loop for each predefined operation and type, chosen by kernel(). The
+// compiler can vectorise the loops: it knows their element types and operations.
 #include "libmpi_lite/core/op.hpp"
 
 #include <algorithm>
@@ -21,7 +23,7 @@ std::uintptr_t constant(MPI_Op op) {
 
 // ---- loops -------------------------------------------------------------------------------------
 
-// By memcpy, which is a load or a store: buffers of packed data need not be aligned.
+// memcpy of a constant size is a load or a store: buffers of packed data need not be aligned.
 template <class T>
 T load(const std::byte* from) {
   T value;
@@ -29,6 +31,7 @@ T load(const std::byte* from) {
   return value;
 }
 
+// `__restrict`: in and inout are different buffers, so the loop can be vectorised.
 template <class T, class Function>
 void each(const std::byte* __restrict in, std::byte* __restrict inout, MPI_Count count) {
   for (MPI_Count i = 0; i < count; ++i) {
@@ -38,7 +41,7 @@ void each(const std::byte* __restrict in, std::byte* __restrict inout, MPI_Count
   }
 }
 
-// Value and index are stored one by one: what is between and behind them is not ours.
+// Value and index are stored one by one: the padding between and behind them is not the library's.
 template <class V, class I, class Better>
 void each_pair(const std::byte* __restrict in, std::byte* __restrict inout, MPI_Count count) {
   using P = Pair<V, I>;
@@ -57,7 +60,9 @@ void each_pair(const std::byte* __restrict in, std::byte* __restrict inout, MPI_
 
 // ---- functions of two elements -----------------------------------------------------------------
 
-// Signed numbers wrap as unsigned ones do, where C++ leaves that undefined.
+// The type in which sums and products of a type are computed. Overflow of signed integers is
+// undefined in C++; programs expect it to wrap, so unsigned integers compute. At least `unsigned`:
+// shorter ones would be promoted to int, whose product can overflow.
 template <class T>
 struct Wrapping {
   using type = T;
@@ -158,12 +163,14 @@ struct Greater {
 
 // ---- which operation for which type (section 6.9.2); nullptr: none -----------------------------
 
+// The operations on complex numbers, which have no order.
 template <class T>
 Kernel sums(std::uintptr_t op) {
   if (op == constant(MPI_SUM)) return each<T, Sum>;
   if (op == constant(MPI_PROD)) return each<T, Product>;
   return nullptr;
 }
+// The operations on floating-point numbers.
 template <class T>
 Kernel numbers(std::uintptr_t op) {
   if (op == constant(MPI_MIN)) return each<T, Least>;
@@ -177,6 +184,7 @@ Kernel bits(std::uintptr_t op) {
   if (op == constant(MPI_BXOR)) return each<T, BitXor>;
   return nullptr;
 }
+// Logical operations: any value but 0 is true, the result is 0 or 1.
 template <class T>
 Kernel truths(std::uintptr_t op) {
   if (op == constant(MPI_LAND)) return each<T, And>;
@@ -184,8 +192,9 @@ Kernel truths(std::uintptr_t op) {
   if (op == constant(MPI_LXOR)) return each<T, Xor>;
   return nullptr;
 }
-// Of C, of Fortran and of both. The standard has no logical operations on the latter two and none
-// at all on characters, but programs use them and other libraries let them.
+// C integers, Fortran integers, and integers of both (MPI_AINT, MPI_COUNT, MPI_OFFSET). The
+// standard has no logical operations on the latter two groups, and no operations at all on
+// characters. But programs use them, and other libraries let them.
 template <class T>
 Kernel integers(std::uintptr_t op) {
   if (const Kernel k = numbers<T>(op)) return k;
@@ -209,6 +218,7 @@ Kernel logical_kernel(std::uintptr_t op, MPI_Count size) {
   }
 }
 
+// The layout of a pair depends on the type itself, not on Elementary alone.
 Kernel pair_kernel(std::uintptr_t op, MPI_Datatype type) {
   if (type == MPI_FLOAT_INT) return locations<float, int>(op);
   if (type == MPI_DOUBLE_INT) return locations<double, int>(op);
@@ -220,6 +230,7 @@ Kernel pair_kernel(std::uintptr_t op, MPI_Datatype type) {
   return locations<double, double>(op);  // MPI_2DOUBLE_PRECISION
 }
 
+// The loop for an operation and a type; nullptr: section 6.9.2 does not allow it.
 Kernel kernel(std::uintptr_t op, const Datatype& type) {
   switch (type.elementary()) {
     case Elementary::int8: return integers<std::int8_t>(op);
@@ -266,10 +277,13 @@ void Op::apply(const void* in, void* inout, MPI_Count count, MPI_Datatype type) 
   if (predefined())
     return kernel(constant_, t)(static_cast<const std::byte*>(in), static_cast<std::byte*>(inout),
                                 count);
-  // Addresses are numbers here: the buffers of an absolute type start at MPI_BOTTOM. The function
-  // takes its first argument without const, but must not change it (section 6.9.5).
+  // Addresses are numbers here: the buffers of a type with absolute displacements start at
+  // MPI_BOTTOM. The function takes its first argument without const, but must not change it
+  // (section 6.9.5).
   auto a = reinterpret_cast<std::uintptr_t>(in), b = reinterpret_cast<std::uintptr_t>(inout);
   while (count > 0) {
+    // User functions count in int: longer buffers go in pieces. The function gets copies of count
+    // and handle, so that it cannot change the library's.
     int piece = static_cast<int>(std::min<MPI_Count>(count, INT_MAX));
     MPI_Datatype handle = type;
     function_(reinterpret_cast<void*>(a), reinterpret_cast<void*>(b), &piece, &handle);

@@ -1,3 +1,5 @@
+// Makes the predefined communicators, groups and error handlers. Their contexts 0 and 2 are the
+// ones that collective/agreement.cpp never gives away.
 #include "libmpi_lite/core/predefined.hpp"
 
 #include <numeric>

@@ -1,4 +1,8 @@
-// Objects that several holders keep alive: handles, requests under way, types made of other types.
+// Reference counts for objects that several holders keep alive: the handle tables, operations under
+// way, types made of other types.
+//
+// Thread rule: one thread at a time calls the library (MPI_THREAD_SERIALIZED at most), so the count
+// is a plain number.
 #pragma once
 
 #include <concepts>
@@ -7,7 +11,8 @@
 
 namespace viaduct::mpi {
 
-// One thread at a time calls the library (MPI_THREAD_SERIALIZED at most), so the count is plain.
+// Base of all counted objects. Not copied: the count belongs to one object. The destructor is
+// protected, as only Ref destroys objects.
 class Counted {
  public:
   Counted() = default;
@@ -20,20 +25,22 @@ class Counted {
  private:
   template <class T>
   friend class Ref;
-  std::uint32_t holders_ = 0;
+  std::uint32_t holders_ = 0;  // Refs to this object
 };
 
+// A counted reference, or nothing. The last Ref destroys the object.
 template <class T>
 class Ref {
  public:
   Ref() = default;
   Ref(std::nullptr_t) {}
+  // Explicit, because it adds a holder: also to an object that has some already.
   explicit Ref(T* object) : object_(object) {
     if (object_) ++object_->holders_;
   }
   Ref(const Ref& other) : Ref(other.object_) {}
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  // To a base of what it was.
+  // Conversion to a base class; the reference passes over without being counted again.
   template <std::derived_from<T> U>
   Ref(Ref<U> other) noexcept : object_(other.detach()) {}
   Ref& operator=(Ref other) noexcept {
@@ -44,7 +51,8 @@ class Ref {
     if (object_ && --object_->holders_ == 0) destroy(object_);
   }
 
-  // For lists whose links are in the objects: the hold goes into the list as it is, and comes back.
+  // Gives up the pointer without giving up the hold, and the reverse. For intrusive lists, whose
+  // links are in the objects: the list has the hold meanwhile.
   T* detach() { return std::exchange(object_, nullptr); }
   static Ref adopt(T* detached) {
     Ref r;
@@ -59,12 +67,13 @@ class Ref {
   bool operator==(const Ref&) const = default;
 
  private:
-  // Not in every place that lets go of something: most are not the last.
+  // Out of line: destructors of Ref are in very many places, and seldom the last.
   [[gnu::noinline]] static void destroy(T* object) { delete object; }
 
   T* object_ = nullptr;
 };
 
+// A new object and the first reference to it.
 template <class T, class... Arguments>
 Ref<T> make(Arguments&&... arguments) {
   return Ref<T>(new T(std::forward<Arguments>(arguments)...));

@@ -1,6 +1,12 @@
-// What MPI_Status holds. The ABI fixes source, tag and error; the rest is ours:
-// MPI_internal[0..1] the length in bytes (64 bits), [2] whether the operation was cancelled, [3..4]
-// higher bits of the length, of lengths that a program has set: no message is so long.
+// What MPI_Status holds. The ABI fixes the fields for source, tag and error; MPI_internal is the
+// library's:
+//
+//   [0..1]  length of the message in bytes, 64 bits
+//   [2]     whether the operation was cancelled
+//   [3..4]  upper 64 bits of the length, only of lengths that a program has set
+//           (MPI_Status_set_elements): no message is so long
+//
+// memcpy, because MPI_internal is an array of int and need not be aligned for 64 bits.
 #pragma once
 
 #include <mpi.h>
@@ -18,7 +24,7 @@ inline std::int64_t status_bytes(const MPI_Status& s) {
 inline void set_status_bytes(MPI_Status& s, std::int64_t bytes) {
   std::memcpy(s.MPI_internal, &bytes, sizeof bytes);
 }
-// Of any count of any basic type.
+// A length that can hold any MPI_Count of any basic type.
 __extension__ using WideBytes = __int128;
 inline WideBytes status_wide_bytes(const MPI_Status& s) {
   std::int64_t high;
@@ -37,14 +43,15 @@ inline void set_status_cancelled(MPI_Status& s, bool cancelled) {
   s.MPI_internal[2] = cancelled;
 }
 
-// All fields but MPI_ERROR, which only calls on several requests set (section 3.2.5).
+// Copies all fields but MPI_ERROR, which only calls on several requests set (section 3.2.5).
 inline void copy_status(const MPI_Status& from, MPI_Status& to) {
   const int error = to.MPI_ERROR;
   to = from;
   to.MPI_ERROR = error;
 }
 
-// Of a null or inactive request (MPI 5.0, section 3.7.3), and, with its source, of MPI_PROC_NULL.
+// The empty status (MPI 5.0, section 3.7.3), of null and inactive requests; with MPI_PROC_NULL as
+// its source, that of operations with MPI_PROC_NULL.
 inline MPI_Status empty_status(int source = MPI_ANY_SOURCE) {
   MPI_Status s{};
   s.MPI_SOURCE = source;

@@ -1,3 +1,5 @@
+// Ranks and coordinates of grids, neighbours in graphs, and the search behind MPI_Dims_create.
+// make_cartesian() and make_graph() check their arguments; all else relies on that.
 #include "libmpi_lite/core/topology.hpp"
 
 #include <mpi.h>
@@ -27,6 +29,7 @@ Cartesian make_cartesian(std::span<const int> dims, std::span<const int> periods
   return grid;
 }
 
+// No overflow: make_cartesian() has compared the product with the number of processes.
 int cells(const Cartesian& grid) {
   int product = 1;
   for (const int d : grid.dims) product *= d;
@@ -59,7 +62,7 @@ int Cartesian::neighbor(int rank, int dimension, std::int64_t distance) const {
   std::vector<int> coords = coords_of(rank);
   const auto d = static_cast<std::size_t>(dimension);
   const std::int64_t at = coords[d] + distance;
-  // In this order, because `at` may not fit an int.
+  // First reduced, then narrowed: `at` may not fit an int. rank_of() wraps a negative remainder.
   if (periods[d])
     coords[d] = static_cast<int>(at % dims[d]);
   else if (at < 0 || at >= dims[d])
@@ -113,8 +116,8 @@ std::span<const int> Graph::neighbors(int rank) const {
 
 namespace {
 
-// Looks through the ways to write a number as a product of a given number of factors, largest
-// first.
+// Finds the best way to write a number as a product of a given number of factors, largest first. A
+// search through its divisors that skips what cannot be better than the best way so far.
 class Factorization {
  public:
   Factorization(int number, std::size_t factors) : current_(factors) {
@@ -129,8 +132,8 @@ class Factorization {
   const std::vector<int>& best() const { return best_; }
 
  private:
-  // Whether `left` is at most the product of as many factors as are still to be found, if none is
-  // larger than `largest`.
+  // Whether the factors from position `at` on can have the product `left` if none of them is larger
+  // than `largest`: an upper bound, so true may be wrong and false is certain.
   bool within(std::int64_t left, std::int64_t largest, std::size_t at) const {
     for (; at < current_.size() && left > 1; ++at) {
       if (largest == 1) return false;
@@ -146,12 +149,12 @@ class Factorization {
       if (best_.empty() || difference < best_.front() - best_.back()) best_ = current_;
       return;
     }
-    // The first factor grows from try to try: of equally close ones the first found has the
-    // smallest.
+    // The first factor grows from one try to the next. So among ways that are equally close, the
+    // one found first has the smallest largest factor, and only a closer one replaces it.
     for (const int d : divisors_) {
       if (d > left || (at > 0 && d > current_[at - 1])) break;
       if (left % d != 0 || !within(left, d, at)) continue;
-      // No later factor is larger than d, so the difference will be at least this.
+      // Later factors are at most d, so the difference will be at least this.
       if (at > 0 && !best_.empty() && current_[0] - d >= best_.front() - best_.back()) continue;
       current_[at] = d;
       search(at + 1, left / d);

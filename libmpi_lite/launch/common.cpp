@@ -1,3 +1,4 @@
+// Helpers of the classes that implement Launch; common.hpp says what each one does.
 #include "libmpi_lite/launch/common.hpp"
 
 #include <mpi.h>
@@ -14,8 +15,9 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::string_view kJobKey = "viaduct-job";
+constexpr std::string_view kJobKey = "viaduct-job";  // under which rank 0 publishes the job key
 
+// Not isprint(), whose answer depends on the program's locale.
 bool printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
@@ -49,6 +51,7 @@ void check_card(std::string_view key, std::string_view value, std::size_t longes
 }
 
 std::uint64_t agree_on_job_key(Launch& launch) {
+  // From the kernel, so that nobody outside the job can guess it.
   const std::uint64_t drawn = base::RandomBits().next();
   if (launch.size() == 1) return drawn;
   if (launch.rank() == 0) launch.put(kJobKey, std::to_string(drawn));

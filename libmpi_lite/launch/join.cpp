@@ -1,3 +1,4 @@
+// The choice of the process manager.
 #include <cstdio>
 #include <string>
 
@@ -8,8 +9,9 @@
 
 namespace viaduct::mpi {
 
-// A process may inherit what several managers have said: Hydra's own daemons may be started by a
-// Slurm that speaks PMIx. An open connection is certain to be from the manager that started us.
+// A process may inherit the environment variables of several managers: Slurm, with PMIx, may have
+// started Hydra's daemons, which start this process with PMI-1. An open PMI-1 socket is certain to
+// come from the manager that started this process, so it goes first.
 std::unique_ptr<Launch> join_job() {
   if (Pmi1::connected()) return Pmi1::join();
   if (pmix_announced()) return join_pmix();

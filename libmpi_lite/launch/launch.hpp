@@ -1,5 +1,13 @@
-// Who am I, who are the others: what the process manager that started this process knows. Launching
-// itself is not ours: Hydra, Slurm and PMIx servers do that.
+// Launch: who this process is, and who the others of the job are, as the process manager knows it.
+// The manager is also the only way to exchange data (addresses) before the channels are open: a
+// key-value space that each process writes to, and reads after a fence.
+//
+// Starting processes is not the library's business: Hydra, Slurm and PMIx servers do that. One
+// class implements Launch for each protocol: Pmi1, Pmix, Single.
+//
+// Ownership: runtime/ owns the one Launch object of the process, from MPI_Init on. Thread rule: the
+// one thread that is in the library makes all calls. All calls but the plain accessors wait for the
+// manager; they do not make progress on messages meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +22,39 @@ class Launch {
  public:
   virtual ~Launch() = default;
   virtual const char* name() const = 0;  // "pmi1", "pmix", "single"
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
-  virtual int local_rank() const = 0;  // among the processes that were started on this host
-  virtual int local_size() const = 0;  // how many those are
-  // Drawn at random for this job: the same in all its processes, and nobody else can tell it.
+  virtual int rank() const = 0;          // in MPI_COMM_WORLD
+  virtual int size() const = 0;          // of MPI_COMM_WORLD
+  virtual int local_rank() const = 0;    // among the processes that were started on this host
+  virtual int local_size() const = 0;    // how many those are
+  // A random number: the same in all processes of the job, and nobody outside can guess it. It
+  // keeps the frames of jobs on one network apart.
   virtual std::uint64_t job_key() const = 0;
   virtual int appnum() const = 0;         // MPI_APPNUM; -1: unknown
   virtual int universe_size() const = 0;  // MPI_UNIVERSE_SIZE; -1: unknown
 
-  // Publishes a value about this process: at most 900 printable characters without blanks. Each key
-  // once. Others may get it after a fence.
+  // Publishes a value about this process: at most 900 printable characters without blanks. A key is
+  // put once at most. The others can get the value after the next fence. Throws SetupError if the
+  // manager does not store it, Error if key or value are not what it takes.
   virtual void put(std::string_view key, std::string_view value) = 0;
-  // Collective over the job.
+  // A barrier over the job, after which get() finds what was put before it. Collective; waits as
+  // long as the other processes take. Throws SetupError.
   virtual void fence() = 0;
-  // What that process has put before the fence. Throws SetupError if there is none.
+  // What that rank has put under the key before the last fence. Throws SetupError if there is
+  // nothing.
   virtual std::string get(int rank, std::string_view key) = 0;
 
-  // Tells the process manager that this process ends as it should; collective.
+  // Tells the manager that this process ends as it should. Collective: the manager takes a process
+  // that ends before the others have come so far for a failed one. No other call may follow.
   virtual void finalize() = 0;
-  // Ends the whole job: does not return.
+  // Ends the whole job, all its processes. `message`: for managers that can show it. Does not
+  // return, and runs no exit handlers.
   [[noreturn]] virtual void abort(int exit_code, std::string_view message) = 0;
 };
 
-// By what the environment says: PMI-1 (PMI_FD is an open socket), PMIx (PMIX_NAMESPACE), PMI-1
-// (PMI_FD or PMI_PORT), else a job of one process. Throws SetupError when a manager is announced
-// and does not answer.
+// Joins the job that this process was started for, as the environment says. In this order: PMI-1
+// (PMI_FD is an open socket), PMIx (PMIX_NAMESPACE is set), PMI-1 (PMI_FD or PMI_PORT is set), else
+// a job of one process. Collective over the job. Throws SetupError if a manager is announced and
+// does not answer.
 std::unique_ptr<Launch> join_job();
 
 }  // namespace viaduct::mpi

@@ -1,3 +1,5 @@
+// The requests of PMI-1 and what their answers mean. pmi1_wire.cpp sends and receives the lines;
+// process_mapping.cpp reads the manager's account of which ranks share a host.
 #include "libmpi_lite/launch/pmi1.hpp"
 
 #include <sys/stat.h>
@@ -13,10 +15,10 @@
 namespace viaduct::mpi {
 namespace {
 
-// Hydra may be asked to let processes connect by themselves (-pmi-port): they say who they are and
-// are told the rest, a line for each number.
+// Hydra may be asked to let the processes connect by themselves (mpiexec -pmi-port). Then a process
+// tells its number (PMI_ID), and the manager answers with three lines more, one for each value.
 struct Place {
-  int rank, size;
+  int rank, size;  // -1: the manager has not told
 };
 Place introduce(Pmi1Wire& wire) {
   const auto id = environment_number("PMI_ID");
@@ -26,7 +28,7 @@ Place introduce(Pmi1Wire& wire) {
     throw base::SetupError("the process manager does not know PMI_ID=" + std::to_string(*id) +
                            " ('" + ack.line() + "')");
   Place place{-1, -1};
-  for (int lines = 0; lines < 3; ++lines) {  // size, rank, debug
+  for (int lines = 0; lines < 3; ++lines) {  // size, rank and debug, in any order
     const auto message = wire.expect("set");
     if (message.field("rank")) place.rank = message.number("rank");
     if (message.field("size")) place.size = message.number("size");
@@ -34,7 +36,7 @@ Place introduce(Pmi1Wire& wire) {
   return place;
 }
 
-// Each process puts under names of its own: PMI-1 knows one space for the whole job.
+// PMI-1 has one key-value space for the whole job, so the rank becomes a part of the key.
 std::string key_of(int rank, std::string_view key) {
   return std::string(key) + '-' + std::to_string(rank);
 }
@@ -69,6 +71,8 @@ std::unique_ptr<Pmi1> Pmi1::join(std::chrono::milliseconds patience) {
 }
 
 void Pmi1::find_rank() {
+  // Over PMI_FD the manager knows which process has the socket, and has told the process in the
+  // environment. Over PMI_PORT it has to be told.
   if (std::getenv("PMI_FD") == nullptr) {
     const Place place = introduce(wire_);
     rank_ = place.rank;
@@ -87,7 +91,8 @@ void Pmi1::initialise() {
       !said.good())
     throw base::SetupError("the process manager does not accept PMI 1.1 ('" + said.line() + "')");
   const auto limits = wire_.ask("cmd=get_maxes", "maxes");
-  // Of a key, the rank and the C string's end are parts.
+  // The maxima count the end of a C string. The rank takes a part of the key; the size has at least
+  // as many digits as any rank.
   longest_key_ = limits.number("keylen_max") - 1 - static_cast<int>(key_of(size_, "").size());
   longest_value_ = limits.number("vallen_max") - 1;
   space_ = wire_.ask("cmd=get_my_kvsname", "my_kvsname").text("kvsname");
@@ -100,7 +105,8 @@ int Pmi1::ask_number(std::string_view what, std::string_view answer, std::string
   return said.good() && said.field(field) ? std::max(said.number(field), -1) : -1;
 }
 
-// Hydra says it in the environment, all others in the key-value space.
+// Hydra tells the local rank in the environment. Other managers tell the whole mapping of ranks to
+// hosts in the key-value space.
 void Pmi1::find_local_rank() {
   const auto rank = environment_number("MPI_LOCALRANKID");
   const auto size = environment_number("MPI_LOCALNRANKS");
@@ -147,16 +153,17 @@ std::string Pmi1::get(int rank, std::string_view key) {
   return said.text("value");
 }
 
-// The manager takes a process that ends before others have finished their business for a failed
-// one.
 void Pmi1::finalize() {
+  // The manager takes a process that ends while others still need it for a failed one, so wait for
+  // all.
   fence();
   wire_.ask("cmd=finalize", "finalize_ack");
   wire_.close();
 }
 
-// What was sent is read by the manager even when its sender is no more, and nothing is answered:
-// there is no reason to wait. A manager that cannot be told sees a process fail.
+// The manager reads what was sent even when its sender has ended, and does not answer: so there is
+// no reason to wait. If the request cannot be sent, the manager sees a process fail with this
+// status, and ends the job for that reason.
 void Pmi1::abort(int exit_code, std::string_view) {
   const int status = exit_status(exit_code);
   wire_.tell("cmd=abort exitcode=" + std::to_string(status));

@@ -1,3 +1,5 @@
+// Lines to and from a PMI-1 manager: taking them apart, and blocking input and output with a time
+// limit. Every failure becomes a SetupError that tells the user what the manager did.
 #include "libmpi_lite/launch/pmi1_wire.hpp"
 
 #include <fcntl.h>
@@ -16,7 +18,8 @@
 namespace viaduct::mpi {
 namespace {
 
-// Far more than any manager sends (values have 1024 characters at most): what is longer is not PMI.
+// Far more than any manager sends (values have 1024 characters at most). A longer line is not PMI,
+// and must not fill the memory.
 constexpr std::size_t kLongestLine = 65536;
 
 std::string reason() {
@@ -33,8 +36,8 @@ Pmi1Message::Pmi1Message(std::string_view line) : line_(line) {
     line.remove_prefix(start);
     const auto field = line.substr(0, line.find_first_of(kBlanks));
     line.remove_prefix(field.size());
-    const auto equals = field.find('=');  // the first one: a value may have more of them
-    if (equals == std::string_view::npos) continue;
+    const auto equals = field.find('=');             // the first one: a value may have more of them
+    if (equals == std::string_view::npos) continue;  // not a field: managers may add words
     fields_.emplace_back(field.substr(0, equals), field.substr(equals + 1));
   }
 }
@@ -68,7 +71,8 @@ bool Pmi1Message::good() const {
 
 Pmi1Wire::Pmi1Wire(int fd, std::string manager, std::chrono::milliseconds patience)
     : fd_(fd), manager_(std::move(manager)), patience_(patience) {
-  // Programs that this one starts are no part of the job.
+  // Programs that this process starts are no part of the job, and must not hold the connection
+  // open.
   fcntl(fd_, F_SETFD, fcntl(fd_, F_GETFD) | FD_CLOEXEC);
 }
 
@@ -96,6 +100,7 @@ Pmi1Wire Pmi1Wire::connect(const std::string& address, std::chrono::milliseconds
                            " cannot be found: " + gai_strerror(error));
   int fd = -1;
   std::string why;
+  // Try each address until one answers; report the error of the last one.
   for (const addrinfo* to = found; to != nullptr && fd < 0; to = to->ai_next) {
     fd = socket(to->ai_family, to->ai_socktype | SOCK_CLOEXEC, to->ai_protocol);
     if (fd < 0 || ::connect(fd, to->ai_addr, to->ai_addrlen) == 0) continue;
@@ -129,6 +134,8 @@ Pmi1Message Pmi1Wire::expect(std::string_view cmd) {
   return receive(cmd, false);
 }
 
+// MSG_DONTWAIT: abort() must not hang at a manager that does not read. MSG_NOSIGNAL, here and
+// below: a manager that is gone must not kill the process by SIGPIPE before it can say so.
 bool Pmi1Wire::tell(std::string_view request) noexcept try {
   const std::string line = std::string(request) + '\n';
   return send(fd_, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
@@ -153,7 +160,7 @@ void Pmi1Wire::send_line(std::string_view request) {
     if (n >= 0) {
       sent += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN) {
-      pollfd writable{fd_, POLLOUT, 0};
+      pollfd writable{fd_, POLLOUT, 0};  // a manager may hand over a socket that does not block
       poll(&writable, 1, -1);
     } else if (errno != EINTR) {
       lost("was sent '" + std::string(request) + "'", reason());
@@ -171,6 +178,7 @@ std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
     if (received_.size() > kLongestLine)
       throw base::SetupError("the process manager " + manager_ +
                              " sends lines without end; does it speak PMI-1?");
+    // The time limit is for each piece of a line, not for the whole answer.
     wait_readable(cmd, forever);
     std::array<char, 2048> piece;
     const ssize_t n = recv(fd_, piece.data(), piece.size(), 0);
@@ -185,6 +193,7 @@ std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
 
 void Pmi1Wire::wait_readable(std::string_view cmd, bool forever) {
   pollfd readable{fd_, POLLIN, 0};
+  // Interrupted by a signal, poll() counts as ready; the recv() that follows waits then.
   const int ready = poll(&readable, 1, forever ? -1 : static_cast<int>(patience_.count()));
   if (ready == 0)
     throw base::SetupError(

@@ -1,5 +1,8 @@
-// The PMI-1 wire protocol: lines of "name=value" fields, separated by blanks, in any order, over a
-// stream socket. Each request is answered by one line.
+// The PMI-1 wire protocol: lines of "name=value" fields over a stream socket. Fields are separated
+// by blanks and may come in any order. Each request is one line and is answered by one line; its
+// kind is the field "cmd". pmi1.cpp has the requests.
+//
+// Thread rule: that of Launch. All waiting is done in the kernel (poll), none by spinning.
 #pragma once
 
 #include <chrono>
@@ -11,15 +14,16 @@
 
 namespace viaduct::mpi {
 
-// One line taken apart, e.g. "cmd=get_result rc=0 msg=success value=x=y".
+// One line, taken apart, e.g. "cmd=get_result rc=0 msg=success value=x=y".
 class Pmi1Message {
  public:
   explicit Pmi1Message(std::string_view line);
+  // The value of the first field of that name; nothing if there is none.
   std::optional<std::string> field(std::string_view name) const;
-  // SetupError unless the field is there (and a number).
+  // The same for fields that must be there (and be a number). Throw SetupError.
   std::string text(std::string_view name) const;
   int number(std::string_view name) const;
-  // rc is absent or 0.
+  // The manager has done what it was asked for: rc is absent or 0.
   bool good() const;
   const std::string& line() const { return line_; }
 
@@ -28,41 +32,45 @@ class Pmi1Message {
   std::vector<std::pair<std::string, std::string>> fields_;
 };
 
-// The connection to the process manager. All waiting is done by the kernel, none by spinning.
+// The connection to the process manager. Owns the socket; can be moved, not copied.
 class Pmi1Wire {
  public:
-  // Takes the descriptor over. `patience`: how long an answer may take that depends on the manager
-  // alone.
+  // Takes the descriptor over. `manager` names the connection in error messages. `patience`: how
+  // long the manager may take for an answer that depends on it alone.
   Pmi1Wire(int fd, std::string manager, std::chrono::milliseconds patience);
-  // "host:port", as in PMI_PORT.
+  // Connects to "host:port", the form of PMI_PORT. Throws SetupError.
   static Pmi1Wire connect(const std::string& address, std::chrono::milliseconds patience);
   Pmi1Wire(Pmi1Wire&& other) noexcept;
   Pmi1Wire(const Pmi1Wire&) = delete;
   Pmi1Wire& operator=(Pmi1Wire&&) = delete;
   ~Pmi1Wire();
 
-  // `request` without the newline; `answer` is the cmd= of what must come back. SetupError if
-  // something else comes, or nothing. It may say rc=-1: see Pmi1Message::good().
+  // Sends a request and waits for its answer. `request` is a line without the newline; `answer` is
+  // the cmd= of the line that must come back. Throws SetupError if something else comes, or nothing
+  // within `patience`. The answer may be a refusal: see Pmi1Message::good().
   Pmi1Message ask(std::string_view request, std::string_view answer);
-  // As ask(), for answers that depend on other processes: they take as long as they take.
+  // As ask(), without a time limit: for answers that depend on other processes.
   Pmi1Message ask_all(std::string_view request, std::string_view answer);
-  // A line that was announced by an earlier one.
+  // Waits for a line that belongs to an earlier request.
   Pmi1Message expect(std::string_view cmd);
-  // A request without an answer; whether it could be sent. Does not wait.
+  // Sends a request that has no answer; does not wait. false: it could not be sent whole.
   bool tell(std::string_view request) noexcept;
+  // Closes the socket. Only the destructor may follow.
   void close() noexcept;
 
  private:
+  // `forever`: without a time limit.
   Pmi1Message receive(std::string_view cmd, bool forever);
   void send_line(std::string_view request);
   std::string receive_line(std::string_view cmd, bool forever);
   void wait_readable(std::string_view cmd, bool forever);
+  // The manager is gone: throws SetupError. `doing`: what the manager was to do, `why` it did not.
   [[noreturn]] void lost(const std::string& doing, const std::string& why) const;
 
-  int fd_;
-  std::string manager_;  // for messages, e.g. "at PMI_FD=6"
-  std::chrono::milliseconds patience_;
-  std::string received_;  // what came after the last line
+  int fd_;                              // -1: closed or moved from
+  std::string manager_;                 // for messages, e.g. "at PMI_FD=6"
+  std::chrono::milliseconds patience_;  // for answers that depend on the manager alone
+  std::string received_;                // bytes that came after the last whole line
 };
 
 }  // namespace viaduct::mpi

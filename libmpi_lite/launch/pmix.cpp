@@ -1,3 +1,5 @@
+// The PMIx client: the class Pmix, or, without PMIx's headers at build time, a function that says
+// so.
 #include "libmpi_lite/launch/pmix.hpp"
 
 #include <cstdlib>
@@ -20,12 +22,15 @@
 namespace viaduct::mpi {
 namespace {
 
+// Limits of put(), in characters: the library's own choice.
 constexpr std::size_t kLongestPmixKey = 200, kLongestPmixValue = 4096;
 // How long the server may take to answer a request that depends on it alone.
 constexpr int kPatienceSeconds = 60;
+// After so long without an answer to PMIx_Abort the process ends without the server.
 constexpr auto kAbortPatience = std::chrono::seconds(5);
 
-// Loaded when a server is there, so that the library costs nothing otherwise.
+// The functions of libpmix that are used, found with dlopen() and dlsym(). The constructor throws
+// SetupError if the library or one of them is missing.
 struct Api {
   Api();
   decltype(&PMIx_Init) init;
@@ -39,6 +44,7 @@ struct Api {
   decltype(&PMIx_Error_string) error_string;
 };
 
+// Throws SetupError if there is no such function.
 template <class Function>
 void load(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
@@ -47,7 +53,7 @@ void load(void* library, const char* name, Function& function) {
                            "; install PMIx 3 or newer (Debian: libpmix2)");
 }
 
-// Never unloaded: it has threads of its own.
+// Never closed with dlclose(): libpmix has threads of its own, which go on running its code.
 Api::Api() {
   void* library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
@@ -66,8 +72,8 @@ Api::Api() {
   load(library, "PMIx_Error_string", error_string);
 }
 
-// The header's macros call functions of the library, which is not linked: what they do for the few
-// types that are used here is done by hand.
+// The macros of pmix.h that fill in such structures call functions of libpmix, which is not linked.
+// So the few kinds that are used here are filled in by hand.
 pmix_info_t directive(const char* key) {
   pmix_info_t info;
   std::memset(&info, 0, sizeof info);
@@ -82,6 +88,7 @@ pmix_info_t switched_on(const char* key) {
   return info;
 }
 
+// For requests that the server might answer late: at most kPatienceSeconds.
 pmix_info_t time_limit() {
   pmix_info_t info = directive(PMIX_TIMEOUT);
   info.value.type = PMIX_INT;
@@ -89,7 +96,7 @@ pmix_info_t time_limit() {
   return info;
 }
 
-// A number, whatever type the server has chosen for it; -1: not a number.
+// The number in a value, whatever integer type the server has chosen for it; -1: no number.
 std::int64_t number_in(const pmix_value_t& value) {
   switch (value.type) {
     case PMIX_UINT16: return value.data.uint16;
@@ -104,8 +111,9 @@ std::int64_t number_in(const pmix_value_t& value) {
   }
 }
 
-// Called by libpmix's thread. When the launcher has died, nobody else ends a process that computes
-// or waits for messages.
+// The event handler for PMIX_ERR_LOST_CONNECTION; a thread of libpmix calls it. When the launcher
+// has died, nobody else would end a process that computes or waits for messages. Only write() and
+// _exit(): the main thread may be anywhere.
 void connection_lost(std::size_t, pmix_status_t, const pmix_proc_t*, pmix_info_t*, std::size_t,
                      pmix_info_t*, std::size_t, pmix_event_notification_cbfunc_fn_t, void*) {
   constexpr std::string_view kMessage =
@@ -132,14 +140,18 @@ class Pmix final : public Launch {
   [[noreturn]] void abort(int exit_code, std::string_view message) override;
 
  private:
+  // Throws SetupError unless the status is success; `what` says what the server did not do.
   void check(pmix_status_t status, const std::string& what) const;
+  // The name of a process of this job; PMIX_RANK_WILDCARD: of the job.
   pmix_proc_t process(pmix_rank_t rank) const;
-  // What the server knows about a process or, with PMIX_RANK_WILDCARD, about the job.
+  // A number that the server knows about a process or, with PMIX_RANK_WILDCARD, about the job; -1:
+  // it does not know.
   int known(pmix_rank_t rank, const char* key) const;
+  // The same for a number that must be known and be at least `least`; throws SetupError.
   int must_know(pmix_rank_t rank, const char* key, int least) const;
 
-  Api api_;
-  pmix_proc_t self_;
+  Api api_;           // libpmix
+  pmix_proc_t self_;  // name space of the job, and rank
   int size_ = 1, local_rank_ = 0, local_size_ = 1, appnum_ = -1, universe_size_ = -1;
   std::uint64_t job_key_ = 0;
 };
@@ -148,6 +160,7 @@ Pmix::Pmix() {
   std::memset(&self_, 0, sizeof self_);
   check(api_.init(&self_, nullptr, 0),
         "that PMIX_NAMESPACE speaks of does not let this process join");
+  // Before anything that waits for other processes: the server may die meanwhile.
   pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
   api_.register_event_handler(&lost, 1, nullptr, 0, connection_lost, nullptr, nullptr);
   size_ = must_know(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 1);
@@ -174,6 +187,7 @@ int Pmix::known(pmix_rank_t rank, const char* key) const {
   pmix_value_t* value = nullptr;
   if (api_.get(&about, key, nullptr, 0, &value) != PMIX_SUCCESS) return -1;
   const std::int64_t number = number_in(*value);
+  // libpmix allocates results with malloc().
   std::free(value);
   return number >= 0 && number <= INT32_MAX ? static_cast<int>(number) : -1;
 }
@@ -197,7 +211,8 @@ void Pmix::put(std::string_view key, std::string_view value) {
   check(api_.put(PMIX_GLOBAL, name.c_str(), &stored), "does not store key '" + name + "'");
 }
 
-// With the data: get() then never has to wait for somebody who may have nothing to say.
+// PMIX_COLLECT_DATA: the fence distributes all values. Then get() finds them at the local server,
+// and never waits for a process that has put nothing.
 void Pmix::fence() {
   check(api_.commit(), "does not accept what this process has put");
   const pmix_info_t collect = switched_on(PMIX_COLLECT_DATA);
@@ -208,6 +223,7 @@ void Pmix::fence() {
 std::string Pmix::get(int rank, std::string_view key) {
   const std::string name(key);
   const pmix_proc_t owner = process(static_cast<pmix_rank_t>(rank));
+  // PMIX_IMMEDIATE: do not wait for a value that has not been put.
   const pmix_info_t how[] = {switched_on(PMIX_IMMEDIATE), time_limit()};
   pmix_value_t* value = nullptr;
   check(api_.get(&owner, name.c_str(), how, std::size(how), &value),
@@ -222,13 +238,15 @@ std::string Pmix::get(int rank, std::string_view key) {
   return found;
 }
 
-// The server takes a process that ends before others have finished their business for a failed one.
 void Pmix::finalize() {
+  // The server takes a process that ends while others still need it for a failed one, so wait for
+  // all.
   fence();
   check(api_.finalize(nullptr, 0), "did not let this process leave the job");
 }
 
-// PMIx_Abort waits for the server, which may hang.
+// PMIx_Abort waits for the server's answer, and the server may hang: a second thread ends the
+// process after some seconds.
 void Pmix::abort(int exit_code, std::string_view message) {
   const int status = exit_status(exit_code);
   try {
@@ -237,7 +255,7 @@ void Pmix::abort(int exit_code, std::string_view message) {
       _exit(status);
     }).detach();
     api_.abort(status, std::string(message).c_str(), nullptr, 0);
-  } catch (...) {  // no memory, no thread: the end of this process has to do
+  } catch (...) {  // no memory, or no thread: the process just ends
   }
   _exit(status);
 }

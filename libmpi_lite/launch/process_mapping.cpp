@@ -1,3 +1,5 @@
+// A parser for PMI_process_mapping. The text comes from outside, so host numbers
+// are checked, and a text that describes no ranks is refused: it would be applied for ever.
 #include "libmpi_lite/launch/process_mapping.hpp"
 
 #include <charconv>
@@ -10,7 +12,7 @@
 namespace viaduct::mpi {
 namespace {
 
-// Takes the text apart from its beginning.
+// Takes the text apart from its beginning. Throws SetupError where the text is not as expected.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : all_(text), rest_(text) {}
@@ -41,6 +43,7 @@ class Scanner {
 std::vector<int> hosts_of_ranks(std::string_view mapping, int size) {
   const auto wanted = static_cast<std::size_t>(size);
   std::vector<int> hosts;
+  // One round applies the whole text once.
   while (hosts.size() < wanted) {
     Scanner text(mapping);
     const std::size_t before = hosts.size();
@@ -53,6 +56,7 @@ std::vector<int> hosts_of_ranks(std::string_view mapping, int size) {
       text.take(",");
       const int each = text.take_number();
       text.take(")");
+      // The hosts [first, end). Host numbers must fit an int.
       const std::int64_t end = std::int64_t{first} + count;
       if (end > std::int64_t{std::numeric_limits<int>::max()} + 1) text.refuse();
       for (std::int64_t host = first; host < end && hosts.size() < wanted; ++host)

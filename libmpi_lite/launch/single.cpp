@@ -1,3 +1,5 @@
+// The job of one process, and the environment variables by which launchers tell what they have
+// started.
 #include "libmpi_lite/launch/single.hpp"
 
 #include <unistd.h>
@@ -10,11 +12,12 @@
 namespace viaduct::mpi {
 namespace {
 
-// As strict as the strictest manager, so that what works alone works in a job.
+// As strict as the strictest manager, so that what works alone works in a job, too.
 constexpr std::size_t kLongestOwnKey = 50, kLongestOwnValue = 900;
 
-// Where launchers say how many processes they have started, and which of them this one is. What
-// Slurm says is of its steps: what a batch script starts itself is alone, and means to be.
+// The variables in which launchers tell how many processes they have started, and which of them
+// this process is. Slurm's variables of the job step are used, not those of the whole job: what a
+// batch script starts without srun is alone, and is meant to be.
 struct LauncherVariables {
   const char* launcher;
   const char* size;
@@ -26,6 +29,7 @@ constexpr LauncherVariables kLaunchers[] = {
     {"an MPI launcher", "PMI_SIZE", "PMI_RANK"},
 };
 
+// 0: the variable is not set, or is no number.
 int number_or_zero(const char* variable) {
   const char* const text = std::getenv(variable);
   return text != nullptr ? std::atoi(text) : 0;
@@ -62,7 +66,7 @@ std::string foreign_launcher_warning() {
   for (const auto& [launcher, size, rank] : kLaunchers) {
     const int processes = number_or_zero(size);
     if (processes < 2) continue;
-    if (number_or_zero(rank) != 0) return "";
+    if (number_or_zero(rank) != 0) return "";  // the first process tells
     return std::string(launcher) + " started " + std::to_string(processes) +
            " processes and did not connect them, so each is an MPI job of its own, of size 1; "
            "start "

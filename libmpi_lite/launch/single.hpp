@@ -1,4 +1,5 @@
-// A job of one process that nobody has started as a part of one.
+// Single: Launch for a process that no process manager has started: a job of one process. And what
+// the environment tells about launchers without MPI_Init.
 #pragma once
 
 #include <map>
@@ -10,6 +11,7 @@ namespace viaduct::mpi {
 
 class Single final : public Launch {
  public:
+  // Draws the job key.
   Single();
   const char* name() const override { return "single"; }
   int rank() const override { return 0; }
@@ -30,12 +32,13 @@ class Single final : public Launch {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
-// How many a launcher says that it has started, known without MPI_Init; 0: it does not say.
+// How many processes a launcher says in the environment that it has started; 0: it does not say.
+// May be called before MPI_Init.
 int started_processes();
 
-// A sentence for the user if a launcher started several processes and did not offer a manager to
-// them, so that each is a job of one. In the first of them only, or all would say it; empty in
-// others and otherwise.
+// A sentence for the user if a launcher started several processes without offering them a manager,
+// so that each is a job of one. Empty if not; and empty in all processes but the first, so that the
+// user reads it once.
 std::string foreign_launcher_warning();
 
 }  // namespace viaduct::mpi

@@ -1,3 +1,6 @@
+// From MPI_Init to MPI_Finalize: reads the configuration, joins the job by the launcher, opens the
+// channels, registers collectives with the Transfer, defines the predefined objects, and takes all
+// of it down again. The only file that knows all layers below api/.
 #include "libmpi_lite/transfer/process.hpp"
 
 #include <pthread.h>
@@ -23,11 +26,12 @@
 namespace viaduct::mpi {
 namespace {
 
-std::unique_ptr<Transfer> transfer;
-std::thread::id main_thread_id;
+std::unique_ptr<Transfer> transfer;  // from join() to leave()
+std::thread::id main_thread_id;      // of the thread that called MPI_Init
 
-// Before `transfer` goes, when the program calls exit() or returns from main: after its own exit
-// handlers, one of which may have called MPI_Finalize.
+// Notices an exit without MPI_Finalize. Static objects are destroyed in reverse order, so this one
+// goes before `transfer`, which its destructor needs. The program's exit handlers run earlier if it
+// registered them after this library was loaded, so one of them may still call MPI_Finalize.
 struct ExitWatch {
   ~ExitWatch() {
     if (!transfer || Process::phase() != Process::Phase::running) return;
@@ -40,19 +44,21 @@ struct ExitWatch {
   }
 } exit_watch;
 
-// A child that the program forks shares the memory of ports with this process, and must not close
-// them when it exits: so its copy is never destroyed.
+// Runs in each child that the program forks. The child shares the memory of ports with this
+// process, and must not close them when it exits: so the child's copy is never destroyed.
 void leave_to_parent() {
   static_cast<void>(transfer.release());
 }
 
+// Makes progress until `done()` or until the time is over.
 template <class Done>
 void wait_for_at_most(std::chrono::milliseconds patience, Done done) {
   const auto until = std::chrono::steady_clock::now() + patience;
   wait_until([&] { return done() || std::chrono::steady_clock::now() > until; }, kAnyOfSeveral);
 }
 
-// A thread that waits in a stream for its reader or writer holds its lock, perhaps for ever.
+// Takes the stream's lock, if it is free within that time. Another thread that is blocked in the
+// stream, for want of its reader, holds the lock, perhaps for ever.
 bool lock_within(std::chrono::milliseconds patience, std::FILE* stream) {
   const auto until = std::chrono::steady_clock::now() + patience;
   while (::ftrylockfile(stream) != 0) {
@@ -62,7 +68,8 @@ bool lock_within(std::chrono::milliseconds patience, std::FILE* stream) {
   return true;
 }
 
-// What programs may no longer use. Info objects and error handlers they may (section 11.4).
+// Frees the objects that programs may not use after MPI_Finalize. Info objects and error handlers
+// stay, as programs may use those (section 11.4).
 void forget_handles() {
   request_handles.clear();
   message_handles.clear();
@@ -76,8 +83,9 @@ std::array<base::ConfigTable, 3> config_tables() {
   return {port::config_vars(), link::config_vars(), config_vars()};
 }
 
-// All, because some are read only later, where a wrong one would be a surprise. Other processes of
-// the job may have other settings, so say whose it is.
+// Checks all variables at once, because some are read only later, where a wrong value would be a
+// surprise. Processes of a job may have different environments, so the error names the rank and its
+// host. Throws SetupError.
 void check_settings(const Launch& launch) {
   try {
     for (const base::ConfigTable& table : config_tables()) table.check();
@@ -104,6 +112,9 @@ void Process::init(int thread_level) {
   join(join_job(), thread_level, nullptr);
 }
 
+// The order matters. Channels publish their addresses when they open; after the fence, which all
+// processes pass, the addresses of all others can be looked up. Only then can this process tell
+// which nodes there are, and make MPI_COMM_WORLD.
 void Process::join(std::unique_ptr<Launch> launch, int thread_level,
                    std::shared_ptr<port::Port> port) {
   launch_ = std::move(launch);
@@ -120,6 +131,7 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
       choose_channel, rank_, size_, config);
   LongWait::configure();
   DumpSignal::take();
+  // Once in a process, even if it joins several times: fork handlers cannot be removed.
   static const int registered = ::pthread_atfork(nullptr, nullptr, leave_to_parent);
   if (registered != 0) throw std::bad_alloc();
   launch_->fence();
@@ -137,10 +149,10 @@ void Process::finalize() {
   delete_comm_attributes(MPI_COMM_SELF);
   delete_comm_attributes(MPI_COMM_WORLD);
   wait(*start_last_barrier(*world_));
-  // Everybody has come this far. But what this process has said last may still wait here for room,
-  // and somebody for it, on a machine that is too busy.
+  // All processes have reached the barrier. But the last control messages of this process may still
+  // wait here for room, on a machine that is too busy, and another process may wait for them.
   wait_for_at_most(std::chrono::seconds(10), [&] { return !transfer->has_backlog(); });
-  // What may be left then are acknowledgements. The other end may be gone already, so not for long.
+  // What is left are acknowledgements. The other end may be gone already, so do not wait for long.
   wait_for_at_most(std::chrono::milliseconds(500), [&] { return !busy(); });
   if (config_vars().on("VIADUCT_STATS")) transfer->print_counters();
   leave();
@@ -156,7 +168,7 @@ void Process::leave() {
   phase_ = Phase::before_init;
   world_ = nullptr;
   forget_handles();
-  transfer->finished();  // not so when exit() takes it down
+  transfer->finished();  // without this call the others take the end of this process for a loss
   DumpSignal::give_back();
   transfer.reset();
 }
@@ -168,7 +180,8 @@ int Process::node_of(int world_rank) {
   return job_nodes().node_of(world_rank);
 }
 
-// More than a launcher takes to end a job, for each rank.
+// A launcher takes less time than each of the two delays to end a job. Ranks beyond 20 need no
+// further steps: one of the first 20 has ended the job by then.
 void Process::let_others_speak() const {
   constexpr std::chrono::milliseconds kLauncher{300}, kRank{100};
   constexpr int kMaxRanks = 20;
@@ -176,7 +189,7 @@ void Process::let_others_speak() const {
 }
 
 void Process::abort(int exit_code, std::string_view message) {
-  // The job ends even if nobody hears why.
+  // A stream whose lock is not to be had is left out: the job must end even without the message.
   for (std::FILE* stream : {stderr, stdout}) {
     if (!lock_within(std::chrono::milliseconds(50), stream)) continue;
     if (stream == stderr && !message.empty())
@@ -184,8 +197,8 @@ void Process::abort(int exit_code, std::string_view message) {
     std::fflush(stream);
     ::funlockfile(stream);
   }
-  // What was printed is on its way through the process manager, which forgets it when it ends the
-  // job.
+  // The process manager forwards what was printed, and drops what it has not forwarded when it ends
+  // the job. So give it some time.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   if (launch_) launch_->abort(exit_code, message);
   ::_exit(exit_status(exit_code));

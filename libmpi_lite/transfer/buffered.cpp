@@ -1,3 +1,6 @@
+// Allocation in the attached buffer. Each buffered message is a segment: the packed data, and an
+// ordinary standard-mode send (operations.cpp) that reads it. The segment is free again when that
+// send is complete.
 #include "libmpi_lite/transfer/buffered.hpp"
 
 #include <algorithm>
@@ -10,29 +13,31 @@
 namespace viaduct::mpi {
 namespace {
 
-struct Segment {  // in the order of their places
-  std::size_t at = 0, bytes = 0;
-  std::unique_ptr<std::byte[]> own;  // with automatic buffering
+struct Segment {
+  std::size_t at = 0, bytes = 0;     // place in the attached buffer
+  std::unique_ptr<std::byte[]> own;  // with MPI_BUFFER_AUTOMATIC: memory of its own in place of it
   Ref<Request> send;
 };
 
+// The one attached buffer of the process. `segments` is sorted by place.
 class AttachedBuffer {
  public:
   using Place = std::list<Segment>::iterator;
 
-  std::byte* memory = nullptr;
+  std::byte* memory = nullptr;  // the program's; nullptr: no buffer is attached
   std::size_t bytes = 0;
   std::list<Segment> segments;
   std::size_t newest_end = 0;  // where the segment that was taken last ends, or ended
 
   bool automatic() const { return memory == MPI_BUFFER_AUTOMATIC; }
   std::byte* place_of(const Segment& s) const { return s.own ? s.own.get() : memory + s.at; }
+  // Frees the segments whose messages have been sent.
   void reclaim() {
     std::erase_if(segments, [](const Segment& s) { return s.send->complete; });
   }
-  // A gap that is large enough, as a new segment; segments.end(): none. Programs may count on a
-  // buffer in which each message goes behind the one before, or else to the start (section 3.6), so
-  // that comes first.
+  // Makes a segment in a gap that is large enough; segments.end(): there is none. Section 3.6
+  // describes a buffer in which each message goes behind the one before, or else to the start, and
+  // programs may count on what fits there. So that place is tried first, then any gap.
   Place reserve(std::size_t wanted) {
     if (automatic()) {
       segments.emplace_back().own = std::make_unique_for_overwrite<std::byte[]>(wanted);
@@ -61,7 +66,7 @@ class AttachedBuffer {
 };
 AttachedBuffer attached;
 
-constexpr std::size_t kAlignment = 16;
+constexpr std::size_t kAlignment = 16;  // bytes; segments are multiples of it
 
 }  // namespace
 
@@ -80,14 +85,16 @@ void detach_buffer(void*& buffer, std::size_t& bytes) {
 }
 
 Ref<Request> start_buffered(const Items& items, const Envelope& to) {
-  // What the user sees: done as soon as the data is out of the way.
+  // The request that the program gets. It is complete as soon as the data has been copied; the send
+  // of the copy is the segment's.
   auto done = make<SendRequest>(items, to, -1, SendMode::buffered);
   if (to.rank != MPI_PROC_NULL) {
     const auto bytes = static_cast<std::size_t>(items.bytes());
     const std::size_t wanted = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     attached.reclaim();
     auto segment = attached.reserve(wanted);
-    // That a message is through may lie behind others that have come.
+    // The event that completes an earlier send may be waiting in a channel behind other messages,
+    // so poll as long as anything happens.
     while (segment == attached.segments.end() && progress()) {
       attached.reclaim();
       segment = attached.reserve(wanted);

@@ -1,5 +1,10 @@
-// What point-to-point communication tells the collective operations, which are above it. They are
-// registered with the Transfer (runtime/process.cpp), so that this layer does not know them.
+// The events that point-to-point communication reports to the collective operations, which are a
+// layer above. runtime/process.cpp registers the implementation (collective_sink() in
+// collective/collective.hpp) with the Transfer, so that this layer does not depend on it.
+//
+// When ranks disagree about a collective operation, some of them would wait for messages that are
+// never sent. Refusals and questions end such waits: a rank at which an operation fails refuses it
+// at all others, and a rank that waits for long asks those it waits for.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +16,39 @@ class MatchQueues;
 class Unexpected;
 struct Refusal;
 
-// What a process that has waited for long asks another one: whether it has nothing more to send in
-// that operation, which the asking one takes for what the tag says.
+// The question "has that operation ended at your end?": if so, no more of its messages will come.
 struct Question {
-  std::uint32_t context, number;
-  int tag;
+  std::uint32_t context, number;  // the operation, among those of its communicator
+  int tag;                        // what the asking process takes the operation for: CollectiveTag
 };
 
-// Called by the thread that is in the library.
+// Only the thread that is in the library calls these functions, from inside Transfer::progress() or
+// a wait. They may send control messages, and must not wait. `queues` are those of the collective
+// context; `process` is a rank in MPI_COMM_WORLD.
 class CollectiveSink {
  public:
-  // Continues collectives whose messages have completed. Whether there were any.
+  // Continues collectives whose messages have completed. Returns whether there were any.
   virtual bool progress() = 0;
-  // A message has arrived for which nothing is posted: ranks may disagree about what they are
-  // doing.
+  // A message has arrived for which no receive is posted. It may be early, or show that ranks
+  // disagree about an operation.
   virtual void on_early_message(MatchQueues& queues, const Unexpected& message) = 0;
-  // Another process has said that an operation fails.
+  // An operation has failed at another process.
   virtual void on_refusal(MatchQueues& queues, const Refusal& refusal) = 0;
-  // Calls visit(process, question) for each message that operations under way wait for; the longer
-  // one has waited, the less often.
+  // Calls visit(process, question) for each message that operations under way wait for, if a
+  // question is due: the longer an operation has waited, the rarer its questions are.
   virtual void for_each_question(const MatchQueues& queues,
                                  const std::function<void(int, const Question&)>& visit) = 0;
-  // Another process asks. Whether the answer is yes.
+  // That process has asked. Returns whether the operation has ended here.
   virtual bool on_question(MatchQueues& queues, const Question& question, int process) = 0;
-  // Another process has answered yes, after all that it had to send.
+  // That process has answered that the operation has ended there. The answer is in order behind all
+  // messages that it has sent.
   virtual void on_ended(MatchQueues& queues, std::uint32_t number, int process) = 0;
 
  protected:
   ~CollectiveSink() = default;
 };
 
-// For a process without collective operations.
+// Ignores all events: for tests of this layer alone.
 class NoCollectives final : public CollectiveSink {
  public:
   static CollectiveSink& self() {

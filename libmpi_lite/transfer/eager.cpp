@@ -1,4 +1,7 @@
-// Short messages travel in the control message itself; arrival and matching of all messages.
+// The eager protocol: a short message travels in the control message itself. Also here: where sends
+// and receives of all protocols start, and the credit that keeps a sender from filling a receiver's
+// memory with unexpected messages. A long message, or one without credit, goes to rendezvous.cpp; a
+// long one for which an RTR waits goes to write_protocol.cpp.
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +18,8 @@ Head head_of(Kind kind, std::uint32_t context, const Comm& comm, int tag) {
                  static_cast<std::uint32_t>(tag));
 }
 
-// Of an eager message whose sender does not wait for its match: as short as it can be.
+// The head of an eager message that needs no `matched`: a ShortHead if the envelope fits. Views
+// itself, so it cannot be copied.
 class EagerHead {
  public:
   EagerHead(std::uint32_t context, const Comm& comm, int tag) {
@@ -43,6 +47,8 @@ class EagerHead {
 
 // ---- sending -----------------------------------------------------------------------------------
 
+// Leaves to start() all that is not the common case: messages that need packing, credit or an
+// answer; messages that must queue behind the backlog; and peers whose RTRs the message may use.
 bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
   if (to.rank == MPI_PROC_NULL) return true;
   Peer& p = peer(to.comm->peer(to.rank));
@@ -52,6 +58,7 @@ bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
     return false;
   const EagerHead head(to.context, *to.comm, to.tag);
   const Bytes data{items.first_byte(), static_cast<std::size_t>(bytes)};
+  // No counter may change before the channel has taken the message: on `false` start() counts it.
   if (!p.through->send_control(p.rank, head, data)) return false;
   if (p.early) count_sent(p, to.context, to.tag);
   ++p.sent;
@@ -67,6 +74,8 @@ void Transfer::send(const Items& items, const Envelope& to, SendMode mode) {
   if (request->error != MPI_SUCCESS) throw Error(request->error, error_text(*request));
 }
 
+// Chooses the protocol. A message that uses an RTR takes no part in matching at the receiver, so
+// `sent` does not count it.
 void Transfer::start(SendRequest& send) {
   if (send.rank == MPI_PROC_NULL) return send.finish();
   Peer& p = peer(send.peer);
@@ -89,11 +98,12 @@ void Transfer::send_eager(Peer& p, SendRequest& send) {
   }
   p.eager_sent += static_cast<std::uint32_t>(bytes) + kEagerCharge;
   counters_[p.channel].add(Protocol::eager, send.bytes);
+  // The backlog may refer to the program's buffer, which stays valid until the request is complete,
+  // and that is after the message has been sent. The next send reuses scratch_, so it is copied.
   if (send.mode == SendMode::synchronous) {
     enter(send);
     send.awaits = SendRequest::Awaits::match;
     const SyncHead head{head_of(Kind::eager_sync, send.context, *send.comm, send.tag), send.id};
-    // The data stays, as the request does not complete before it has arrived; scratch_ does not.
     say(p, bytes_of(head), data, nullptr, !contiguous);
   } else {
     say(p, EagerHead(send.context, *send.comm, send.tag), data, Ref(&send), !contiguous);
@@ -108,6 +118,8 @@ void Transfer::on_matched(Peer& p, const IdHead& head) {
 
 // ---- receiving ---------------------------------------------------------------------------------
 
+// Unexpected messages come first, even those of a process that is lost: what it has sent whole can
+// still be received.
 void Transfer::start(ReceiveRequest& receive) {
   if (receive.rank == MPI_PROC_NULL) {
     receive.status = empty_status(MPI_PROC_NULL);
@@ -117,8 +129,9 @@ void Transfer::start(ReceiveRequest& receive) {
   if (Unexpected* message = queues.find_message(receive.rank, receive.tag))
     return receive_kept(receive, *queues.take(*message));
   if (receive.peer < 0) {
+    // The message may be one that a lost process was to send. That is unknown, so fail.
     if (lost_ != 0) [[unlikely]] {
-      receive.peer = lost_sender(-1, *receive.comm);  // whose loss is the reason
+      receive.peer = lost_sender(-1, *receive.comm);  // error_text() names it
       if (receive.peer >= 0) return fail(receive, MPI_ERR_PROC_ABORTED);
     }
     return queues.post(receive);
@@ -129,6 +142,7 @@ void Transfer::start(ReceiveRequest& receive) {
   if (p.early) want(p, receive);
 }
 
+// An unexpected eager message returns its credit only now: until now it has taken memory.
 void Transfer::receive_kept(ReceiveRequest& receive, Unexpected& message) {
   Peer& p = peer(message.peer);
   if (message.lost >= 0) return fail_for_loss(receive, message.lost);
@@ -143,6 +157,7 @@ void Transfer::receive_kept(ReceiveRequest& receive, Unexpected& message) {
          message.offered ? &message.offer : nullptr);
 }
 
+// `send`: the id that a synchronous message carries; 0: it is not synchronous.
 void Transfer::on_eager(Peer& p, const Head& head, Bytes data, std::uint64_t send) {
   ++p.arrived;
   if (const Ref<ReceiveRequest> receive = matches_[head.context].match_message(head)) {
@@ -168,6 +183,7 @@ Unexpected& Transfer::keep(Peer& p, const Head& head) {
   message->peer = p.rank;
   MatchQueues& queues = matches_[head.context];
   Unexpected& kept = queues.keep(std::move(message));
+  // An early message of a collective may show that ranks disagree about the operation.
   if (collective_context(head.context)) config_.collectives->on_early_message(queues, kept);
   return kept;
 }
@@ -196,7 +212,7 @@ void Transfer::deliver(ReceiveRequest& receive, const Head& head, Bytes data) {
   finish(receive);
 }
 
-// ---- what waits at the receiver ----------------------------------------------------------------
+// ---- credit for eager messages -----------------------------------------------------------------
 
 void Transfer::report_consumed(Peer& p) {
   p.consumed_reported = p.consumed;
@@ -205,6 +221,7 @@ void Transfer::report_consumed(Peer& p) {
 }
 
 void Transfer::on_consumed(Peer& p, const ConsumedHead& head) {
+  // Modulo 2^32: the reported total must lie between the last report and what was sent.
   if (p.eager_sent - head.bytes > p.eager_sent - p.eager_consumed) return void(malformed(p));
   p.eager_consumed = head.bytes;
   if (p.early) forget_seen(p, head.messages);

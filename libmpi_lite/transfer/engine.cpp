@@ -1,3 +1,6 @@
+// The parts of the engine that all protocols share: peers, the backlog of what found no room in a
+// channel, the table of requests with ids, dispatch of control messages to their handlers, and
+// progress. The handlers are in the files of their protocols (see engine.hpp).
 #include "libmpi_lite/transfer/engine.hpp"
 
 #include <algorithm>
@@ -8,7 +11,7 @@
 namespace viaduct::mpi {
 namespace {
 
-// A head of type T and what follows it; false: the message is too short.
+// Splits the message into a head of type T and the rest; false: the message is too short.
 template <class T>
 bool take_head(Bytes message, T& head, Bytes& rest) {
   if (message.size() < sizeof head) return false;
@@ -43,12 +46,15 @@ Transfer::Peer& Transfer::open_peer(int process) {
   p->channel = choose_(process);
   p->through = channels_[p->channel].get();
   const Channel::Limits limits = p->through->limits();
+  // SyncHead is the longest head in front of eager data.
   p->eager = std::min(limits.eager, limits.control - sizeof(SyncHead));
   p->early = limits.early != 0 && config_.write_protocol;
   p->through->watch(process);
   return *(peers_[static_cast<std::size_t>(process)] = std::move(p));
 }
 
+// Control messages to one peer must stay in order, as matching depends on it: while older ones
+// wait, a new one joins them even if the channel had room.
 void Transfer::say(Peer& peer, Bytes head, Bytes body, Ref<SendRequest> completes, bool copy_body) {
   if (peer.outgoing.empty() && peer.through->send_control(peer.rank, head, body)) [[likely]] {
     if (completes) finish(*completes);
@@ -89,6 +95,7 @@ bool Transfer::pump() {
   return any;
 }
 
+// Control messages come first, as a grant sends one. All three queues are first in, first out.
 bool Transfer::pump(Peer& p) {
   bool any = false;
   while (!p.outgoing.empty()) {
@@ -120,7 +127,8 @@ void Transfer::enter(Operation& operation) {
   if (operation.id == 0) throw Error(MPI_ERR_NO_MEM, "there are too many operations under way");
 }
 
-// nullptr: there is none of that kind.
+// Ids come from other processes, so the kind is checked: an id of another kind of request is
+// malformed and not a reason to crash.
 template <class T>
 T* Transfer::pending(std::uint64_t id) const {
   Request* const request = pending_.find(id);
@@ -147,13 +155,13 @@ bool Transfer::malformed(Peer& peer) {
   return false;
 }
 
-// ---- what channels tell ------------------------------------------------------------------------
+// ---- events of the channels --------------------------------------------------------------------
 
 void Transfer::on_control(int from, Bytes message) {
   Peer& p = peer(from);
   if (message.empty()) return void(malformed(p));
   Bytes rest;
-  // Most messages, which need not look for their place among the others.
+  // Most messages are short eager ones; the test spares them the jump table.
   if (message[0] == std::byte{static_cast<std::uint8_t>(Kind::eager_short)}) [[likely]] {
     ShortHead head;
     return take_head(message, head, rest) ? on_eager(p, head.head(), rest, 0) : void(malformed(p));
@@ -187,6 +195,8 @@ void Transfer::on_control(int from, Bytes message) {
   malformed(p);
 }
 
+// The cookie is the request's id. A request that has ended meanwhile (its peer was lost) has no id
+// any more, and the event is ignored.
 void Transfer::on_long_sent(Cookie cookie, bool ok) {
   const Ref<SendRequest> send(pending<SendRequest>(cookie));
   if (!send) return;
@@ -197,12 +207,15 @@ void Transfer::on_long_received(Cookie cookie, bool ok) {
   const Ref<ReceiveRequest> receive(pending<ReceiveRequest>(cookie));
   if (!receive) return;
   if (ok) return received_part(*receive);
-  matches_[receive->context].unpost(*receive);  // where it still is if it was opened early
+  matches_[receive->context].unpost(*receive);  // with the write protocol it is still posted
   fail(*receive, MPI_ERR_PROC_ABORTED);
 }
 
 // ---- progress ----------------------------------------------------------------------------------
 
+// The order matters for latency: messages that arrive free room and make replies due, the backlog
+// uses the room, and collectives continue with what has completed. Collectives continue here and
+// not inside the polls, as their next step sends and receives.
 bool Transfer::progress() {
   bool any = false;
   for (const std::unique_ptr<Channel>& channel : channels_) any |= channel->poll();
@@ -224,9 +237,11 @@ void Transfer::ends_early() {
   for (const std::unique_ptr<Channel>& channel : channels_) channel->ends_early();
 }
 
-// On the last channel, the network if there is one; what comes through the others rings a bell.
+// A process can sleep on one channel only: the last one, which is the network if there is one. The
+// other channels are armed to wake it through `bell`. A channel that cannot be armed, since it has
+// work or no such means, keeps the process awake; those armed before it are disarmed in any case.
 bool Transfer::sleep(std::chrono::microseconds most) {
-  // Nobody wakes a process when there is room to send.
+  // Room to send wakes no process, so one with a backlog must go on polling.
   if (has_backlog()) return false;
   const auto last = std::prev(channels_.end());
   int bell = -1;
@@ -247,6 +262,7 @@ bool Transfer::shares_cpu() const {
                      [](const auto& channel) { return channel->shares_cpu(); });
 }
 
+// What waits for a lost process will never be sent, and does not count.
 bool Transfer::has_backlog() const {
   return std::any_of(backlogged_.begin(), backlogged_.end(),
                      [](const Peer* p) { return !p->lost; });

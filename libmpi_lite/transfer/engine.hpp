@@ -1,13 +1,19 @@
-// The engine of point-to-point communication: one for each process, between MPI_Init and
-// MPI_Finalize. transfer.hpp is what others use.
+// The engine of point-to-point communication: class Transfer, one object for each process, between
+// MPI_Init and MPI_Finalize. Other layers use transfer.hpp; collective/ also asks the engine for
+// match queues. The engine owns the channels, the state of each peer, and the matching.
 //
-//   eager.cpp          short messages; arrival and matching
-//   rendezvous.cpp     long messages: announce, grant, move
-//   write_protocol.cpp MBCF's: the receiver says where to write before the sender has sent
+//   eager.cpp          short messages; arrival and matching of all messages
+//   rendezvous.cpp     long messages: RTS, CTS, data
+//   write_protocol.cpp MBCF's: RTR, data; the receiver starts the rendezvous
 //   cancel.cpp         MPI_Cancel
-//   loss.cpp           lost processes
-//   engine.cpp         peers, backlog, progress
+//   loss.cpp           lost processes; failed collectives
+//   engine.cpp         peers, backlog, progress, dispatch of control messages
 //   report.cpp         its state as text
+//   statistics.cpp     its counters as text
+//
+// Threads: all calls come from the thread that is in the library, one at a time. There are no
+// threads of the engine's own: everything happens inside calls, mostly in progress(). Nothing
+// blocks; only send() waits, by calling progress().
 #pragma once
 
 #include <deque>
@@ -26,9 +32,10 @@ namespace viaduct::mpi {
 
 struct TransferConfig {
   bool write_protocol = true;             // VIADUCT_WRITE_PROTOCOL
-  bool oversubscribed = false;            // processes of the job share CPUs: who waits gives way
-  std::uint32_t eager_budget = 4u << 20;  // bytes of eager messages that may wait at one receiver
-  MPI_Count piece = 4 << 20;              // of long messages of types with gaps
+  bool oversubscribed = false;            // processes of the job share CPUs: a waiting one yields
+  std::uint32_t eager_budget = 4u << 20;  // bytes of eager messages from one sender that a receiver
+                                          // may not have consumed yet
+  MPI_Count piece = 4 << 20;              // bytes: largest part of a message that has to be packed
   CollectiveSink* collectives = &NoCollectives::self();
 };
 
@@ -36,9 +43,10 @@ class Transfer final : private ChannelSink {
  public:
   using OpenChannels = std::function<std::vector<std::unique_ptr<Channel>>(ChannelSink&)>;
   using ChooseChannel =
-      std::function<std::size_t(int process)>;  // index of the one that leads there
+      std::function<std::size_t(int process)>;  // index of the channel that leads there
 
-  // Opens the channels. Operations follow when those are ready.
+  // Opens the channels by `open`, in the order that `choose` counts; a network comes last, as
+  // sleep() relies on it. The caller starts no operation before the channels are ready.
   Transfer(const OpenChannels& open, ChooseChannel choose, int rank, int size,
            const TransferConfig& config);
   ~Transfer();
@@ -46,113 +54,125 @@ class Transfer final : private ChannelSink {
   static Transfer& self() { return *self_; }
   static bool exists() { return self_ != nullptr; }
 
-  // The whole of a short send, if it needs no request; false: it does.
+  // Sends a short contiguous message without making a request. false: it needs a request, and
+  // nothing was sent. This is the fast path of MPI_Send.
   bool send_now(const Items& items, const Envelope& to, SendMode mode);
-  // One that does: after send_now().
+  // Sends with a request and waits for it; to be called when send_now() was false. Throws Error.
   void send(const Items& items, const Envelope& to, SendMode mode);
+  // Start an operation. The request may be complete on return, with its outcome in Request::error.
   void start(SendRequest& send);
   void start(ReceiveRequest& receive);
-  // Instead of a message: its receive fails because of that process's loss.
+  // Sends a loss notice in place of a message: its receive fails because `process` was lost.
   void send_loss(const Envelope& to, int process);
   // Tells a process that a collective operation of that context has failed here.
   void send_refusal(int process, std::uint32_t context, std::uint32_t number, int error);
-  // Somebody has waited for long: asks those from whom collectives wait for messages whether they
-  // still take part.
+  // Asks the processes from which collectives under way await messages whether they have ended
+  // that operation. To be called now and then during a wait; CollectiveSink spaces the questions.
   void ask_in_collectives();
   void cancel(SendRequest& send);
   void cancel(ReceiveRequest& receive);
-  // A receive for a message that is not in the queues (any more).
+  // Lets `receive` have a message that has been taken out of the queues.
   void receive_kept(ReceiveRequest& receive, Unexpected& message);
   MatchQueues& queues(std::uint32_t context) { return matches_[context]; }
   void forget(std::uint32_t context) { matches_.forget(context); }
-  // Nobody will receive that message.
+  // Discards an unexpected message that no receive will take, and returns its credit.
   void drop(MatchQueues& queues, Unexpected& message);
-  // No message is there for a receive or a probe. Throws Error if one may never come, as a process
+  // For a probe that has found no message. Throws Error if the message may never come, as a process
   // that could have sent it is lost.
   void check_sender(const Envelope& from);
 
+  // Polls everything once; whether anything happened.
   bool progress();
-  // Why that process was lost, in a sentence.
+  // Why that process was lost, in a sentence; -1: any of the lost ones.
   std::string loss_text(int process);
-  // Something that was said has not even been given to a channel.
+  // Control messages, transfers or grants to living peers wait for room in a channel.
   bool has_backlog() const;
-  // Work is left that others depend on.
+  // Work is left that other processes depend on: the backlog, and what Channel::busy() means.
   bool busy() const;
-  void print_counters() const;
-  // Everything there is, in lines; and what is waited for, in part of one.
+  void print_counters() const;  // to standard error
+  // The whole state, in lines; and what is waited for, as part of a line.
   std::string dump();
   std::string text_of(const WaitedFor& what);
-  // Another second has passed over the operations under way, in waiting.
+  // Adds a second to the age of each operation under way. LongWait calls it during a wait.
   void age_operations();
-  // Whoever is in the library says so: see presence_of().
+  // Asks all peers for a sign of life: see presence_of().
   void ask_peers();
   const TransferCounters& counters(std::size_t channel) const { return counters_[channel]; }
   int rank() const { return rank_; }
   const TransferConfig& config() const { return config_; }
-  // What processes know only once they can ask about each other.
+  // Not part of the configuration, as a process knows it only once it has exchanged addresses with
+  // the others.
   void set_oversubscribed();
-  // As Channel's.
+  // As the functions of Channel with these names, on all channels.
   void finished();
   void ends_early();
-  // Until a message may have come or something is to be done, at most so long. false: it did not,
-  // because there is something to do, or what comes would not wake it.
+  // Sleeps until a message may have come or a channel has work, for at most `most`. false: the
+  // process did not sleep, because there is something to do, or nothing could wake it.
   bool sleep(std::chrono::microseconds most);
   // To sleep and be woken takes little longer than to yield.
   bool sleeps_lightly() const;
   bool shares_cpu() const;
 
  private:
-  struct Outgoing {  // a control message that found no room
+  struct Outgoing {  // a control message that found no room in the channel
     std::array<std::byte, kLargestHead> head;
     std::size_t head_bytes;
-    Bytes body;
-    std::unique_ptr<std::byte[]> copy;  // of the body, if it would not last
-    Ref<SendRequest> completes;         // when it is sent
+    Bytes body;                         // in `copy`, or in the buffer of a send that is under way
+    std::unique_ptr<std::byte[]> copy;  // of the body, if the original does not last
+    Ref<SendRequest> completes;         // the request that is complete when the message is sent
   };
-  struct Want {  // a receive of the peer's that may be written into
+  struct Want {  // an RTR: a receive of the peer's that this process may write into
     std::uint32_t context;
-    int tag;
-    std::uint64_t receive, capacity;
+    int tag;                          // of the receive; may be MPI_ANY_TAG
+    std::uint64_t receive, capacity;  // id of the receive; bytes of its buffer
     RemoteKey remote_key;
   };
-  struct Ready {  // a transfer that found no room in the channel
+  struct Ready {  // a granted transfer that found no room in the channel
     Ref<SendRequest> send;
     Bytes data;
     RemoteKey remote_key;
   };
+  // Another process of the job, or this one. Made when the first operation names it, or its first
+  // message arrives, and kept until the end.
   struct Peer {
-    int rank = 0;  // of the process
-    std::size_t channel = 0;
-    Channel* through = nullptr;
-    std::size_t eager = 0;  // largest eager message, bytes
-    bool lost = false;
-    bool early = false;         // the write protocol is used with that process
-    std::uint32_t sent = 0;     // messages that take part in matching there, modulo 2^32
-    std::uint32_t arrived = 0;  // the same from there
-    std::uint32_t eager_sent = 0, eager_consumed = 0;   // see ConsumedHead
-    std::uint32_t consumed = 0, consumed_reported = 0;  // of what came from there
-    std::uint32_t arrived_reported = 0;
-    // Write protocol: what was sent and perhaps not yet seen there; whether a receive that asked to
-    // be written into is known to get it.
+    int rank = 0;                // of the process
+    std::size_t channel = 0;     // index in channels_
+    Channel* through = nullptr;  // the same
+    std::size_t eager = 0;       // largest eager message, bytes of data
+    bool lost = false;           // for good: a lost process does not come back
+    bool early = false;          // the write protocol is used with that process
+    std::uint32_t sent = 0;      // messages to it that take part in matching, modulo 2^32
+    std::uint32_t arrived = 0;   // the same from it
+    // Credit for eager messages. The sender adds up what it sends; the receiver adds up what it has
+    // consumed and reports that total (ConsumedHead). The difference is outstanding, and may not
+    // exceed TransferConfig::eager_budget. All in bytes with kEagerCharge, modulo 2^32.
+    std::uint32_t eager_sent = 0, eager_consumed = 0;   // to it; eager_consumed: its last report
+    std::uint32_t consumed = 0, consumed_reported = 0;  // from it; what was reported last
+    std::uint32_t arrived_reported = 0;                 // `arrived` in the last report
+    // Write protocol, sender: messages that the peer may not have received yet. An RTR that the
+    // peer sent before may concern one of them. `accounted`: a receive with an RTR is known to get
+    // the message.
     struct Sent {
-      std::uint32_t serial, context;
+      std::uint32_t serial, context;  // serial: its place among the messages counted by `sent`
       int tag;
       bool accounted;
     };
     std::deque<Sent> log;
-    // Receives that asked in vain since one that did not, up to kMaxMissed; and because of that,
-    // receives that will not ask when they are posted.
+    // Write protocol, receiver: RTRs in a row that were in vain, up to kMaxMissed; and how many of
+    // the next receives send no RTR for that reason.
     unsigned missed = 0, silent = 0;
+    // `outgoing`, `ready` and `to_grant` are the backlog: what waits for room in the channel, in
+    // the order in which pump() serves it.
     std::deque<Outgoing> outgoing;
     std::deque<Ready> ready;
-    std::deque<Want> wants;
-    std::deque<Ref<ReceiveRequest>> to_grant;  // no room to open them yet
+    std::deque<Want> wants;                    // RTRs of the peer that no message has used
+    std::deque<Ref<ReceiveRequest>> to_grant;  // matched receives whose next CTS is due
     bool listed = false;                       // in backlogged_
-    std::string why;                           // lost
+    std::string why;                           // the reason of the loss
   };
 
-  // How often a receiver tells what it has taken in: times in a budget, and after that many
-  // messages.
+  // A receiver reports what it has consumed four times in a budget, so that the sender need not
+  // stop for it, and every 1024 messages with write protocol, so that Peer::log stays short.
   static constexpr std::uint32_t kReportConsumed = 4, kReportMessages = 1024;
 
   // engine.cpp
@@ -161,39 +181,47 @@ class Transfer final : private ChannelSink {
     return p ? *p : open_peer(process);
   }
   Peer& open_peer(int process);
+  // Sends a control message, now or, if the channel has no room or others wait, from the backlog.
+  // `head` is copied. `body` must stay valid until `completes` is complete, unless `copy_body`.
   void say(Peer& peer, Bytes head, Bytes body = {}, Ref<SendRequest> completes = nullptr,
            bool copy_body = false);
-  void backlog(Peer& peer);
+  void backlog(Peer& peer);  // lists the peer in backlogged_
+  // Serves the backlog as far as the channels have room. Returns whether anything was sent.
   bool pump();
   bool pump(Peer& peer);
   bool backlogged(const Peer& p) const {
     return !p.outgoing.empty() || !p.ready.empty() || !p.to_grant.empty();
   }
-  void enter(Operation& operation);  // gives it a name for the other end
+  // Puts the operation into pending_ and so gives it an id, if it has none. Throws Error if the
+  // table is full.
+  void enter(Operation& operation);
+  // The request of type T with that id; nullptr: there is none.
   template <class T>
   T* pending(std::uint64_t id) const;
+  // The same, for an id that `from` has sent: only if that process is the other end of the request.
   template <class T>
   Ref<T> find(std::uint64_t id, const Peer& from);
-  // Takes back the name; gives the hold of pending_.
+  // Takes the operation out of pending_ and its id back; the caller gets the table's hold.
   Ref<Request> leave(Operation& operation) {
     return operation.id == 0 ? nullptr : pending_.remove(std::exchange(operation.id, 0));
   }
-  // Its caller holds it.
+  // Completes the operation. The table's hold lasts until the end of the call, so that on_complete
+  // may release the others. A caller that goes on using the operation needs a hold of its own.
   void finish(Operation& operation) {
     const Ref<Request> last = leave(operation);
     operation.staging.reset();
     operation.finish();
   }
-  void fail(Operation& operation, int error);
-  bool malformed(Peer& peer);
+  void fail(Operation& operation, int error);  // completes it with that error class
+  bool malformed(Peer& peer);                  // counts a message that is dropped; false
   void on_control(int from, Bytes message) override;
   void on_long_sent(Cookie cookie, bool ok) override;
   void on_long_received(Cookie cookie, bool ok) override;
 
   // loss.cpp
   void on_peer_lost(int peer, std::string_view why) override;
-  // A lost process from which a message of `peer` (-1: any) in that communicator could have come;
-  // -1: there is none.
+  // A lost process from which a message could have come in that communicator; -1: there is none.
+  // `peer` limits the search to one process; -1: any.
   int lost_sender(int peer, const Comm& comm) const;
   void on_loss(Peer& peer, const LossHead& head);
   void on_refusal(Peer& peer, const RefusalHead& head);
@@ -202,15 +230,20 @@ class Transfer final : private ChannelSink {
   void fail_for_loss(ReceiveRequest& receive, int process);
 
   // eager.cpp
+  // Whether a message is short enough, and the sender has credit for it at that receiver.
   bool may_be_eager(const Peer& p, MPI_Count bytes) const {
     return static_cast<std::uint64_t>(bytes) <= p.eager &&
            p.eager_sent - p.eager_consumed + bytes + kEagerCharge <= config_.eager_budget;
   }
   void send_eager(Peer& peer, SendRequest& send);
   void on_eager(Peer& peer, const Head& head, Bytes data, std::uint64_t send);
-  Unexpected& keep(Peer& peer, const Head& head);  // a message that has no receive yet
-  void deliver(ReceiveRequest& receive, const Head& head, Bytes data);
+  // Queues a message that has no receive yet. The caller fills in what the head does not tell.
+  Unexpected& keep(Peer& peer, const Head& head);
+  void deliver(ReceiveRequest& receive, const Head& head, Bytes data);  // and completes it
+  // Fills in the status, and the error if a message of `length` bytes does not fit.
   void set_status(ReceiveRequest& receive, const Head& head, std::uint64_t length);
+  // Eager messages of so many bytes, charges included, no longer need memory here. Sends a report
+  // if one is due; with 0, only the number of messages can make one due.
   void consume(Peer& p, std::size_t bytes) {
     p.consumed += static_cast<std::uint32_t>(bytes);
     const bool many = p.early && p.arrived - p.arrived_reported >= kReportMessages;
@@ -223,33 +256,42 @@ class Transfer final : private ChannelSink {
   void on_matched(Peer& peer, const IdHead& head);
 
   // rendezvous.cpp
-  void announce(Peer& peer, SendRequest& send);
-  void on_announce(Peer& peer, const RtsHead& head);
+  void announce(Peer& peer, SendRequest& send);       // sends the RTS
+  void on_announce(Peer& peer, const RtsHead& head);  // an RTS has arrived
+  // A receive has met an RTS: starts granting.
   void accept(ReceiveRequest& receive, Peer& peer, const Head& head, std::uint64_t send,
               std::uint64_t length, const RemoteKey* offer);
-  bool grant_next(ReceiveRequest& receive);
+  bool grant_next(ReceiveRequest& receive);  // sends the next CTS
   std::size_t staging_room(const Operation& operation) const;
   bool continues(const SendRequest& send, const CtsHead& head) const;
-  void on_grant(Peer& peer, const CtsHead& head);
+  void on_grant(Peer& peer, const CtsHead& head);  // a CTS has arrived
   void send_part(Peer& peer, SendRequest& send, const CtsHead& head);
+  // Gives the data to the channel, now or from the backlog.
   void start_long(Peer& peer, SendRequest& send, Bytes data, const RemoteKey& remote_key);
-  void received_part(ReceiveRequest& receive);
-  void sent_part(SendRequest& send);
+  void received_part(ReceiveRequest& receive);  // the channel has completed a part
+  void sent_part(SendRequest& send);            // the same at the sender
 
   // write_protocol.cpp
+  // A receive was posted: sends RTRs for it and older ones, if that is allowed and worth while.
   void want(Peer& peer, ReceiveRequest& receive);
-  void on_want(Peer& peer, const RtrHead& head);
+  void on_want(Peer& peer, const RtrHead& head);  // an RTR has arrived
+  // Sends the message into the receive whose RTR it matches. false: none, or another protocol is
+  // better.
   bool write_wanted(Peer& peer, SendRequest& send);
+  // Removes the oldest RTR that such a message satisfies. false: there is none.
   bool take_wanted(Peer& peer, std::uint32_t context, int tag, Want* taken = nullptr);
+  // Logs a message that goes by another protocol; to be called before `sent` counts it.
   void count_sent(Peer& peer, std::uint32_t context, int tag);
+  // The peer has received `seen` messages: drops those from the log.
   void forget_seen(Peer& peer, std::uint32_t seen);
   void on_written(Peer& peer, const WrittenHead& head);
-  void written_part(ReceiveRequest& receive);
+  void written_part(ReceiveRequest& receive);  // the channel has completed the write
   bool may_want(const Peer& peer, const ReceiveRequest& receive) const;
-  bool ask(Peer& peer, ReceiveRequest& receive);
+  bool ask(Peer& peer, ReceiveRequest& receive);  // sends the RTR of one receive
   static bool stays_silent(Peer& peer);
+  // The RTR of the receive was in vain: a message has come by another protocol.
   void unwant(ReceiveRequest& receive);
-  void end_want(ReceiveRequest& receive);
+  void end_want(ReceiveRequest& receive);  // gives its place in the channel's early receives back
 
   // cancel.cpp
   void on_cancel_send(Peer& peer, const IdHead& head);
@@ -257,24 +299,26 @@ class Transfer final : private ChannelSink {
   void on_cancelled(Peer& peer, const CancelledHead& head);
 
   // report.cpp
+  // Calls visit(operation) for each send and receive that is under way.
   template <class Visit>
   void for_each_operation(Visit visit);
+  // "; that process is in MPI" and the like, or nothing if the channel cannot tell.
   std::string presence_of(int process) const;
   std::string dump(const Peer& peer) const;
 
-  static inline Transfer* self_ = nullptr;
-  const int rank_;
+  static inline Transfer* self_ = nullptr;  // the only one; nullptr outside of MPI
+  const int rank_;                          // of this process in MPI_COMM_WORLD
   TransferConfig config_;
   std::vector<std::unique_ptr<Channel>> channels_;
   const ChooseChannel choose_;
-  std::vector<TransferCounters> counters_;  // by channel
-  std::vector<std::unique_ptr<Peer>> peers_;
-  int lost_ = 0;  // of the peers
-  std::vector<Peer*> backlogged_;
-  std::vector<std::size_t> wanted_;  // by channel: receives that hold a place in it early
+  std::vector<TransferCounters> counters_;    // by channel
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; nullptr: not opened yet
+  int lost_ = 0;                              // how many of the peers are lost
+  std::vector<Peer*> backlogged_;             // peers that may have a backlog
+  std::vector<std::size_t> wanted_;           // by channel: receives with `wanted` set
   MatchTable matches_;
-  HandleTable<Request, HandleKind::request> pending_;  // operations that another process may name
-  std::vector<std::byte> scratch_;                     // for packing
+  HandleTable<Request, HandleKind::request> pending_;  // operations that have an id
+  std::vector<std::byte> scratch_;  // packed form of the eager message that is being sent
 };
 
 }  // namespace viaduct::mpi

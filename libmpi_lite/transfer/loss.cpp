@@ -1,5 +1,8 @@
-// Processes that are lost: what waits for them ends with MPI_ERR_PROC_ABORTED, and so does what
-// would have needed them by way of others, whom those tell.
+// Failures of other processes. A channel reports a lost process (on_peer_lost): every operation
+// that waits for it ends with MPI_ERR_PROC_ABORTED. A process that cannot send a message because a
+// third one was lost sends a loss notice in its place. Also here: the control messages about
+// collective operations that fail at some rank (refusals, questions); collective/ decides what they
+// mean.
 
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
@@ -7,8 +10,8 @@
 namespace viaduct::mpi {
 namespace {
 
-// A receive from anybody may have been meant for the lost process, if that could send to it: nobody
-// can tell.
+// Whether a message of process `peer` (-1: any) may be one of the lost `process`. For any source
+// it is unknown which process was to send, so each that can send in `comm` counts.
 bool may_come_from(int peer, const Comm& comm, int process) {
   if (peer >= 0) return peer == process;
   const Group& senders = comm.inter() ? *comm.remote_group() : *comm.group();
@@ -17,6 +20,9 @@ bool may_come_from(int peer, const Comm& comm, int process) {
 
 }  // namespace
 
+// The operations that fail are collected before they are failed: fail() may run callbacks and
+// release objects, and must not do so while a loop walks the queues. Unexpected messages stay:
+// eager ones can still be received.
 void Transfer::on_peer_lost(int process, std::string_view why) {
   Peer& p = peer(process);
   if (p.lost) return;
@@ -38,6 +44,7 @@ void Transfer::on_peer_lost(int process, std::string_view why) {
     });
   });
   for (const Ref<ReceiveRequest>& r : in_vain) fail_for_loss(*r, process);
+  // What is left: operations that have matched, or whose RTS or message the peer knows.
   pending_.for_each([&](Request& r) {
     auto& operation = static_cast<Operation&>(r);
     if (operation.peer == process) fail(operation, MPI_ERR_PROC_ABORTED);
@@ -52,7 +59,7 @@ int Transfer::lost_sender(int peer, const Comm& comm) const {
 
 void Transfer::check_sender(const Envelope& from) {
   const int process = from.rank < 0 ? -1 : from.comm->peer(from.rank);
-  if (process >= 0) peer(process);  // opening it is what makes its channel watch it
+  if (process >= 0) peer(process);  // opening the peer makes the channel watch the process
   if (lost_ == 0) return;
   const int lost = lost_sender(process, *from.comm);
   if (lost >= 0) throw Error(MPI_ERR_PROC_ABORTED, loss_text(lost));
@@ -67,9 +74,10 @@ std::string Transfer::loss_text(int process) {
          " of MPI_COMM_WORLD was lost, as another process reports";
 }
 
-// ---- losses that others tell of ----------------------------------------------------------------
+// ---- loss notices ------------------------------------------------------------------------------
 
-// It costs the receiver what an announced message does, and is not charged either.
+// The notice takes part in matching, so the sender counts it like a message. It takes no more
+// memory at the receiver than an RTS does, and is not charged as an eager message either.
 void Transfer::send_loss(const Envelope& to, int process) {
   Peer& p = peer(to.comm->peer(to.rank));
   if (p.lost) return;
@@ -109,7 +117,7 @@ void Transfer::on_refusal(Peer& p, const RefusalHead& head) {
   config_.collectives->on_refusal(matches_[head.context], {head.number, p.rank, head.error});
 }
 
-// A question that finds no room is not kept: there will be another one.
+// A question that finds no room in the channel is dropped and not queued, as it will be repeated.
 void Transfer::ask_in_collectives() {
   matches_.for_each([&](MatchQueues& queues) {
     config_.collectives->for_each_question(queues, [&](int process, const Question& q) {
@@ -120,7 +128,8 @@ void Transfer::ask_in_collectives() {
   });
 }
 
-// Whoever asks may be behind: the communicator may be gone here, and is not to leave anything.
+// The asking process may be far behind: if the communicator has been freed here, the question must
+// not make new queues for its context. So known(), which makes none.
 void Transfer::on_question(Peer& p, const QuestionHead& head) {
   if (!collective_context(head.context)) return void(malformed(p));
   MatchQueues* const queues = matches_.known(head.context);
@@ -137,7 +146,7 @@ void Transfer::on_ended(Peer& p, const QuestionHead& head) {
 }
 
 void Transfer::fail_for_loss(ReceiveRequest& receive, int process) {
-  receive.peer = process;  // whose loss is the reason
+  receive.peer = process;  // for lost_process() and error_text()
   fail(receive, MPI_ERR_PROC_ABORTED);
 }
 

@@ -1,3 +1,5 @@
+// The parts of matching that are not in line in match.hpp: searches over several bins, and the
+// bookkeeping of the queues. The hot path (match_message) is in the header.
 #include "libmpi_lite/transfer/match.hpp"
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 namespace viaduct::mpi {
 namespace {
 
+// Whether some message could satisfy receives with either tag.
 bool tags_overlap(int a, int b) {
   return a == MPI_ANY_TAG || b == MPI_ANY_TAG || a == b;
 }
@@ -23,6 +26,8 @@ Unexpected* MatchQueues::find_message(int rank, int tag) const {
       if (m->matches(rank, tag)) return m;
     return nullptr;
   }
+  // Each bin is in order of arrival, so the search of a bin ends at its first match, or at a
+  // message younger than the best one so far.
   Unexpected* oldest = nullptr;
   for (const Queue<Unexpected>& queue : unexpected_)
     for (Unexpected* m = queue.first(); m && (!oldest || m->serial < oldest->serial); m = m->next)
@@ -50,6 +55,7 @@ Ref<Unexpected> MatchQueues::take(Unexpected& message) {
   return Ref<Unexpected>::adopt(&message);
 }
 
+// All bins are searched: a cancellation names the process and not the rank in the communicator.
 Unexpected* MatchQueues::find_announced(int peer, std::uint64_t send) const {
   for (const Queue<Unexpected>& queue : unexpected_)
     for (Unexpected* m = queue.first(); m; m = m->next)
@@ -57,6 +63,8 @@ Unexpected* MatchQueues::find_announced(int peer, std::uint64_t send) const {
   return nullptr;
 }
 
+// Receives that could take the same messages: those from the same rank, and those from
+// MPI_ANY_SOURCE, with a tag that overlaps. Other ranks share the bin, so the rank is compared.
 ReceiveRequest& MatchQueues::first_not_wanted(ReceiveRequest& receive) const {
   ReceiveRequest* oldest = &receive;
   for (const std::size_t b : {bin(receive.rank), kAny})

@@ -1,6 +1,13 @@
-// Matching (MPI 5.0, section 3.5): which receive a message belongs to. For each context the
-// receives that wait for messages and the messages that wait for receives, both in bins by source
-// so that many peers do not make long lists.
+// Matching (MPI 5.0, section 3.5): which receive a message belongs to. Each context has a queue of
+// posted receives and a queue of unexpected messages, both split into bins by source so that many
+// peers do not make long lists.
+//
+// The order rules: a message takes the oldest posted receive that accepts it, and a receive takes
+// the oldest unexpected message that it accepts. `serial` numbers restore the order across bins.
+//
+// Ownership: the queues hold a Ref to each object, detached into the links of the object itself, so
+// that queueing allocates nothing. take() hands the Ref to the caller. Only the thread that is in
+// the library uses the queues.
 #pragma once
 
 #include <array>
@@ -14,21 +21,22 @@
 
 namespace viaduct::mpi {
 
-// A message that has arrived before its receive.
+// An unexpected message: it has arrived before its receive was posted. `head.kind` tells what has
+// arrived: a whole message (eager), an RTS, or a loss notice.
 class Unexpected final : public Message, public Recycled<Unexpected> {
  public:
   using Recycled::operator new;
   using Recycled::operator delete;
 
   Head head{};
-  int peer = 0;
-  std::uint64_t send = 0;  // synchronous and announced ones
-  std::uint64_t length = 0;
-  bool offered = false;
+  int peer = 0;              // the sending process
+  std::uint64_t send = 0;    // synchronous messages and RTSs: id of the sender's request; else 0
+  std::uint64_t length = 0;  // bytes of the whole message
+  bool offered = false;      // RTS: `offer` holds the sender's remote key
   RemoteKey offer;
-  std::unique_ptr<std::byte[]> data;  // eager ones
-  int lost = -1;                      // kind loss: the process whose loss it tells
-  Ref<Comm> comm;                     // once MPI_Mprobe has taken it
+  std::unique_ptr<std::byte[]> data;  // eager messages: a copy of the data
+  int lost = -1;                      // loss notices: the lost process; else -1
+  Ref<Comm> comm;                     // set when MPI_Mprobe takes the message
 
   bool matches(int rank, int tag) const {
     return (rank == MPI_ANY_SOURCE || rank == head.source) &&
@@ -36,10 +44,10 @@ class Unexpected final : public Message, public Recycled<Unexpected> {
   }
 
   Unexpected *next = nullptr, *previous = nullptr;
-  std::uint64_t serial = 0;
+  std::uint64_t serial = 0;  // order of arrival, within its context
 };
 
-// Doubly linked, first in first out.
+// Doubly linked, first in first out, with the links in the elements. Does not count references.
 template <class T>
 class Queue {
  public:
@@ -63,50 +71,56 @@ class Queue {
 
 class Collective;
 
-// A process has told that an operation of the communicator has failed there.
+// A collective operation of the communicator has failed at that process, which may be this one.
 struct Refusal {
   std::uint32_t number;  // of the operation, among those of its communicator
-  int process, error;
+  int process, error;    // rank in MPI_COMM_WORLD; error class
 };
 
+// The posted receives and unexpected messages of one context.
 class MatchQueues {
  public:
   MatchQueues() = default;
   MatchQueues(const MatchQueues&) = delete;
   MatchQueues& operator=(const MatchQueues&) = delete;
-  ~MatchQueues();  // lets go of what never met
-  // The oldest posted receive for such a message, no longer posted; or nullptr.
+  ~MatchQueues();  // releases receives and messages that never met
+  // Takes the oldest posted receive that accepts such a message out of the queue; nullptr: none.
+  // The candidates are the first match in the bin of the source, and the first match among receives
+  // from MPI_ANY_SOURCE; the one that was posted earlier wins.
   Ref<ReceiveRequest> match_message(const Head& head) {
     ReceiveRequest* const exact = first_match(posted_[bin(head.source)], head);
     ReceiveRequest* const any = first_match(posted_[kAny], head);
     ReceiveRequest* const r = exact && (!any || exact->serial < any->serial) ? exact : any;
     return r ? take(*r) : nullptr;
   }
-  // The oldest message for such a receive; stays.
+  // The oldest message that a receive with that source and tag accepts; it stays in the queue.
   Unexpected* find_message(int rank, int tag) const;
+  // The queue holds the receive until it is taken.
   void post(ReceiveRequest& receive);
-  // It is posted; the queue gives up its hold.
+  // The receive must be posted; the caller gets the queue's hold.
   Ref<ReceiveRequest> take(ReceiveRequest& posted) {
     posted_[bin_of(posted)].remove(&posted);
     posted.posted = false;
     return Ref<ReceiveRequest>::adopt(&posted);
   }
-  // Takes it out, if it is posted.
+  // Takes the receive out if it is posted. The caller needs a hold of its own.
   void unpost(ReceiveRequest& receive) {
     if (receive.posted) take(receive);
   }
+  // Queues an unexpected message.
   Unexpected& keep(Ref<Unexpected> message);
-  // The queue gives up its hold.
+  // The message must be in the queue; the caller gets the queue's hold.
   Ref<Unexpected> take(Unexpected& message);
-  // A message of that peer that can still be cancelled.
+  // The queued synchronous message or RTS of process `peer` whose request has that id; nullptr:
+  // none. It has not matched, so its sender can cancel it.
   Unexpected* find_announced(int peer, std::uint64_t send) const;
-  // Write protocol: the oldest that is not wanted of `receive` and those before it that could take
-  // its messages.
+  // Write protocol: among `receive` and the older posted receives that could take the same
+  // messages, the oldest for which no RTR was sent. `receive` itself must not be wanted.
   ReceiveRequest& first_not_wanted(ReceiveRequest& receive) const;
-  bool empty() const;
+  bool empty() const;  // neither receives nor messages
   bool keeps_messages() const { return kept_ > 0; }
-  // Calls visit(message) for the oldest messages that wait here, at most `most` of those that share
-  // a bin; it may take the message out.
+  // Calls visit(message) for the oldest unexpected messages, at most `most` in each bin. `visit`
+  // may take that message out, and no other.
   template <class Visit>
   void for_oldest_kept(unsigned most, Visit visit) {
     for (Queue<Unexpected>& queue : unexpected_) {
@@ -118,7 +132,7 @@ class MatchQueues {
       }
     }
   }
-  // For each posted receive; `visit` may take it out.
+  // Calls visit(receive) for each posted receive. `visit` may take that receive out, and no other.
   template <class Visit>
   void for_each_posted(Visit visit) {
     for (Queue<ReceiveRequest>& q : posted_)
@@ -129,24 +143,24 @@ class MatchQueues {
       }
   }
 
-  // For each message that waits for its receive.
+  // Calls visit(message) for each unexpected message.
   template <class Visit>
   void for_each_message(Visit visit) const {
     for (const Queue<Unexpected>& q : unexpected_)
       for (const Unexpected* m = q.first(); m; m = m->next) visit(*m);
   }
 
-  // Of the context of a communicator's collectives, kept by those: how many have been started,
-  // those under way, and those that have failed, here or as others tell, whether
-  // they are past or to come.
-  std::uint32_t next_collective = 0;
-  bool inter = false;  // an intercommunicator's
-  Collective* under_way = nullptr;
-  std::vector<Refusal> refusals;
+  // State of the collective operations of a communicator, in the queues of its collective context.
+  // Only collective/collective_request.cpp uses these fields.
+  std::uint32_t next_collective = 0;  // number of the next operation, modulo 2^32
+  bool inter = false;                 // the communicator is an intercommunicator
+  Collective* under_way = nullptr;    // list of the operations that are not complete, newest first
+  std::vector<Refusal> refusals;      // recent and future operations that have failed, here or at
+                                      // another process
 
  private:
   static constexpr std::size_t kBins = 16;
-  static constexpr std::size_t kAny = kBins;  // posted receives from MPI_ANY_SOURCE
+  static constexpr std::size_t kAny = kBins;  // the bin of posted receives from MPI_ANY_SOURCE
   static std::size_t bin(int source) { return static_cast<std::size_t>(source) % kBins; }
   static std::size_t bin_of(const ReceiveRequest& r) {
     return r.rank == MPI_ANY_SOURCE ? kAny : bin(r.rank);
@@ -159,12 +173,13 @@ class MatchQueues {
 
   std::array<Queue<ReceiveRequest>, kBins + 1> posted_;
   std::array<Queue<Unexpected>, kBins> unexpected_;
-  std::size_t kept_ = 0;  // messages in them
-  std::uint64_t serial_ = 0;
+  std::size_t kept_ = 0;      // messages in unexpected_
+  std::uint64_t serial_ = 0;  // of the last receive or message that was queued
 };
 
-// All contexts. A context exists from the first message or receive in it on, until its communicator
-// goes.
+// The queues of all contexts. A context gets its queues when the first message arrives or the first
+// receive starts in it. It loses them when its communicator is freed. References to MatchQueues
+// stay valid until then.
 class MatchTable {
  public:
   // nullptr: nothing has happened in that context, or its communicator is gone.
@@ -172,14 +187,18 @@ class MatchTable {
     const auto found = contexts_.find(context);
     return found == contexts_.end() ? nullptr : found->second.get();
   }
+  // Makes the queues if there are none. Most calls name the same context as the call before, so the
+  // last answer is kept and spares the look-up.
   MatchQueues& operator[](std::uint32_t context) {
     if (context == last_ && last_queues_) [[likely]]
       return *last_queues_;
     return find(context);
   }
-  // Unless somebody still waits there.
+  // Frees the queues, if they are empty. Queues with contents stay until the table goes: another
+  // process may still name what is in them.
   void forget(std::uint32_t context);
-  // `visit` must not let go of the last hold on a communicator.
+  // `visit` must not release the last reference to a communicator: that would call forget(), and
+  // erase an element under the loop.
   template <class Visit>
   void for_each(Visit visit) {
     for (auto& [context, queues] : contexts_) visit(*queues);
@@ -189,8 +208,8 @@ class MatchTable {
   MatchQueues& find(std::uint32_t context);
 
   std::unordered_map<std::uint32_t, std::unique_ptr<MatchQueues>> contexts_;
-  std::uint32_t last_ = 0;
-  MatchQueues* last_queues_ = nullptr;
+  std::uint32_t last_ = 0;              // context of last_queues_
+  MatchQueues* last_queues_ = nullptr;  // of the last look-up; nullptr: they are gone
 };
 
 }  // namespace viaduct::mpi

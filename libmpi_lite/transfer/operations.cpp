@@ -1,4 +1,5 @@
-// transfer.hpp in terms of the engine.
+// The functions of transfer.hpp in terms of the engine: make a request, start it at the Transfer,
+// wait if the call blocks. The protocols are in engine.hpp's files.
 
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/buffered.hpp"
@@ -7,6 +8,7 @@
 namespace viaduct::mpi {
 namespace {
 
+// -1: no process, or any.
 int process_of(const Envelope& e) {
   return e.rank < 0 ? -1 : e.comm->peer(e.rank);
 }
@@ -21,6 +23,7 @@ void fill(MPI_Status* status, const Message* message) {
   set_status_bytes(*status, static_cast<std::int64_t>(m.length));
 }
 
+// One look for a probe: at what is here, and at what one poll brings.
 Unexpected* look(const Envelope& from) {
   MatchQueues& queues = Transfer::self().queues(from.context);
   if (Unexpected* m = queues.find_message(from.rank, from.tag)) return m;
@@ -91,7 +94,7 @@ void start(Request& persistent) {
   if (persistent.kind == Request::Kind::receive) {
     auto& receive = static_cast<ReceiveRequest&>(persistent);
     receive.renew();
-    receive.peer = process_of(receive.envelope());  // one from anybody has met somebody since
+    receive.peer = process_of(receive.envelope());  // the last run may have set it: MPI_ANY_SOURCE
     return Transfer::self().start(receive);
   }
   auto& send = static_cast<SendRequest&>(persistent);
@@ -139,6 +142,7 @@ void cancel(Request& request) {
     Transfer::self().cancel(static_cast<ReceiveRequest&>(request));
 }
 
+// At an exit without MPI_Finalize communicators may outlive the engine.
 void forget_matching(const Comm& comm) {
   if (!Transfer::exists()) return;
   Transfer::self().forget(comm.context());

@@ -1,4 +1,8 @@
-// This process in its job: from MPI_Init to MPI_Finalize.
+// This process in its job: from MPI_Init to MPI_Finalize. The class is declared in transfer/, so
+// that lower layers may ask for the rank and the launcher, and is implemented in runtime/, which
+// ties all layers together. It owns the launcher's connection; the Transfer is in process.cpp.
+//
+// Threads: one thread at a time is in the library and calls these functions.
 #pragma once
 
 #include <memory>
@@ -18,9 +22,12 @@ class Transfer;
 
 class Process {
  public:
+  //   before_init -- join(), at its end --> running -- finalize(), at its end --> finalized
+  //        ^                                   |
+  //        '------------ leave() -------------'
   enum class Phase : std::uint8_t { before_init, running, finalized };
 
-  static Process& self();
+  static Process& self();  // the only one; made at the first call
 
   // MPI_Init: joins the job, makes the predefined objects. `thread_level` as asked for; at most
   // MPI_THREAD_SERIALIZED is provided. Throws SetupError.
@@ -29,9 +36,11 @@ class Process {
   // as programs expect, those of MPI_COMM_WORLD.
   void finalize();
 
-  // What both are made of, for who has the job and the port already, as viaduct-pingpong: join() as
-  // init(), over that port (nullptr: the one that VIADUCT_PORTS names); leave() as finalize(), but
-  // at once. After it a process may join again. Nothing that others wait for is left if not busy().
+  // The steps that init() and finalize() consist of, for programs that have the job and the port
+  // already, as viaduct-pingpong. join() does what init() does, over that port (nullptr: the one
+  // that VIADUCT_PORTS names); throws SetupError. leave() does what finalize() does, but neither
+  // waits for other processes nor ends the launcher's connection; the process may join again. Call
+  // leave() when busy() is false: then no other process waits for anything that is left here.
   void join(std::unique_ptr<Launch> launch, int thread_level, std::shared_ptr<port::Port> port);
   bool busy() const;
   void leave();
@@ -43,19 +52,20 @@ class Process {
   bool main_thread() const;  // this is the thread that called MPI_Init
   Launch& launch() { return *launch_; }
   Comm& world() { return *world_; }
-  // Which node that process runs on, as a number that is the same in all processes: the lowest rank
-  // on it. May ask the process manager about each process, once.
+  // The node that the process runs on, as a number that is the same in all processes: the lowest
+  // rank on it. May ask the process manager about each process, once. Throws SetupError.
   int node_of(int world_rank);
 
-  // For whoever would say that another process is lost, which all may be about to say: gives the
-  // launcher, which knows more, and lower ranks the time to say it and end the job.
+  // Sleeps before this process reports that another one is lost. All ranks may be about to report
+  // the same, so the launcher, which knows the cause, and lower ranks get the time to report it and
+  // end the job first. Takes 0.3 s and 0.1 s for each lower rank, at most 2.3 s.
   void let_others_speak() const;
-  // Prints the message and ends the whole job; does not return.
+  // Prints the message to standard error and ends the whole job.
   [[noreturn]] void abort(int exit_code, std::string_view message);
 
  private:
   Process() = default;
-  static inline Phase phase_ = Phase::before_init;  // each call looks at it
+  static inline Phase phase_ = Phase::before_init;  // static, as every MPI call reads it
   int rank_ = 0, size_ = 1, thread_level_ = 0;
   std::unique_ptr<Launch> launch_;
   Ref<Comm> world_;

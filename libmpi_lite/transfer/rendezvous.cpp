@@ -1,10 +1,30 @@
-// Rendezvous, for long messages: the sender announces (request to send, RTS), the receiver grants
-// (clear to send, CTS) as soon as the receive is there, and the channel moves the data from buffer
-// to buffer. The receiver grants a message in one part if both buffers are contiguous, else in
-// parts that are packed and unpacked in between.
+// Rendezvous, for long messages. The receiver grants a message in one part if both buffers are
+// contiguous, else in parts of at most TransferConfig::piece that the sender packs and the receiver
+// unpacks. The states of the two requests are drawn in requests.hpp.
 //
-// No order of nonblocking sends and receives can deadlock: nobody waits inside; every step is taken
-// by whoever makes progress. Two processes that exchange head to head grant each other.
+//        sender                                            receiver
+//   start(): announce()
+//        |  -------- RTS: envelope, id, length, offer -------->  |
+//   awaits first_grant                              on_announce(): match, or keep as unexpected
+//        |                                                       |
+//        |                                          the receive is there: accept(), grant_next()
+//        |                                          opens the buffer at the channel
+//        |  <------- CTS: total, offset, length, remote key ---  |
+//   on_grant(): send_part(), start_long()                        |
+//   awaits grant                                                 |
+//        |  ======== the channel moves the part =============>   |
+//   on_long_sent: sent_part()                       on_long_received: received_part()
+//        |                                                       |
+//        |            from the CTS on, again for each part       |
+//   complete after the last part                    complete after the last part
+//
+// There is no message for the end: each channel tells both ends. A cancellation before the first
+// CTS is drawn in cancel.cpp. With an offer the receiver's channel may fetch the data by itself,
+// but the sender still gets the CTS, and its channel's completion.
+//
+// No order of nonblocking sends and receives can deadlock: no function here waits, and the next
+// step of each message is taken by progress(). Two processes that send each other long messages at
+// the same time grant each other.
 
 #include <algorithm>
 #include <limits>
@@ -31,15 +51,16 @@ void Transfer::announce(Peer& p, SendRequest& send) {
   say(p, bytes_of(head));
 }
 
-// Room for the packed form of a part.
+// Bytes of the buffer for the packed form of a part.
 std::size_t Transfer::staging_room(const Operation& operation) const {
   return static_cast<std::size_t>(std::min(config_.piece, operation.bytes));
 }
 
-// Whether the message can go on like that: parts follow each other and end with the total, which is
-// settled by the first one.
+// Whether the CTS is one that this send can expect now: parts follow each other without gaps, and
+// end at the total, which the first CTS fixes.
 bool Transfer::continues(const SendRequest& send, const CtsHead& head) const {
   const bool first = send.awaits == SendRequest::Awaits::first_grant;
+  // At most one CTS can be ahead: the receiver grants a part when the one before has arrived.
   if (!first && (send.awaits != SendRequest::Awaits::grant || send.next_grant)) return false;
   const auto total = static_cast<std::uint64_t>(first ? send.bytes : send.total);
   if (first ? head.total > total : head.total != total) return false;
@@ -53,6 +74,7 @@ void Transfer::on_grant(Peer& p, const CtsHead& head) {
   if (!send || !continues(*send, head)) return void(malformed(p));
   send->awaits = SendRequest::Awaits::grant;
   send->total = static_cast<MPI_Count>(head.total);
+  // The receiver may see the end of a part, and grant the next, before this end does.
   if (send->part == 0)
     send_part(p, *send, head);
   else
@@ -61,7 +83,7 @@ void Transfer::on_grant(Peer& p, const CtsHead& head) {
 
 void Transfer::send_part(Peer& p, SendRequest& send, const CtsHead& head) {
   send.part = static_cast<MPI_Count>(head.length);
-  if (head.length == 0) return finish(send);  // the receiver has no room for any of it
+  if (head.length == 0) return finish(send);  // nothing to move: no data, or no room for any of it
   const auto length = static_cast<std::size_t>(head.length);
   Bytes data;
   if (send.type->contiguous()) {
@@ -89,6 +111,7 @@ void Transfer::sent_part(SendRequest& send) {
 // ---- receiver ----------------------------------------------------------------------------------
 
 void Transfer::on_announce(Peer& p, const RtsHead& head) {
+  // Lengths are signed everywhere else.
   if (head.length > static_cast<std::uint64_t>(std::numeric_limits<MPI_Count>::max()))
     return void(malformed(p));
   ++p.arrived;
@@ -115,6 +138,7 @@ void Transfer::accept(ReceiveRequest& receive, Peer& p, const Head& head, std::u
   receive.moved = 0;
   receive.offered = offer != nullptr;
   if (offer) receive.offer = *offer;
+  // An RTS of a process that was lost later: its data will not come.
   if (p.lost) return fail(receive, MPI_ERR_PROC_ABORTED);
   enter(receive);
   if (p.to_grant.empty() && grant_next(receive)) return;
@@ -122,7 +146,11 @@ void Transfer::accept(ReceiveRequest& receive, Peer& p, const Head& head, std::u
   backlog(p);
 }
 
-// Opens the next part and tells the sender. false: the channel has no room just now.
+// Opens the buffer for the next part at the channel and sends the CTS. false: the channel has no
+// room for another open receive just now; try again later.
+//
+// Without an offer the sender's type has gaps, so the message comes in packed parts even if the
+// receive buffer is contiguous; the parts then go straight to their places in it.
 bool Transfer::grant_next(ReceiveRequest& receive) {
   Peer& p = peer(receive.peer);
   const bool contiguous = receive.type->contiguous();
@@ -144,10 +172,11 @@ bool Transfer::grant_next(ReceiveRequest& receive) {
       return false;
   }
   say(p, bytes_of(head));
-  if (left == 0) finish(receive);
+  if (left == 0) finish(receive);  // this CTS only completes the send
   return true;
 }
 
+// A receive with an RTR has no parts; `wanted` tells the two apart.
 void Transfer::received_part(ReceiveRequest& receive) {
   if (receive.wanted) return written_part(receive);
   const auto length = static_cast<std::size_t>(receive.part);

@@ -1,4 +1,5 @@
-// The engine's state as text, for watch.cpp: what is waited for, and everything there is.
+// The engine's state as text, for watch.cpp: what a call waits for, and the whole state. Nothing
+// here changes the state but age_operations(). The counters are in statistics.cpp.
 
 #include <algorithm>
 #include <string>
@@ -11,8 +12,8 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::size_t kMaxNamed = 4;    // of what is waited for, in one line
-constexpr std::size_t kMaxListed = 64;  // of operations or messages, the first ones, in a dump
+constexpr std::size_t kMaxNamed = 4;    // operations that one line about a wait names
+constexpr std::size_t kMaxListed = 64;  // operations, and messages, that a dump lists
 
 std::string number(std::uint64_t n) {
   return std::to_string(n);
@@ -39,7 +40,7 @@ std::string tag_text(int tag) {
   return tag == MPI_ANY_TAG ? "any tag" : "tag " + std::to_string(tag);
 }
 
-// "rank 1, tag 7, MPI_COMM_WORLD". A collective's tags are its own business.
+// "rank 1, tag 7, MPI_COMM_WORLD". The tag of a collective means nothing to the program's author.
 std::string address_text(const Comm& comm, int rank, int tag, bool collective) {
   return rank_text(comm, rank) + ", " + (collective ? "collective" : tag_text(tag)) + ", " +
          name_of(comm);
@@ -49,6 +50,7 @@ std::string address_text(const Operation& o) {
   return address_text(*o.comm, o.rank, o.tag, in_collective(o));
 }
 
+// The states are those drawn in requests.hpp.
 std::string stage_of(const ReceiveRequest& r) {
   if (r.total != 0 || r.part != 0)
     return number(static_cast<std::uint64_t>(r.moved)) + " of " +
@@ -79,6 +81,8 @@ std::string text_of(const Operation& o) {
 
 }  // namespace
 
+// Three places hold operations: the posted receives; pending_, from which those that are posted as
+// well (with an RTR) are left out; and the backlog, for sends without an id.
 template <class Visit>
 void Transfer::for_each_operation(Visit visit) {
   matches_.for_each(
@@ -108,13 +112,14 @@ void Transfer::ask_peers() {
 
 // ---- what is waited for ------------------------------------------------------------------------
 
-// Whether that process is in the library, as far as that is known.
+// A process that computes does not poll, so how long ago it was seen tells a program that computes
+// from one that hangs in MPI.
 std::string Transfer::presence_of(int process) const {
   const Peer* const p = process < 0 ? nullptr : peers_[static_cast<std::size_t>(process)].get();
   if (!p || p->lost) return p ? "; that process is lost" : "";
   const auto seen = p->through->last_seen(process);
   if (!seen) return "";
-  constexpr std::chrono::seconds kInside{3};
+  constexpr std::chrono::seconds kInside{3};  // seen so recently, it is taken to be in the library
   return *seen < kInside ? "; that process is in MPI"
                          : "; that process was last seen in MPI " + link::text(*seen) + " ago";
 }
@@ -132,7 +137,8 @@ std::string Transfer::text_of(const WaitedFor& what) {
   if (r && (r->kind == Request::Kind::send || r->kind == Request::Kind::receive))
     return "a " + with_presence(static_cast<const Operation&>(*r));
   if (r && r->kind == Request::Kind::generalized) return "the program's own request";
-  // A collective has messages under way, and one of several requests may be any of them.
+  // For a collective: its messages under way. For one of several requests: any operation that is
+  // not a collective's.
   std::vector<std::string> named;
   std::size_t more = 0;
   for_each_operation([&](Operation& o) {

@@ -1,4 +1,10 @@
-// Sends and receives under way.
+// Sends and receives under way: the requests of point-to-point communication, and all state that
+// the protocols keep for one message. The functions of class Transfer (engine.hpp) move requests
+// from state to state; there is no code here that does.
+//
+// Ownership: requests are counted (Ref). The program's handle, or the call that waits, holds one;
+// so do the queue of posted receives (match.hpp) and the table Transfer::pending_ while the request
+// is in them. One thread at a time is in the library, so nothing is locked.
 #pragma once
 
 #include <memory>
@@ -10,7 +16,9 @@
 
 namespace viaduct::mpi {
 
-// Small objects that come and go with each message.
+// Allocation for small objects that come and go with each message: freed objects wait in a list by
+// type and are never given back to malloc. An object of another size (of a class derived from T)
+// passes through to the global operators.
 template <class T>
 class Recycled {
  public:
@@ -34,8 +42,30 @@ class Recycled {
   static inline Free* free_ = nullptr;
 };
 
-// What both have in common. The buffer, the type and the communicator are held until the end, as a
-// program may free its handles before.
+// What sends and receives have in common. The request holds the type and the communicator until it
+// is freed, as a program may free its handles earlier.
+//
+// A request's life:
+//
+//     start_send(), start_receive()       make_send(), make_receive()
+//               |                                    |
+//               |                                    v
+//               |      start(): renew()          inactive <----------------------+
+//               |  <---------------------------------'                           |
+//               v                                                                |
+//           under way                                                            |
+//               |  Transfer::enter() sets `id`, once the other process or the    |
+//               |  channel has to name the request                               |
+//               |                                                                |
+//               |  Transfer::finish() takes `id` back; fail() sets `error`, too  |
+//               v                                                                |
+//           complete --- wait or test by the program, if persistent -------------'
+//               |
+//               |  otherwise: wait or test by the program, or the last Ref goes
+//               v
+//             freed
+//
+// Subclasses draw what happens to a message in "under way".
 class Operation : public Request {
  public:
   Operation(Kind kind, const Items& items, const Envelope& envelope, int peer)
@@ -51,7 +81,7 @@ class Operation : public Request {
         bytes(items.bytes()) {}
 
   Comm* communicator() const override { return comm.get(); }
-  // Before a persistent one is started again.
+  // Resets the outcome of the last run before a persistent request is started again.
   void renew() {
     complete = cancelled = false;
     active = true;
@@ -62,23 +92,47 @@ class Operation : public Request {
   }
   Envelope envelope() const { return {comm.get(), context, rank, tag}; }
   Items items() const { return {data, count, type.get()}; }
-  // Where the data lies in one piece; only of contiguous types.
+  // Where the data starts; only for contiguous types.
   std::byte* contiguous() const { return byte_at(data, type->true_lb()); }
 
-  void* data;
+  void* data;  // the program's buffer
   MPI_Count count;
   Ref<Datatype> type;
   Ref<Comm> comm;
   std::uint32_t context;
-  int rank, tag;
-  int peer;         // process at the other end; -1: any
+  int rank, tag;    // of the envelope
+  int peer;         // process at the other end; -1: any. After a loss: the process that was lost
   MPI_Count bytes;  // to send, or room to receive
-  std::uintptr_t id =
-      0;  // in the table of pending requests: how the other end names it; 0: not there
+  // Handle in Transfer::pending_, by which the other process and the channel name the request (the
+  // cookie of its transfers); 0: not entered.
+  std::uintptr_t id = 0;
   // Packed form of the part of a long message that is being moved, if the type has gaps.
   std::unique_ptr<std::byte[]> staging;
-  MPI_Count moved = 0;  // bytes of a long message that are through
+  MPI_Count moved = 0;  // bytes of a long message that have been sent, or have arrived
 };
+
+// A send. The states of its message:
+//
+//       Transfer::start()
+//         |
+//         |-- eager ------------------------> nothing ----- control message is sent ----> complete
+//         |
+//         |-- eager, synchronous -----------> match ------- `matched` arrives ----------> complete
+//         |
+//         |-- long, the peer's RTR waits ---> nothing ----- on_long_sent ---------------> complete
+//         |   (`written` is sent, then the data)
+//         |
+//         '-- long: RTS is sent ------------> first_grant
+//                                               |  |
+//                        CTS with total > 0     |  '------- CTS with total = 0 ---------> complete
+//                                               v
+//             next CTS, next part  +-------> grant -------- on_long_sent, last part ----> complete
+//                                  +----------'
+//
+//       match, first_grant: cancel() asks the receiver; `cancelled` with done = 1 -> complete,
+//                           cancelled; with done = 0 the state stays.
+//       any:                the peer is lost, or the channel cannot move the data -> complete, with
+//                           MPI_ERR_PROC_ABORTED.
 
 class SendRequest final : public Operation, public Recycled<SendRequest> {
  public:
@@ -88,15 +142,16 @@ class SendRequest final : public Operation, public Recycled<SendRequest> {
   SendRequest(const Items& items, const Envelope& to, int peer, SendMode mode)
       : Operation(kKind, items, to, peer), mode(mode) {}
 
-  // What the receiver is to say next about it, if anything.
+  // Which control message the sender awaits from the receiver. The states are drawn above.
   enum class Awaits : std::uint8_t {
-    nothing,
-    match,        // a synchronous message that went eagerly
-    first_grant,  // a long message, announced
-    grant,        // the receiver has granted a part of it: it has matched
+    nothing,      // none: the channel alone decides when the request is complete
+    match,        // `matched`, for a synchronous message that went eagerly
+    first_grant,  // the first CTS, for a long message whose RTS was sent
+    grant,        // further CTSs, if parts are left; the message has matched
   };
+  // Only a message that has not matched can be cancelled (MPI 5.0, section 3.8.4), and only one
+  // that the receiver knows by its id.
   bool can_be_cancelled() const { return awaits == Awaits::match || awaits == Awaits::first_grant; }
-  // Before a persistent one is started again.
   void renew() {
     Operation::renew();
     awaits = Awaits::nothing;
@@ -106,11 +161,43 @@ class SendRequest final : public Operation, public Recycled<SendRequest> {
 
   const SendMode mode;
   Awaits awaits = Awaits::nothing;
-  MPI_Count total = 0;  // bytes that the receiver takes
+  MPI_Count total = 0;  // bytes that the receiver takes; from the first CTS, or from the RTR
   MPI_Count part = 0;   // bytes of the part that is being sent; 0: none is
-  // For the next part, when it was quicker than the channel's word that this part is through.
+  // The CTS for the next part, if it has arrived before the channel's completion (on_long_sent) of
+  // the current part: the two reports take different ways.
   std::optional<CtsHead> next_grant;
 };
+
+// A receive. The states of its message (`posted`, `wanted`, `written`, `arrived` are the fields
+// below; "match" is a message that arrives and meets this receive, see match.hpp):
+//
+//       Transfer::start()
+//         |
+//         |-- an unexpected message matches --> as "match" below
+//         |
+//         '-- none does ----> posted --- match, eager ---------------------> complete
+//                               | |  '-- match, RTS ---> granting ---------> complete
+//                               | '----- match, loss notice ---------------> complete, with error
+//        RTR is sent            |
+//        (write protocol)       v
+//                         posted, wanted --- match by another protocol: unwant(), then as "match"
+//                            |      |
+//              `written`     |      |  on_long_received
+//                            v      v
+//               wanted, written    posted, wanted, arrived
+//                            |      |
+//           on_long_received |      | `written`
+//                            v      v
+//                            complete
+//
+//       granting:        A CTS is sent for each part in turn. While the channel has no room, the
+//                        receive waits in Peer::to_grant. The last on_long_received completes it;
+//                        if there is nothing to take (total = 0), sending the only CTS does.
+//       posted:          cancel() -> complete, cancelled, at once.
+//       posted, wanted:  cancel() asks the sender. `cancelled` with done = 1 -> complete,
+//                        cancelled. With done = 0 the receive's message is on its way.
+//       any:             A process from which the message could come is lost, or the channel
+//                        cannot move the data -> complete, with MPI_ERR_PROC_ABORTED.
 
 class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {
  public:
@@ -124,23 +211,23 @@ class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {
     return (rank == MPI_ANY_SOURCE || rank == source) && (tag == MPI_ANY_TAG || tag == with_tag);
   }
 
-  // In the queue of posted receives.
+  // Links and place in the queue of posted receives (MatchQueues).
   ReceiveRequest *next = nullptr, *previous = nullptr;
-  std::uint64_t serial = 0;
-  bool posted = false;
+  std::uint64_t serial = 0;  // order of posting, within its context
+  bool posted = false;       // in that queue
 
-  // A long message for it.
-  std::uint64_t send = 0;  // the sender's name for it
-  bool offered = false;    // `offer` holds
+  // The rendezvous with a long message.
+  std::uint64_t send = 0;  // id of the sender's request, from the RTS
+  bool offered = false;    // `offer` holds the sender's remote key
   RemoteKey offer;
-  std::uint64_t sent_length = 0;  // bytes that the sender had, if they did not fit
-  MPI_Count total = 0;            // bytes that will come
+  std::uint64_t sent_length = 0;  // bytes of the message, if they did not fit (MPI_ERR_TRUNCATE)
+  MPI_Count total = 0;            // bytes that will come: no more than there is room for
   MPI_Count part = 0;             // bytes of the part that is coming
   // Write protocol.
-  bool wanted = false;   // the sender was asked to write
-  bool written = false;  // ... and says that it does
-  bool arrived = false;  // ... and the data is there
-  RemoteKey remote_key;
+  bool wanted = false;   // an RTR was sent, and no message has satisfied the receive yet
+  bool written = false;  // `written` has arrived: the sender uses the RTR
+  bool arrived = false;  // the channel has completed the transfer
+  RemoteKey remote_key;  // of the buffer, as the RTR gave it to the sender
 };
 
 }  // namespace viaduct::mpi

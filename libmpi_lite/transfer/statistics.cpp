@@ -1,5 +1,6 @@
-// VIADUCT_STATS=1: what this process has sent, by channel and protocol, which path led to whom, and
-// what the layers below have counted.
+// The report of VIADUCT_STATS=1: what this process has sent, by channel and protocol, the way to
+// each peer, and the counters of the layers below. The text for a process that hangs is in
+// report.cpp.
 
 #include <cstdio>
 #include <string>
@@ -11,6 +12,7 @@ namespace viaduct::mpi {
 void Transfer::print_counters() const {
   const std::string start = "viaduct: rank " + std::to_string(rank_) + ": ";
   std::string out;
+  // The report is one string and one write, so that the lines of several ranks do not mix.
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     for (const std::string& line : channels_[c]->counted())
       out += start + channels_[c]->name() + " " + line + "\n";
@@ -24,6 +26,7 @@ void Transfer::print_counters() const {
              std::to_string(t.sent[p].messages) + " messages " + std::to_string(t.sent[p].bytes) +
              " bytes";
     const auto writes = t.sent[static_cast<std::size_t>(Protocol::write)].messages;
+    // The share of messages; the MPI/MBCF paper's Remote Write availability rate is one of bytes.
     char share[32];
     std::snprintf(share, sizeof share, "%.2f", messages ? 100.0 * writes / messages : 0.0);
     out += "; Remote Write share " + std::string(share) + " %; received " +

@@ -1,9 +1,13 @@
 // Point-to-point communication: matching in MPI's order (MPI 5.0, section 3.5) and the protocols
-// that carry a message. docs/mpi.md tells how they work and why.
+// that carry a message. This is the interface of transfer/ for the layers above, api/ and
+// collective/; engine.hpp is the implementation. docs/mpi.md tells how the protocols work and why.
 //
-// Everything here speaks of processes (ranks in MPI_COMM_WORLD) and contexts; `source` in a status
-// is the rank that the sender put into the message: its rank in the communicator.
-// Arguments have been checked by the caller.
+// The functions name processes by rank in MPI_COMM_WORLD, and streams of messages by context. Only
+// `source` in a status is a rank in the communicator: the sender has put it into the message.
+// The caller has checked all arguments.
+//
+// Threads: one thread at a time is in the library (MPI_THREAD_SERIALIZED); nothing here locks.
+// Buffers belong to the caller and must stay valid until the request is complete.
 #pragma once
 
 #include <memory>
@@ -21,34 +25,36 @@ struct Items {
   MPI_Count count;
   Datatype* type;
 
-  MPI_Count bytes() const { return count * type->size(); }
-  // Where the data of contiguous types starts.
+  MPI_Count bytes() const { return count * type->size(); }  // of data, without gaps
+  // Where the data starts; only for contiguous types.
   std::byte* first_byte() const { return byte_at(data, type->true_lb()); }
 };
 
-// Where to: the rank `rank` of the other side of `comm` in that context of it; MPI_PROC_NULL: no
-// one. Receives: MPI_ANY_SOURCE and MPI_ANY_TAG as well.
+// The destination of a send or the source of a receive, without its data (MPI 5.0, section 3.2.3).
 struct Envelope {
   Comm* comm;
   std::uint32_t context;  // comm->context() or comm->collective_context()
-  int rank;
-  int tag;
+  int rank;               // in the group that `comm` sends to; MPI_PROC_NULL; or MPI_ANY_SOURCE
+  int tag;                // receives: or MPI_ANY_TAG
 };
 
-// A message that MPI_Mprobe has taken out of the matching.
+// A message that MPI_Mprobe has taken out of the matching; the engine's class Unexpected.
 class Message : public Counted {
  public:
   virtual ~Message() = default;
 };
 inline HandleTable<Message, HandleKind::message> message_handles;
 
-// ---- operations; in transfer/operations.cpp
-// -------------------------------------------------------- The requests they give are held by the
-// caller. Blocking forms throw Error (truncation, a lost peer, no buffer space); nonblocking ones
-// report in Request::error.
+// ---- operations; in transfer/operations.cpp ----------------------------------------------------
+//
+// The caller owns the requests that these functions return. Blocking forms throw Error
+// (truncation, a lost peer, no buffer space); nonblocking ones report in Request::error. The
+// exception is buffered mode, where start_send() throws Error at once if there is no room.
 
+// Starts a send. If the message is on its way already, the result is complete_send().
 Ref<Request> start_send(const Items& items, const Envelope& to, SendMode mode);
-// All sends that were complete at once are this one request.
+// All sends that are complete when they are started share this one request, so that a short send
+// allocates nothing.
 inline constexpr std::uintptr_t kCompleteSend = 0x181;  // its handle: behind MPI_REQUEST_NULL
 class CompleteSend final : public Request {
  public:
@@ -56,45 +62,51 @@ class CompleteSend final : public Request {
 };
 Ref<Request> complete_send();
 Ref<Request> start_receive(const Items& into, const Envelope& from);
-// Where a message would have been needed from a process that is lost: instead of the one that now
-// cannot be right. Its receive ends with MPI_ERR_PROC_ABORTED. Complete at once.
+// Sends a loss notice in place of a message whose data would have come from the lost `process`.
+// The receive that the notice meets fails with MPI_ERR_PROC_ABORTED. The result is complete.
 Ref<Request> send_loss(const Envelope& to, int process);
 void send(const Items& items, const Envelope& to, SendMode mode);
 void receive(const Items& into, const Envelope& from,
              MPI_Status* status);  // may be MPI_STATUS_IGNORE
 
-// Persistent: made inactive; start() as often as wanted, each time when inactive.
+// Persistent requests (MPI 5.0, section 3.9) are made inactive. start() may be called whenever the
+// request is inactive; for buffered mode it throws Error if there is no room.
 Ref<Request> make_send(const Items& items, const Envelope& to, SendMode mode);
 Ref<Request> make_receive(const Items& into, const Envelope& from);
 void start(Request& persistent);
 
-// A message that could be received now; for the matched kind it is taken out of the matching.
-// Throws Error if there is none and its sender is lost.
+// Looks for a message that could be received now, and fills in its status (MPI 5.0, section 3.8).
+// Polls the channels once, so does not wait. Throws Error if there is no message and a process that
+// could have sent it is lost. matched_probe() takes the message out of the matching: only
+// start_matched_receive() can then receive it.
 bool probe(const Envelope& from, MPI_Status* status);
 Ref<Message> matched_probe(const Envelope& from, MPI_Status* status);  // nullptr: none
 Ref<Request> start_matched_receive(const Items& into, Message& message);
 
-// From whom a receive with that tag waits for a message that has not come; -1: from nobody.
+// The process from which `request` awaits a message, if it is a posted receive with that tag; else
+// -1, also for MPI_ANY_SOURCE.
 int awaited_process(const Request& request, int tag);
-// As many bytes as there is room for.
+// Whether the complete receive has got as many bytes as its buffer holds.
 bool received_all(const Request& receive);
 
-// Whose loss has ended that message with MPI_ERR_PROC_ABORTED.
+// The process whose loss has ended that send or receive with MPI_ERR_PROC_ABORTED.
 int lost_process(const Request& message);
 
 // One sentence about what went wrong with a request whose `error` says so.
 std::string error_text(const Request& request);
 
-// Asks for a cancellation (section 3.8.4); the request completes either way.
+// Asks for a cancellation (section 3.8.4). The request still has to be waited for; it completes
+// either as cancelled or as if nothing had been asked.
 void cancel(Request& request);
 
 // ---- progress ----------------------------------------------------------------------------------
 
-// Makes progress on everything once. Whether anything happened.
+// Polls all channels, the backlog and the collectives once. Returns whether anything happened.
 bool progress();
-// Polls until `done()`; spins, then yields, then sleeps. What waits for a process that is lost
-// completes with an error.
-// `what()` gives the WaitedFor that reports of a long wait name.
+// Makes progress until `done()` is true; spins, then yields, then sleeps between vain polls. A
+// request that waits for a lost process completes with an error, so no wait outlasts a loss that
+// the channel has noticed. `what()` gives the WaitedFor that a report of a long wait names; it is
+// called only when the process gives way.
 template <class Done, class What>
 void wait_until(Done done, What what);
 
@@ -104,9 +116,12 @@ inline void wait(const Request& request) {
 
 // ---- buffered mode (section 3.6) ---------------------------------------------------------------
 
-// MPI_BUFFER_AUTOMATIC: messages wait in memory of the library's, as much as they need.
+// The program keeps ownership of `buffer` and must leave it alone until it is detached. With
+// MPI_BUFFER_AUTOMATIC the library allocates memory for each message. Throws Error (MPI_ERR_BUFFER)
+// if a buffer is attached already.
 void attach_buffer(void* buffer, std::size_t bytes);
-// Waits until all that is in it has been sent.
+// Waits until all messages in the buffer have been sent; returns what was attached, or nullptr and
+// 0.
 void detach_buffer(void*& buffer, std::size_t& bytes);
 
 }  // namespace viaduct::mpi

@@ -1,3 +1,5 @@
+// What a waiting process does when it no longer just spins: yields, sleeps, naps, and meanwhile
+// looks after what takes long (questions of collectives, hang reports, dumps).
 #include "libmpi_lite/transfer/wait.hpp"
 
 #include <sched.h>
@@ -11,25 +13,27 @@
 namespace viaduct::mpi {
 namespace {
 
-// Naps get longer, each by an eighth, so that a message which comes without waking its receiver is
-// late by an eighth of the wait at most: up to 2 ms, and beyond by a fiftieth, up to 5 ms. A
-// wake-up in vain takes some 20 us of a CPU, and a hundredth of it is what a process may use that
-// waits.
+// Naps, where nothing can wake the process. Each is an eighth longer than the one before, so a
+// message is late by an eighth of the wait at most. Naps stop growing at kLongNap; beyond, they
+// last a fiftieth of the wait, up to kLongestNap. A vain wake-up takes some 20 us of a CPU, and a
+// waiting process shall use no more than a hundredth of a CPU.
 constexpr std::chrono::microseconds kLongNap{2000}, kLongestNap{5000};
 constexpr int kWaitOverNap = 50;
-// Who is woken sleeps longer, but for whatever it might not be woken by.
+// Sleeps, where a message wakes the process. They are limited, as not every event might wake it.
 constexpr std::chrono::microseconds kLongestSleep{10'000};
 
-// Sleeps after which a wait is a long one, in which nothing but sleep is worth the time.
+// After so many sleeps the wait counts as a long one: the process dozes and no longer polls a lot
+// between sleeps.
 constexpr unsigned kSleepsOfAWait = 8;
 
-// Ranks that share CPUs give way at once: a yield is the quickest way to the one that can go on.
-// But a yield may be in vain: where the kernel groups processes by session or cgroup (Hydra makes a
-// session for each rank), the others do not run before this one's time slice is over, milliseconds.
-// Who sleeps until a sender wakes it makes room for certain.
+// Ranks that share CPUs yield at once, as that is the quickest way to the rank that can go on. But
+// a yield may be in vain: where the kernel groups processes by session or cgroup (Hydra makes a
+// session for each rank), the others do not run before this rank's time slice is over, which takes
+// milliseconds. A sleep frees the CPU for certain, so it follows after so many yields.
 constexpr unsigned kYieldsOfSharedCpu = 16;
 
-// Where ranks disagree about a collective operation, one may wait for what nobody sends.
+// Where ranks disagree about a collective operation, this process may wait for a message that is
+// never sent. Asking the others ends such a wait.
 void ask_now_and_then() {
   constexpr unsigned kPauses = 16;  // between two looks at the clock
   constexpr std::chrono::milliseconds kEvery{50};
@@ -44,9 +48,9 @@ void ask_now_and_then() {
 
 }  // namespace
 
-// The kernel starts two ranks on one CPU now and then, and moves one of them only at one of its
-// ticks, milliseconds later, if they both go on running; a process that is woken it puts on a CPU
-// that has nothing to do. To wait, there, is to sleep.
+// The kernel sometimes starts two ranks on one CPU. While both run, it moves one of them only at a
+// tick, milliseconds later. But it puts a process that is woken on an idle CPU. So a rank that
+// finds the needed process on its own CPU sleeps.
 bool Idle::shares_cpu(const Transfer& transfer) const {
   return polls_ >= kSpinsBeforeLook && transfer.sleeps_lightly() && transfer.shares_cpu();
 }
@@ -56,8 +60,8 @@ void Idle::give_way(const WaitedFor& what) {
   if (polls_ == 1) LongWait::begin();
   const bool oversubscribed = transfer.config().oversubscribed;
   const bool shares = !oversubscribed && shares_cpu(transfer);
-  // A PAUSE instruction takes as long as a whole poll or longer, and half of that would be added to
-  // each latency.
+  // Spinning has no PAUSE instruction: it takes as long as a whole poll or longer, and half of that
+  // would be added to each latency.
   if (!oversubscribed && !shares)
     spins_ = polls_ < kSpinsBeforeLook ? kSpinsBeforeLook : std::min(kSpins, patience_);
   if (polls_ < spins_) return;
@@ -66,17 +70,20 @@ void Idle::give_way(const WaitedFor& what) {
   LongWait::look(what);
   if ((shares || (oversubscribed && polls_ > kYieldsOfSharedCpu && transfer.sleeps_lightly())) &&
       transfer.sleep(kLongestSleep)) {
-    // The next poll in vain leads here again. A sleep counts for many: the kernel may move this
-    // process or the other one at each wake-up, and not after each is there all that looking again.
+    // The next vain poll leads here again. A sleep counts as many polls: the kernel may move this
+    // process or the other one at each wake-up, and without that count each move would be followed
+    // by all the polls of a fresh wait.
     polls_ = std::min(polls_ + patience_ / kSleepsOfAWait, patience_);
   } else if (polls_ < patience_) {
     ::sched_yield();
   } else {
-    polls_ = patience_;
+    polls_ = patience_;  // not beyond, so the count cannot overflow
     doze();
   }
 }
 
+// Sleeps where a channel can wake the process; else naps, for no longer than the message may be
+// late. nap_ limits both.
 void Idle::doze() {
   if (!Transfer::self().sleep(nap_)) {
     const auto most = std::clamp<std::chrono::nanoseconds>(LongWait::lasted() / kWaitOverNap,

@@ -1,5 +1,7 @@
-// Waiting without wasting what others could use: spin briefly, then yield, then sleep. In an
-// oversubscribed job, which has more processes on a machine than CPUs, yield at once.
+// How a process waits: it polls, spinning briefly between polls, then yielding the CPU, then
+// sleeping. In an oversubscribed job, which has more processes on a machine than CPUs, it yields at
+// once. docs/mpi.md ("Waiting") has the figures behind the constants. Every blocking call of the
+// library waits by wait_until(), in the thread that has made the call.
 #pragma once
 
 #include <algorithm>
@@ -12,21 +14,35 @@ namespace viaduct::mpi {
 class Transfer;
 bool progress();
 
-// How long a process has been waiting in vain.
+// What one wait does between polls. It escalates with the number of vain polls in a row:
+//
+//    the wait begins
+//          |
+//          v   kSpins vain polls        patience_ vain polls
+//        spin ------------------> yield --------------------> doze: sleep or nap
+//          ^                        |                           |
+//          '------------------------+---------------------------'
+//                     reset(): a poll has found something else
+//
+// A patience_ below kSpins leaves the yields out. In an oversubscribed job the process yields from
+// the first vain poll on, and sleeps after kYieldsOfSharedCpu polls if all channels can wake it
+// quickly. A process that shares its CPU with one that it needs sleeps after kSpinsBeforeLook
+// polls.
 class Idle {
  public:
-  // After a poll that found nothing to do. what() tells what is waited for, if that takes long. As
-  // long as the process spins this is two instructions: each vain poll delays what comes next.
+  // After a poll that found nothing to do. what() gives the WaitedFor, for reports of a long wait.
+  // While the process spins, this is an increment and a comparison: each vain poll delays the
+  // message that comes next.
   template <class What>
   void pause(What what) {
     if (++polls_ < spins_) [[likely]]
       return;
     give_way(what());
   }
-  // After one that found something, which is not what is waited for.
+  // After a poll that found something, but not what is waited for.
   void reset() {
-    // What comes after long may be a question, or a sign of life: one alone is not worth the time
-    // of all those yields, several in a row are.
+    // After a long wait, the event may be a question or a keepalive: one alone is not worth the
+    // time of all those yields, but several in a row are. So patience_ starts small and doubles.
     patience_ = polls_ >= patience_ ? kMinPatience : std::min(2 * patience_, kMaxPatience);
     nap_ = std::max(nap_ / 4, kShortestNap);
     polls_ = 1;
@@ -34,22 +50,23 @@ class Idle {
   }
 
  private:
-  static constexpr unsigned kSpins = 4000;  // polls in vain before others get the CPU; some 100 us
-  // ... and before it is looked whether one that is needed has no other CPU than this one.
+  static constexpr unsigned kSpins = 4000;  // vain polls before the first yield; some 100 us
+  // Vain polls before the first check whether a needed process has no other CPU than this one.
   static constexpr unsigned kSpinsBeforeLook = 100;
-  // ... and before sleeping: at least some 10 ms; some 100 us.
+  // Vain polls before the first sleep: at least some 10 ms in a fresh wait, some 100 us after a
+  // long one.
   static constexpr unsigned kMaxPatience = kSpins + 20'000, kMinPatience = 500;
-  // Timers of the kernel's are no finer.
+  // Shorter naps take as long: the kernel's timers are no finer.
   static constexpr std::chrono::microseconds kShortestNap{50};
 
   bool shares_cpu(const Transfer& transfer) const;
-  void give_way(const WaitedFor& what);
-  void doze();
+  void give_way(const WaitedFor& what);  // all that is not spinning
+  void doze();                           // one sleep or nap
 
-  unsigned polls_ = 0;  // in vain; 0: the wait begins
-  unsigned spins_ = 0;  // of them, those after which nobody is given way; give_way() says how many
-  unsigned patience_ = kMaxPatience;
-  std::chrono::microseconds nap_ = kShortestNap;  // the next one
+  unsigned polls_ = 0;  // vain polls in a row, roughly; 0: the wait begins
+  unsigned spins_ = 0;  // below that number of polls_ pause() only spins; set by give_way()
+  unsigned patience_ = kMaxPatience;              // the number of polls_ at which dozing begins
+  std::chrono::microseconds nap_ = kShortestNap;  // length of the next nap, or of the next sleep
 };
 
 template <class Done, class What>

@@ -1,3 +1,5 @@
+// The clockwork of hang reports and state dumps: when a wait is long enough to be reported, and how
+// a signal leads to a dump. The texts about operations and peers come from report.cpp.
 #include "libmpi_lite/transfer/watch.hpp"
 
 #include <dlfcn.h>
@@ -23,9 +25,9 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr std::chrono::milliseconds kBetweenLooks{500};
+constexpr std::chrono::milliseconds kBetweenLooks{500};  // that do more than read the clock
 
-// A few ms coarse, and much cheaper than giving the CPU away.
+// The clock's resolution is a few ms; reading it is much cheaper than a yield.
 std::chrono::nanoseconds coarse_now() {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -36,14 +38,15 @@ std::string start_of_line() {
   return "viaduct: rank " + std::to_string(Process::self().rank()) + ": ";
 }
 
-// The MPI function that the program has called. It is looked for on the stack, as to note it would
-// make each call longer. Of this library's functions only those have a name that others can see.
+// The MPI function that the program has called. A search of the stack finds it, as noting it in
+// each call would make each call longer. dladdr() knows only exported names, and of this library
+// only the MPI functions are exported.
 std::string called_function() {
   std::array<void*, 32> frames;
   const int depth = ::backtrace(frames.data(), static_cast<int>(frames.size()));
   for (int i = 0; i < depth; ++i) {
     Dl_info found;
-    // A return address may be behind the last instruction of its function.
+    // Minus 1: a return address may be behind the last instruction of its function.
     if (::dladdr(static_cast<char*>(frames[static_cast<std::size_t>(i)]) - 1, &found) == 0 ||
         found.dli_sname == nullptr)
       continue;
@@ -54,8 +57,8 @@ std::string called_function() {
   return "MPI";
 }
 
-int dump_signal = 0;          // that has been taken; 0: none
-char note[96];                // what the handler says; it may not put it together
+int dump_signal = 0;          // the signal that has been taken; 0: none
+char note[96];                // the handler's line; composed before, as a handler may not do that
 std::size_t note_length = 0;  // bytes
 
 }  // namespace
@@ -80,13 +83,15 @@ void LongWait::look(const WaitedFor& what) {
   if (now - looked_ < kBetweenLooks) return;
   const auto waited = now - since_, before = looked_ - since_;
   looked_ = now;
+  // Looks are 0.5 s apart or more; operations age by one when the wait enters another second.
   if (std::chrono::floor<seconds>(waited) != std::chrono::floor<seconds>(before))
     Transfer::self().age_operations();
   if (patience_ == seconds(0) || reported_) return;
   if (asked_ && waited >= patience_) return report(what);
   if (!asked_ && waited >= patience_ - seconds(1)) {
     asked_ = true;
-    Transfer::self().ask_peers();  // who is there has answered when it comes to the report
+    // A second early, so that a peer that is in the library has answered before the report.
+    Transfer::self().ask_peers();
   }
 }
 
@@ -109,6 +114,7 @@ void LongWait::report(const WaitedFor& what) {
 void DumpSignal::take() {
   const std::string name = config_vars().text("VIADUCT_DUMP_SIGNAL");
   if (name == "off") return;
+  // A signal that the program uses is left alone; that is worth a line only if the user named it.
   const int signal = name == "SIGUSR2" ? SIGUSR2 : SIGUSR1;
   struct sigaction before {};
   if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) {
@@ -137,6 +143,7 @@ void DumpSignal::give_back() {
   asked_ = 0;
 }
 
+// Only async-signal-safe calls.
 void DumpSignal::on_signal(int) {
   asked_ = 1;
   const int saved = errno;
@@ -151,7 +158,7 @@ void DumpSignal::answer(const WaitedFor* what) {
     text += ", has waited " + link::text(LongWait::lasted()) + " for " +
             Transfer::self().text_of(*what);
   text += '\n' + Transfer::self().dump();
-  // A line for each, which other ranks' lines cannot be taken for.
+  // Each line names the rank, as the lines of several ranks may mix.
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);

@@ -1,5 +1,9 @@
-// What a process tells about itself when nothing seems to go on: its state when a signal asks for
-// it, and what it waits for when that takes very long. Nothing of it is on the way of a message.
+// Diagnosis of programs that hang: a process reports what it waits for when a wait takes very long,
+// and dumps its state when a signal asks for that. Both happen inside waits (wait.cpp), after many
+// vain polls, so they are not on the path of a message. report.cpp makes the texts.
+//
+// Threads: only the thread that is in the library calls these functions; the signal handler only
+// sets a flag and writes a fixed line.
 #pragma once
 
 #include <chrono>
@@ -10,7 +14,8 @@ namespace viaduct::mpi {
 class Request;
 struct Envelope;
 
-// What a call waits for: a request, or a message that is probed for; neither: any of several.
+// What a call waits for: a request, or a message that is probed for; neither: any of several
+// requests. Both pointers are valid for the duration of the wait.
 struct WaitedFor {
   const Request* request = nullptr;
   const Envelope* probe = nullptr;
@@ -19,35 +24,38 @@ struct WaitedFor {
 inline constexpr auto kAnyOfSeveral = [] { return WaitedFor{}; };
 
 // The wait that this process is in: one thread at a time is in the library, and waits do not nest.
+//
+//    begin() -> not timed -- first look() --> timed -- patience less 1 s --> peers asked
+//                                                                                |
+//                                                        reported <-- patience --'
 class LongWait {
  public:
-  // VIADUCT_HANG_REPORT_SECONDS.
-  static void configure();
-  // A wait begins: the first poll of it was in vain.
+  static void configure();  // reads VIADUCT_HANG_REPORT_SECONDS
+  // A wait begins: its first poll was in vain.
   static void begin() { since_ = {}; }
-  // Called now and then while nothing happens. Reports once; the next wait that does so has to take
-  // twice as long, so that a program which means to wait is not a noisy one.
+  // To be called now and then while nothing happens. Reports at most once in a wait; each report
+  // doubles the patience of the later waits, so that a program which means to wait is not noisy.
   static void look(const WaitedFor& what);
-  // From the first look on.
+  // Counted from the first look() of this wait; 0 before.
   static std::chrono::nanoseconds lasted();
 
  private:
   static void report(const WaitedFor& what);
 
-  static inline std::chrono::seconds patience_{};  // 0: no report
-  static inline std::chrono::nanoseconds since_{}, looked_{};
-  static inline bool asked_ = false, reported_ = false;
+  static inline std::chrono::seconds patience_{};  // of a wait until its report; 0: no reports
+  static inline std::chrono::nanoseconds since_{}, looked_{};  // first and last look; coarse clock
+  static inline bool asked_ = false, reported_ = false;        // in this wait
 };
 
-// The signal that asks for a dump of the state (VIADUCT_DUMP_SIGNAL). The handler notes it; whoever
-// polls in vain answers.
+// The signal that asks for a dump of the state (VIADUCT_DUMP_SIGNAL). The handler sets a flag; the
+// next vain poll answers, as a handler may not do what a dump takes.
 class DumpSignal {
  public:
-  // Unless the program has a handler for that signal, or ignores it.
+  // Installs the handler, unless the program has one for that signal, or ignores it.
   static void take();
-  // If the program has not taken it over meanwhile.
+  // Restores the default action, unless the program has taken the signal over meanwhile.
   static void give_back();
-  // `what` is nullptr where a call asks and does not wait.
+  // `what` is nullptr where a call polls and does not wait.
   static void answer_if_asked(const WaitedFor* what) {
     if (asked_ != 0) [[unlikely]]
       answer(what);

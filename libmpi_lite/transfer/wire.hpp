@@ -1,6 +1,14 @@
-// Control messages between two processes: what they say in front of the data. docs/wire.md has the
-// pictures. Both ends are the same kind of machine (one job, one binary interface), so fields are
-// in its byte order; everything is checked on arrival nevertheless.
+// The wire format of the control messages between two processes: the heads that precede the data.
+// docs/wire.md has the pictures. The code of each protocol builds its heads and gives them to the
+// channel; Transfer::on_control (engine.cpp) takes them apart.
+//
+// All processes of a job run the same binary interface on the same kind of machine, so fields are
+// in the machine's byte order. The receiver still checks length and values of everything: a
+// message that no correct sender could have sent is counted as malformed and dropped.
+//
+// Two kinds of names appear. `send` and `receive` are request ids, handles in the table
+// Transfer::pending_ of the process that owns the request; the other process only returns them.
+// A `remote_key` or `offer` belongs to the channel, which alone understands it.
 #pragma once
 
 #include <array>
@@ -12,18 +20,19 @@
 
 namespace viaduct::mpi {
 
+// The first byte of each control message. Values from 0xf0 on belong to the channels.
 enum class Kind : std::uint8_t {
   eager = 1,             // Head, data: a whole message
   eager_sync = 2,        // SyncHead, data: the sender waits for `matched`
   request_to_send = 3,   // RtsHead (RTS): a long message waits at the sender
-  matched = 4,           // IdHead: a synchronous message has met its receive
+  matched = 4,           // IdHead: the synchronous message has met its receive
   clear_to_send = 5,     // CtsHead (CTS): send that part of the long message
   ready_to_receive = 6,  // RtrHead (RTR): write protocol: a receive waits, write into it
   written = 7,           // WrittenHead: write protocol: the message for that receive is on its way
-  cancel_send = 8,   // IdHead: forget that announced or synchronous message if it has not matched
-  cancel_want = 9,   // IdHead: forget that wanted receive if nothing was written
+  cancel_send = 8,   // IdHead: drop that RTS or synchronous message if no receive has matched it
+  cancel_want = 9,   // IdHead: drop the RTR of that receive if no message has used it
   cancelled = 10,    // CancelledHead: the answer to both
-  consumed = 11,     // ConsumedHead: what the receiver has taken in
+  consumed = 11,     // ConsumedHead: a credit grant: the eager bytes that the receiver has taken
   eager_short = 12,  // ShortHead, data: as `eager`
   loss = 13,         // LossHead: the message will not come
   refusal = 14,      // RefusalHead: the collective operation has failed at that process
@@ -31,27 +40,30 @@ enum class Kind : std::uint8_t {
   ended = 16,        // QuestionHead: the answer, if it has
 };
 
-// In front of each message that takes part in matching.
+// The envelope, in front of each message that takes part in matching: what a receive is compared
+// with (MPI 5.0, section 3.2.3).
 struct Head {
   Kind kind;
   std::uint8_t reserved[3];
-  std::uint32_t context;
-  std::int32_t source;  // rank of the sender in the communicator
+  std::uint32_t context;  // of the communicator; odd: of its collectives
+  std::int32_t source;    // rank of the sender in the communicator
   std::int32_t tag;
 };
 
-// Made in registers, word by word: see channel/copy.hpp.
+// Composes the head as two 64-bit words in registers. Writing the fields one by one and reading
+// them back as words would wait for the store buffer: see channel/copy.hpp.
 inline Head head_of(Kind kind, std::uint64_t context, std::uint64_t source, std::uint64_t tag) {
   const std::array<std::uint64_t, 2> words{static_cast<std::uint64_t>(kind) | context << 32,
                                            source | tag << 32};
   return std::bit_cast<Head>(words);
 }
 
-// What most heads of eager messages say, in half the room: what is in front of the data of a short
-// message is most of its frame.
+// The head of an eager message in 8 bytes in place of 16, for small contexts, ranks and tags. The
+// head is a large part of a short message's frame, so its size shows in the latency.
 struct ShortHead {
   std::uint64_t word;  // from the low end: kind 8 bits, tag 24, context 16, source 16
 
+  // Negative values do not fit either: as unsigned numbers they are too large.
   static constexpr bool fits(std::uint32_t context, std::int32_t source, std::int32_t tag) {
     return ((context | static_cast<std::uint32_t>(source)) >> 16 |
             static_cast<std::uint32_t>(tag) >> 24) == 0;
@@ -68,21 +80,24 @@ struct ShortHead {
 
 struct SyncHead {
   Head head;
-  std::uint64_t send;  // names the sender's request
+  std::uint64_t send;  // id of the sender's request; the receiver returns it in `matched`
 };
 
+// Request to send. The data waits in the sender's buffer until the receiver sends a CTS.
 struct RtsHead {
   Head head;
-  std::uint64_t send;
+  std::uint64_t send;      // id of the sender's request; the receiver returns it in each CTS
   std::uint64_t length;    // bytes of the whole message
-  std::uint8_t has_offer;  // `offer` says how to fetch it
+  std::uint8_t has_offer;  // 1: the sender's buffer is contiguous, and `offer` says how to fetch it
   std::uint8_t reserved[7];
   RemoteKey offer;
 };
 
+// Takes the place of a message that its sender cannot produce, because a third process was lost.
+// The matching treats it like any message; the receive that it meets fails.
 struct LossHead {
   Head head;
-  std::uint32_t process;  // of MPI_COMM_WORLD: it was lost, and the message would have needed it
+  std::uint32_t process;  // the lost process, its rank in MPI_COMM_WORLD
   std::uint32_t reserved;
 };
 
@@ -91,74 +106,79 @@ struct RefusalHead {
   std::uint8_t reserved[3];
   std::uint32_t context;
   std::uint32_t number;  // of the operation, among those of its communicator
-  std::int32_t error;    // its class
+  std::int32_t error;    // the error class that the operation ends with
 };
 
+// A question and its answer `ended`, which repeats the fields of the question.
 struct QuestionHead {
   Kind kind;
   std::uint8_t reserved[3];
   std::uint32_t context;
-  std::uint32_t number;
-  std::int32_t tag;  // of the operation's messages, for whoever asks
+  std::uint32_t number;  // of the operation, among those of its communicator
+  std::int32_t tag;      // that the asking process uses for the operation's messages
 };
 
 struct IdHead {
   Kind kind;
   std::uint8_t reserved[7];
-  std::uint64_t id;  // of a request of the one who is addressed (cancel_*: of the one who speaks)
+  std::uint64_t id;  // `matched`: of a send of the addressed process; cancel_*: of the sender's own
 };
 
 struct CancelledHead {
   Kind kind;
-  std::uint8_t done;  // 1: it will never match
+  std::uint8_t done;  // 1: cancelled, will never match; 0: too late, the operation goes on
   std::uint8_t reserved[6];
-  std::uint64_t id;
+  std::uint64_t id;  // as in the IdHead that this answers
 };
 
+// Clear to send. Grants cover the message in order and without gaps, from 0 up to `total`.
 struct CtsHead {
   Kind kind;
   std::uint8_t reserved[7];
-  std::uint64_t send;
+  std::uint64_t send;            // from the RTS
   std::uint64_t total;           // bytes that the receiver will take of the message
-  std::uint64_t offset, length;  // the part that this grant is for
-  RemoteKey remote_key;
+  std::uint64_t offset, length;  // the part that this grant is for, in bytes of the packed message
+  RemoteKey remote_key;          // of the receiver's buffer for that part
 };
 
+// Ready to receive: the receiver starts the rendezvous (write protocol).
 struct RtrHead {
   Kind kind;
   std::uint8_t reserved[3];
   std::uint32_t context;
-  std::int32_t tag;    // may be MPI_ANY_TAG
-  std::uint32_t seen;  // matching messages from the addressed process so far, modulo 2^32
-  std::uint64_t receive;
-  std::uint64_t capacity;
-  RemoteKey remote_key;
+  std::int32_t tag;        // may be MPI_ANY_TAG
+  std::uint32_t seen;      // matching messages from the addressed process so far, modulo 2^32
+  std::uint64_t receive;   // id of the receive; the sender returns it in `written`
+  std::uint64_t capacity;  // bytes of the receive buffer
+  RemoteKey remote_key;    // of the receive buffer
 };
 
 struct WrittenHead {
   Head head;
-  std::uint64_t receive;
-  std::uint64_t length;  // of the whole message; what exceeds the capacity is not written
+  std::uint64_t receive;  // from the RTR
+  std::uint64_t length;   // of the whole message; what exceeds the capacity is not written
 };
 
-// What a message costs a receiver that it waits for, besides its data: many without data are much,
-// too.
+// Bytes that an eager message counts against the receiver's budget in addition to its data. The
+// receiver keeps an object for each unexpected message, so messages without data are not free.
 inline constexpr std::uint32_t kEagerCharge = 64;
 
+// Both fields are running totals, so a report makes all earlier ones superfluous.
 struct ConsumedHead {
   Kind kind;
   std::uint8_t reserved[3];
-  std::uint32_t bytes;     // of eager messages in all, each with kEagerCharge, modulo 2^32
-  std::uint32_t messages;  // matching messages so far, modulo 2^32
+  std::uint32_t bytes;     // of eager messages consumed, each with kEagerCharge, modulo 2^32
+  std::uint32_t messages;  // matching messages that have arrived, modulo 2^32
 };
 
 static_assert(sizeof(ShortHead) == 8 && sizeof(Head) == 16 && sizeof(SyncHead) == 24 &&
               sizeof(LossHead) == 24 && sizeof(RefusalHead) == 16 && sizeof(QuestionHead) == 16 &&
               sizeof(RtsHead) == 72);
 static_assert(sizeof(CtsHead) == 72 && sizeof(RtrHead) == 64 && sizeof(WrittenHead) == 32);
-inline constexpr std::size_t kLargestHead = 72;
+inline constexpr std::size_t kLargestHead = 72;  // bytes; RtsHead and CtsHead
 static_assert(kLargestHead <= Channel::kMaxHead);
 
+// A view of the head's own bytes: valid as long as `head` is.
 template <class T>
 Bytes bytes_of(const T& head) {
   static_assert(std::is_trivially_copyable_v<T>);

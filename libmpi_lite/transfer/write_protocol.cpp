@@ -1,15 +1,32 @@
-// MBCF's write protocol (MPI/MBCF, EuroPVM/MPI 1999, section 3.2): a receive from a known source
-// that is posted before its message tells the sender where its buffer is (ready to receive, RTR: a
-// receiver-initiated rendezvous); the sender writes straight into it.
+// MBCF's write protocol (MPI/MBCF, EuroPVM/MPI 1999, section 2.1), a receiver-initiated rendezvous:
+// a receive from a known source that is posted before its message tells the sender where its buffer
+// is (ready to receive, RTR), and the sender writes straight into that buffer.
 //
-// The sender must not use a request that another message will have satisfied, and must use requests
-// in the order in which MPI matches. Both ends know enough to be exact:
-//  * The receiver asks only if every older receive that could take the same messages has asked too.
-//  * A request says how many messages of the sender had arrived when it was made. What the sender
-//    sent later has crossed the request: the oldest such message that the receive accepts, and that
-//    is not accounted for by an older request, is the one that satisfies it.
-//  * Whatever the sender sends to a receive that has asked, by whichever protocol, uses up the
-//  request.
+//        receiver                                          sender
+//   start(): posted; want(), ask()
+//   opens the buffer at the channel
+//        |  -- RTR: envelope, seen, id, capacity, remote key -->  |
+//   wanted                                          on_want(): into Peer::wants, or dropped if a
+//        |                                          message has crossed it
+//        |                                                        |
+//        |                                          start(): write_wanted() uses the RTR
+//        |  <------- written: envelope, id, length -------------  |
+//        |  <======= the channel moves the data ================  |
+//   on_written and on_long_received,                on_long_sent: complete
+//   in either order; then complete
+//
+// If the message goes by another protocol instead, the receiver's unwant() closes the buffer.
+//
+// The sender matches here, and must match as the receiver would: it must not use an RTR whose
+// receive another message will have satisfied, and must use RTRs in the order in which MPI matches.
+// Three rules make both ends agree exactly:
+//  * The receiver sends an RTR only if it has sent one for every older receive that could take the
+//    same messages.
+//  * An RTR says how many messages of the sender had arrived when it was sent. A message that the
+//    sender sent after those has crossed the RTR. The oldest such message that the receive accepts,
+//    and that is not accounted to an older RTR, satisfies the receive.
+//  * A message that satisfies a receive with an RTR uses up the RTR, whatever protocol carries the
+//    message.
 
 #include <algorithm>
 
@@ -18,10 +35,10 @@
 namespace viaduct::mpi {
 namespace {
 
-// Where messages are always sent before they can be asked for, 2^6 receives are posted without
-// asking before it is tried again...
+// Back-off: after n RTRs in vain, the next 2^n receives from that process send none. Limits n.
 constexpr unsigned kMaxMissed = 6;
-// ... with so many of those that wait at a time. Each looks through all receives before it.
+// RTRs that one posted receive may cause, its own and those of older receives. For each of them all
+// older receives are searched, so the number must be small.
 constexpr unsigned kMaxAsked = 8;
 
 bool accepts(int wanted_tag, int tag) {
@@ -32,8 +49,10 @@ bool accepts(int wanted_tag, int tag) {
 
 // ---- receiver ----------------------------------------------------------------------------------
 
-// Older ones that were silent, or found no place, have to ask first. The oldest may well be too
-// late again, and those behind it not.
+// Older receives that were silent, or found no place in the channel, need their RTR first (the
+// first rule). The message of the oldest may be on its way by now, but those of the others need
+// not be. An older receive that must not have one rules out the RTR of this one, too: it accepts
+// any source, or a still older receive without an RTR could take its messages.
 void Transfer::want(Peer& p, ReceiveRequest& receive) {
   if (!may_want(p, receive) || stays_silent(p)) return;
   MatchQueues& queues = matches_[receive.context];
@@ -46,12 +65,14 @@ void Transfer::want(Peer& p, ReceiveRequest& receive) {
   }
 }
 
+// What fits an eager message needs no RTR. With a backlog the channel is full, and the RTR would be
+// late. limits().early leaves room in the channel for receives whose RTS has arrived.
 bool Transfer::may_want(const Peer& p, const ReceiveRequest& receive) const {
   return static_cast<std::uint64_t>(receive.bytes) > p.eager && receive.type->contiguous() &&
          !backlogged(p) && wanted_[p.channel] < p.through->limits().early;
 }
 
-// All before it have asked. False: it may not, or there is no room for it.
+// The caller has made sure of the first rule. false: no RTR is allowed, or the channel has no room.
 bool Transfer::ask(Peer& p, ReceiveRequest& receive) {
   if (!may_want(p, receive)) return false;
   enter(receive);
@@ -70,19 +91,19 @@ bool Transfer::ask(Peer& p, ReceiveRequest& receive) {
   head.capacity = static_cast<std::uint64_t>(receive.bytes);
   head.remote_key = receive.remote_key;
   ++counters_[p.channel].wants;
-  if (p.missed != 0) p.silent = 1u << p.missed;  // until it is known how this one fares
+  // After failures this RTR is a test: the next receives stay silent until its outcome is known.
+  if (p.missed != 0) p.silent = 1u << p.missed;
   say(p, bytes_of(head));
   return true;
 }
 
-// Asking costs both ends and gains nothing if the message is on its way already.
+// Counts down the back-off. An RTR costs both ends and gains nothing if the message is on its way.
 bool Transfer::stays_silent(Peer& p) {
   if (p.silent == 0) return false;
   --p.silent;
   return true;
 }
 
-// The receive has met its message by another way.
 void Transfer::unwant(ReceiveRequest& receive) {
   if (!receive.wanted) return;
   end_want(receive);
@@ -90,7 +111,8 @@ void Transfer::unwant(ReceiveRequest& receive) {
   ++counters_[p.channel].wants_missed;
   p.missed = std::min(p.missed + 1, kMaxMissed);
   p.silent = 1u << p.missed;
-  // A sender that has written although it sends the message another way has closed it itself.
+  // After on_long_received the channel has closed the buffer. Only a sender that errs writes into
+  // a receive and then satisfies it by another message.
   if (!receive.arrived) p.through->close_receive(p.rank, receive.remote_key);
 }
 
@@ -100,6 +122,8 @@ void Transfer::end_want(ReceiveRequest& receive) {
   --wanted_[peer(receive.peer).channel];
 }
 
+// `written` and the channel's completion take different ways, so either may come first. The status
+// needs the former, the buffer the latter.
 void Transfer::on_written(Peer& p, const WrittenHead& head) {
   const Ref<ReceiveRequest> receive = find<ReceiveRequest>(head.receive, p);
   if (!receive || !receive->wanted || receive->written) return void(malformed(p));
@@ -113,18 +137,19 @@ void Transfer::written_part(ReceiveRequest& receive) {
   receive.arrived = true;
   if (!receive.written) return;
   Peer& p = peer(receive.peer);
-  p.missed = p.silent = 0;
+  p.missed = p.silent = 0;  // RTRs come in time again
   end_want(receive);
   finish(receive);
 }
 
 // ---- sender ------------------------------------------------------------------------------------
 
+// What is left in the log has crossed the RTR (the second rule).
 void Transfer::on_want(Peer& p, const RtrHead& head) {
   forget_seen(p, head.seen);
   for (Peer::Sent& m : p.log)
     if (!m.accounted && m.context == head.context && accepts(head.tag, m.tag)) {
-      m.accounted = true;  // it has crossed that message, which will satisfy it
+      m.accounted = true;  // this message satisfies the receive, so the RTR is dropped
       return;
     }
   p.wants.push_back({head.context, head.tag, head.receive, head.capacity, head.remote_key});
@@ -140,8 +165,8 @@ bool Transfer::take_wanted(Peer& p, std::uint32_t context, int tag, Want* taken)
   return true;
 }
 
-// Sends the message by the write protocol if its receive has asked. Short messages do better in one
-// control message.
+// Short messages do better in one control message, and types with gaps need parts. count_sent()
+// then uses up the RTR (the third rule).
 bool Transfer::write_wanted(Peer& p, SendRequest& send) {
   Want want;
   if (p.wants.empty() || send.bytes <= static_cast<MPI_Count>(p.eager) ||
@@ -159,12 +184,14 @@ bool Transfer::write_wanted(Peer& p, SendRequest& send) {
   return true;
 }
 
-// The message goes by another protocol.
+// The message goes by another protocol. It uses up the RTR that it satisfies (the third rule). The
+// log keeps it for RTRs that are on their way and do not know of it (the second rule).
 void Transfer::count_sent(Peer& p, std::uint32_t context, int tag) {
   const bool accounted = !p.wants.empty() && take_wanted(p, context, tag);
   p.log.push_back({p.sent + 1, context, tag, accounted});
 }
 
+// The difference is signed, as the counts are modulo 2^32.
 void Transfer::forget_seen(Peer& p, std::uint32_t seen) {
   while (!p.log.empty() && static_cast<std::int32_t>(p.log.front().serial - seen) <= 0)
     p.log.pop_front();

@@ -1,4 +1,4 @@
-// VIPL's return codes by name, for messages to people.
+// The names of VIPL's return codes, for messages to people.
 #pragma once
 
 #include <vipl.h>
@@ -9,6 +9,7 @@
 
 namespace viaduct::vipl {
 
+// "VIP_TIMEOUT", or "code 42" for a number that is no return code.
 inline std::string code_name(VIP_RETURN code) {
   static constexpr std::array<std::string_view, 17> kNames{
       "VIP_SUCCESS",

@@ -1,4 +1,6 @@
-// VipConnect* and VipDisconnect.
+// The C API of connections: VipConnect..., VipDisconnect. Each function checks its arguments, finds
+// the objects behind the handles, and calls the connection manager with the VI's change of state as
+// the step. connection/manager.hpp draws what happens then.
 #include <vipl.h>
 
 #include "libvipl/api/guarded.hpp"
@@ -14,17 +16,18 @@ using namespace viaduct::vipl;
 
 using Requests = ObjectTable<Incoming, HandleKind::connection>;
 
-// Never destroyed: threads of the program may outlive main().
+// The connection handles (VIP_CONN_HANDLE) of all NICs. Never destroyed: threads of the program may
+// outlive main().
 Requests& requests() {
   static Requests& it = *new Requests;
   return it;
 }
 
-// What a VI has that wants quality of service, whatever that may be: not NULL, so that a program
-// that takes it over has a VI that matches.
+// What QoS points to if the other side's VI has one. VIP_QOS is opaque, so only its presence is
+// known. Not NULL: a program that copies these attributes to its own VI gets one that matches.
 char some_quality;
 
-// What is of no interest to a program it need not have room for.
+// Fills in the other side's attributes. `attributes` may be NULL: programs need not care.
 void tell(const Card& card, VIP_VI_ATTRIBUTES* attributes) {
   if (attributes == nullptr) return;
   *attributes = {};
@@ -35,7 +38,7 @@ void tell(const Card& card, VIP_VI_ATTRIBUTES* attributes) {
   attributes->EnableRdmaRead = card.rdma_read ? VIP_TRUE : VIP_FALSE;
 }
 
-// What both kinds of request are made of.
+// The arguments of VipConnectRequest and VipConnectPeerRequest, checked.
 struct Call {
   std::shared_ptr<Nic> nic;
   Vi* vi = nullptr;
@@ -43,7 +46,7 @@ struct Call {
   Endpoint remote;
 };
 
-// False: a parameter is invalid.
+// False: an argument is invalid.
 bool read(VIP_VI_HANDLE handle, const VIP_NET_ADDRESS* local, const VIP_NET_ADDRESS* remote,
           VIP_ULONG timeout, Call& call) {
   call.vi = Vi::find(handle);
@@ -63,6 +66,7 @@ VIP_RETURN wait(Nic& nic, const Discriminator& local, Deadline deadline, VIP_NET
   std::shared_ptr<Incoming> request;
   const VIP_RETURN result = nic.manager().wait(local, deadline, request);
   if (result != VIP_SUCCESS) return result;
+  // Handles of requests whose NIC has been closed are collected here.
   requests().remove_if([](const Incoming& other) { return other.table() == nullptr; });
   handle = requests().add(request);
   const Caller& caller = Manager::caller(*request);
@@ -105,7 +109,7 @@ VIP_RETURN peer_request(VIP_VI_HANDLE handle, const VIP_NET_ADDRESS* local,
                                           [&] { return call.vi->begin_pending(handle); });
 }
 
-// VipConnectPeerDone and VipConnectPeerWait.
+// VipConnectPeerDone and VipConnectPeerWait differ only in the function of the manager.
 using Outcome = VIP_RETURN (Manager::*)(ConnectionUser& user, Card& remote, const Step& check);
 
 VIP_RETURN peer_outcome(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes, Outcome outcome) {
@@ -144,6 +148,7 @@ VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle) 
   return guarded([&] { return accept(ConnHandle, ViHandle); });
 }
 
+// remove() first: of two threads with the same handle only one gets the request.
 VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
   const auto request = requests().remove(ConnHandle);
   if (request == nullptr) return VIP_INVALID_PARAMETER;

@@ -1,4 +1,5 @@
-// Completion queues.
+// The C API of completion queues. VipCQDone looks the slot up without checking the handle:
+// Cq::done() checks it under the lock, once.
 #include "libvipl/core/cq.hpp"
 
 #include <vipl.h>

@@ -1,4 +1,6 @@
-// Posting descriptors and getting them back.
+// The C API of the data path: posting descriptors and getting them back. No lock and no reference
+// is taken here. The slot of the handle is found without a check, because the WorkQueue checks the
+// handle under its own lock.
 #include <vipl.h>
 
 #include "libvipl/api/guarded.hpp"
@@ -10,7 +12,7 @@ using namespace viaduct::vipl;
 
 using Queue = WorkQueue& (Vi::*)();
 
-// Programs drain queues until the descriptor is NULL, so it is written whatever is returned.
+// The descriptor is written on every return: programs drain a queue until it is NULL.
 template <Queue kQueue>
 VIP_RETURN done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** descriptor) {
   if (descriptor == nullptr) return VIP_INVALID_PARAMETER;
@@ -36,6 +38,7 @@ VIP_RETURN notify(VIP_VI_HANDLE handle, VIP_PVOID context, VIP_VI_CALLBACK callb
   return guarded([&] { return (vi->*kQueue)().notify(handle_of(handle), context, callback); });
 }
 
+// Template arguments, so that each call is direct.
 constexpr Queue kSends = &Vi::send_queue, kReceives = &Vi::receive_queue;
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What stands between C programs and exceptions.
+// The border between C programs and C++ exceptions. Every function of the C API that can throw goes
+// through guarded().
 #pragma once
 
 #include <cstdio>
@@ -9,8 +10,9 @@
 
 namespace viaduct::vipl {
 
-// What `function` returns. Out of memory is VIP_ERROR_RESOURCE, and so is anything else that has a
-// sentence for the user, who reads it on standard error: a code has no room for it.
+// Returns what `function` returns. An exception becomes VIP_ERROR_RESOURCE. If it is not
+// std::bad_alloc it has a sentence for the user, which goes to standard error, because a return
+// code has no room for it.
 template <class Function>
 VIP_RETURN guarded(Function function) noexcept {
   try {

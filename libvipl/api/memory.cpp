@@ -1,4 +1,6 @@
-// Protection tags and memory.
+// The C API of protection tags and registered memory. The lambdas tie three parts together: Memory
+// asks the NIC whether a VI uses the region, and has the connection manager tell the other sides of
+// a new remote key.
 #include "libvipl/core/memory.hpp"
 
 #include <vipl.h>

@@ -1,4 +1,4 @@
-// VipNS*.
+// The C API of the name service: VipNS... . names/name_service.hpp does the look-ups.
 #include <vipl.h>
 
 #include <cstring>
@@ -15,15 +15,17 @@ namespace {
 
 using namespace viaduct::vipl;
 
-// The name services of open NICs. Some programs initialise theirs before every look-up and never
-// end it, some libraries within one program end theirs while another still needs it: so it lives as
-// long as there were more of the former than of the latter.
+// The name services of open NICs, counted: one lives until VipNSShutdown has been called as often
+// as VipNSInit. Some programs call VipNSInit before every look-up and never VipNSShutdown; some
+// libraries within one program shut down while another still needs it.
 class Services {
  public:
   void add(const std::shared_ptr<Nic>& nic) {
+    // Before the lock is taken: this reads a file. A repeated VipNSInit reads it again.
     auto service = std::make_shared<const NameService>(nic->manager().self(),
                                                        config_vars().text("VIADUCT_VIPL_HOSTS"));
     const std::lock_guard lock(mutex_);
+    // NICs that were closed without VipNSShutdown.
     std::erase_if(entries_, [](const auto& entry) { return entry.second.nic.expired(); });
     Entry& entry = entries_[nic->handle()];
     entry.nic = nic;
@@ -37,7 +39,7 @@ class Services {
     if (--found->second.uses == 0) entries_.erase(found);
     return true;
   }
-  // nullptr: not initialised.
+  // nullptr: VipNSInit has not been called.
   std::shared_ptr<const NameService> find(VIP_NIC_HANDLE nic) const {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(nic);
@@ -61,11 +63,13 @@ Services& services() {
   return it;
 }
 
+// VipNSGetHostByName, with a NIC that is open.
 VIP_RETURN host_by_name(VIP_NIC_HANDLE nic, const std::string& name, VIP_NET_ADDRESS& address,
                         VIP_ULONG index) {
   const auto service = services().find(nic);
   if (service == nullptr) return VIP_ERROR_NAMESERVICE;
-  // Programs say how much room there is, or 0 if they think that goes without saying.
+  // On entry HostAddressLen is the room there is. Programs that clear the struct mean that there is
+  // enough.
   if (address.HostAddressLen != 0 && address.HostAddressLen < NicAddress::kBytes)
     return VIP_ERROR_RESOURCE;
   const auto found = service->address_of(name, index);
@@ -74,6 +78,8 @@ VIP_RETURN host_by_name(VIP_NIC_HANDLE nic, const std::string& name, VIP_NET_ADD
   return VIP_SUCCESS;
 }
 
+// VipNSGetHostByAddr. `room`: in, the bytes that `name` has room for; out, the bytes needed, with
+// the final zero.
 VIP_RETURN host_by_address(VIP_NIC_HANDLE nic, const NicAddress& address, VIP_CHAR* name,
                            VIP_ULONG& room) {
   const auto service = services().find(nic);

@@ -1,4 +1,4 @@
-// VipOpenNic and what asks a NIC.
+// The C API of NICs: opening by name, attributes, the error handler.
 #include "libvipl/core/nic.hpp"
 
 #include <net/if.h>
@@ -16,7 +16,7 @@ using namespace viaduct::vipl;
 
 constexpr const char* kChosen = "VIADUCT_VIPL_DEVICES";
 
-// None of these is among those that the user has chosen.
+// The sentence for the user when no device is left: there is none, or the user's choice names none.
 std::string lack_of_devices(const std::vector<vi::DeviceInfo>& all) {
   if (all.empty()) return "no RDMA device: viaduct-info says how to get one on an ordinary NIC";
   std::string there;
@@ -27,7 +27,8 @@ std::string lack_of_devices(const std::vector<vi::DeviceInfo>& all) {
 }
 
 VIP_RETURN open_nic(const VIP_CHAR* name, VIP_NIC_HANDLE& handle) {
-  config_vars().check();  // all, because some are read only later
+  // All variables: some are read only later, when an error could no longer be reported.
+  config_vars().check();
   const std::vector<vi::DeviceInfo> all = device_source().devices();
   const std::vector<vi::DeviceInfo> devices = named_devices(all, config_vars().text(kChosen));
   if (devices.empty()) throw vi::SetupError(lack_of_devices(all));
@@ -68,7 +69,7 @@ VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,
   return VIP_SUCCESS;
 }
 
-// There is no fabric to discover on IP networks.
+// IP networks have no fabric that could be discovered.
 VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG InfoType,
                                         VIP_PVOID SysManInfo) {
   if (Nic::find(NicHandle) == nullptr || SysManInfo == nullptr || InfoType != VIP_SMI_AUTODISCOVERY)

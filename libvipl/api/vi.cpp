@@ -1,4 +1,4 @@
-// Virtual Interfaces, but for their connections and their data.
+// The C API of Virtual Interfaces, except for connections (connection.cpp) and data (data.cpp).
 #include "libvipl/core/vi.hpp"
 
 #include <vipl.h>
@@ -34,7 +34,7 @@ VIP_RETURN VipQueryVi(VIP_VI_HANDLE ViHandle, VIP_VI_STATE* State, VIP_VI_ATTRIB
   Vi::Answer answer;
   const VIP_RETURN result = vi->query(ViHandle, answer);
   if (result != VIP_SUCCESS) return result;
-  // Programs ask for what interests them.
+  // Programs pass NULL for what they do not ask for.
   if (State != nullptr) *State = answer.state;
   if (ViAttribs != nullptr) *ViAttribs = answer.attributes;
   if (SendQEmpty != nullptr) *SendQEmpty = answer.send_empty ? VIP_TRUE : VIP_FALSE;

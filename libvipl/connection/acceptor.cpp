@@ -1,3 +1,5 @@
+// Accepting TCP connections and reading the connection request from each. rendezvous_socket.cpp
+// routes the request on; socket.cpp has the system calls.
 #include "libvipl/connection/acceptor.hpp"
 
 #include <sys/epoll.h>
@@ -11,9 +13,13 @@
 namespace viaduct::vipl {
 namespace {
 
-// Where the port belongs to another user, that user's processes hand our requests to us meanwhile.
+// How often a taken port is tried again. While it belongs to another user's VIPL programs, those
+// hand this process its requests, so nothing is lost meanwhile.
 constexpr auto kListenAgain = std::chrono::seconds(1);
+// The pause after the process or the system had no file descriptor left.
 constexpr auto kAcceptAgain = std::chrono::milliseconds(100);
+// The time a peer has to send its whole request, and the number of peers at a time: enough for
+// honest callers, and a bound for all others.
 constexpr auto kUnknownPeerPatience = std::chrono::seconds(1);
 constexpr std::size_t kMaxUnknownPeers = 512;
 
@@ -42,7 +48,7 @@ void Acceptor::close() {
   unknown_peers_.clear();
 }
 
-// False: errno.
+// False: errno says why.
 bool Acceptor::listen() {
   listener_ = listening_socket(self_);
   if (!listener_) return false;
@@ -59,22 +65,24 @@ void Acceptor::listen_later() {
 void Acceptor::accept() {
   Descriptor connection = accepted_socket(listener_.get());
   if (!connection) {
-    // Without a descriptor the listener would stay ready and keep the thread busy.
+    // Without a file descriptor for the connection the listener would stay readable, and the event
+    // thread would spin. So it is not watched for a moment.
     if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
     watch_.change(0);
     again_ = Loop::Timer(loop_, kAcceptAgain, [this] { watch_.change(EPOLLIN); });
     return;
   }
+  // The oldest goes: an honest caller's request arrives at once.
   if (unknown_peers_.size() >= kMaxUnknownPeers) unknown_peers_.pop_front();
   const auto s = unknown_peers_.emplace(unknown_peers_.end());
   s->connection = std::move(connection);
   s->timer = Loop::Timer(loop_, kUnknownPeerPatience, [this, s] { unknown_peers_.erase(s); });
   s->watch =
       Loop::Watch(loop_, s->connection.get(), EPOLLIN, [this, s](std::uint32_t) { receive(s); });
-  receive(s);  // has mostly come by now
+  receive(s);  // the request has mostly arrived by now, so the event thread need not wake up again
 }
 
-// No byte more than the request: what follows is for whoever gets the connection.
+// Reads no byte beyond the request: what follows belongs to the process that gets the connection.
 void Acceptor::receive(UnknownPeers::iterator s) {
   const ssize_t n =
       ::recv(s->connection.get(), s->bytes.data() + s->size, s->bytes.size() - s->size, 0);
@@ -96,7 +104,8 @@ void Acceptor::understand(UnknownPeers::iterator s) {
   unknown_peers_.erase(s);
   if (parsed == Parsed::other_version)
     closing_.refuse(std::move(pending.connection), Refusal::other_version);
-  // The address in the request is where the caller means to be; another one is not ours to serve.
+  // The address in the request is the one that the caller meant to reach. Under another address
+  // this process must not serve it.
   else if (parsed == Parsed::well && pending.request.callee.nic == self_)
     router_.welcome(std::move(pending));
   else if (parsed == Parsed::well)

@@ -1,8 +1,14 @@
-// The control port: accepts TCP connections, reads one connection request from each and hands it to
-// the rendezvous socket where it is awaited, in whichever process that is. All processes of a user
-// that have the NIC open listen at once (SO_REUSEPORT), so there is no first one that must stay.
-// The peer may be anybody: its bytes are checked, nothing waits for longer than a second, and only
-// so many connections at a time.
+// Acceptor: the listening TCP socket of a NIC address (the control port). It accepts connections,
+// reads one connection request from each, and hands the request to the RequestRouter, which finds
+// the process that waits for it.
+//
+// All processes of a user that have the NIC open listen at the same time (SO_REUSEPORT). So no
+// process is special, and any of them may end. The caller may be anybody on the network: its bytes
+// are checked, its connection is dropped after a second without a whole request, and the number of
+// such connections is limited.
+//
+// Part of a ConnectionTable; all functions need the manager's lock, and work is done in
+// Loop::run().
 #pragma once
 
 #include <list>
@@ -13,24 +19,27 @@ namespace viaduct::vipl {
 
 class Acceptor {
  public:
-  // std::runtime_error: nobody can listen there, now or later. When somebody else does, that is
-  // said on standard error and tried again.
+  // Begins to listen at `self`. std::runtime_error: the address is not this host's or may not be
+  // used. If the port is in use by others, a line on standard error says so, and the acceptor tries
+  // again every second.
   Acceptor(Loop& loop, const NicAddress& self, RequestRouter& router, ClosingConnections& closing);
 
   bool listening() const { return static_cast<bool>(listener_); }
+  // Stops listening and drops all connections whose request has not arrived.
   void close();
 
  private:
-  // A connection on which the request has not yet arrived whole.
+  // An accepted connection whose request has not arrived whole.
   struct UnknownPeer {
     Descriptor connection;
     Loop::Watch watch;
-    Loop::Timer timer;
+    Loop::Timer timer;  // the peer's time is up
     RequestBytes bytes{};
     std::size_t size = 0;
   };
   using UnknownPeers = std::list<UnknownPeer>;
 
+  // False: errno says why.
   bool listen();
   void listen_later();
   void accept();
@@ -43,7 +52,7 @@ class Acceptor {
   ClosingConnections& closing_;
   Descriptor listener_;
   Loop::Watch watch_;  // ends before listener_ does
-  Loop::Timer again_;
+  Loop::Timer again_;  // to listen, or to accept, again
   UnknownPeers unknown_peers_;
 };
 

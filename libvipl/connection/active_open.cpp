@@ -1,4 +1,5 @@
-// Active open: the caller's half of a session, its connection request on the way.
+// Active open: this side's connection request, from connect() to `accepted`, with retries. Clients
+// and peers use it; session.cpp takes over when the other side has accepted.
 #include <sys/random.h>
 
 #include <algorithm>
@@ -10,25 +11,31 @@
 namespace viaduct::vipl {
 namespace {
 
-// Whoever accepts a connection says within microseconds that somebody has the request. A process
-// that is stopped does not: another connection most likely finds another one.
+// How long to wait for `held`. The accepting process passes the request on within microseconds, and
+// its listener answers at once. A stopped process does neither; another TCP connection is most
+// likely accepted by another process (SO_REUSEPORT spreads them).
 constexpr auto kSilence = std::chrono::seconds(3);
-// After a process died that had our request.
+// The pause before the next request after the process that had this one closed the connection. It
+// doubles each time.
 constexpr auto kShortestDelay = std::chrono::milliseconds(1),
                kLongestDelay = std::chrono::milliseconds(100);
-// The second peer's request finds the first's, so another one is needed only after accidents.
+// The pause after nobody listened for a peer's request. It is long because the second peer's
+// request finds the first peer: another one is needed only if a process dies.
 constexpr auto kPeerRetry = std::chrono::seconds(1);
 
+// No route, a firewall, or an address to which nothing connects: VIP_NOT_REACHABLE.
 bool is_unreachable(int error) {
   return error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN || error == EACCES ||
          error == EPERM || error == EINVAL;
 }
 
+// This host lacks descriptors, memory or local ports: VIP_ERROR_RESOURCE.
 bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
          error == EADDRNOTAVAIL || error == EAGAIN;
 }
 
+// From the kernel, because two hosts must not have the same sequence.
 std::uint64_t random_bits() {
   std::uint64_t bits = 0;
   while (::getrandom(&bits, sizeof bits, 0) != sizeof bits && errno == EINTR) {
@@ -48,6 +55,7 @@ void Session::ask(const Discriminator& local, const Endpoint& remote, Deadline d
                             [this] { finish(unreachable_ ? VIP_NOT_REACHABLE : VIP_TIMEOUT); });
   if (role_ == Role::peer) {
     open_rendezvous();
+    // Before the request is sent: the other peer may answer with a request of its own at once.
     if (!rendezvous_->open()) return finish(VIP_ERROR_RESOURCE);
   }
   try_now();
@@ -56,7 +64,8 @@ void Session::ask(const Discriminator& local, const Endpoint& remote, Deadline d
 void Session::try_now() {
   Descriptor fd = connecting_socket(table_.self, remote_.nic);
   if (!fd) return on_connect_error(errno);
-  // Within a host it is: then the event thread need not wake up to see that.
+  // To an address of this host connect() succeeds at once. Then the event thread need not wake up
+  // to see that.
   const bool connected = is_open_connection(fd.get());
   stream_ = Stream::make(table_.loop, std::move(fd),
                          connected ? Stream::Kind::connected : Stream::Kind::connecting, *this);
@@ -71,14 +80,16 @@ void Session::on_connected(Stream&, int error) {
   const auto self = shared_from_this();
   if (error != 0) {
     drop_stream();
-    // Of a host on its own network the kernel says that when nobody answers to the address, after
-    // three seconds: it is as dead as one further away, of which the kernel knows nothing.
+    // On its own network the kernel reports EHOSTUNREACH when no host answers to the address (ARP),
+    // after three seconds. That host is as dead as one behind a router, for which the kernel
+    // reports ETIMEDOUT: not unreachable, but without an answer.
     return on_connect_error(error == EHOSTUNREACH ? ETIMEDOUT : error);
   }
   unreachable_ = false;
   send_request();
 }
 
+// Sends the request and this side's aliases, which the callee may need as soon as it accepts.
 void Session::send_request() {
   const Request request{.model = role_ == Role::peer ? Model::peer_to_peer : Model::client_server,
                         .silent = silent_,
@@ -90,18 +101,19 @@ void Session::send_request() {
   request_sent_ = true;
   send_aliases();
   silence_ = Loop::Timer(table_.loop, kSilence, [this] {
-    ++silent_;
+    ++silent_;  // an odd number makes the router try the places backwards
     drop_stream();
     on_no_answer();
   });
 }
 
+// Peers go on trying whatever the error is, because the other host may be about to start.
 void Session::on_connect_error(int error) {
   if (role_ == Role::peer) {
     unreachable_ = is_unreachable(error);
     return no_request_out(kPeerRetry);
   }
-  if (error == ECONNREFUSED) return finish(VIP_NO_MATCH);  // no process there has a NIC open
+  if (error == ECONNREFUSED) return finish(VIP_NO_MATCH);  // no process there has the NIC open
   if (is_unreachable(error)) return finish(VIP_NOT_REACHABLE);
   if (is_shortage(error)) return finish(VIP_ERROR_RESOURCE);
   on_no_answer();
@@ -113,19 +125,21 @@ void Session::on_refused(Refusal refusal) {
   finish(result_of(refusal));
 }
 
-// Whoever had our request is dead, or does nothing.
+// The process that had the request has died or does nothing.
 void Session::on_no_answer() {
   no_request_out(delay_);
   delay_ = std::min<Clock::duration>(2 * delay_, kLongestDelay);
 }
 
-// Nothing of ours is on its way: now the other's request may be answered.
+// No request of this side is under way any more. If the other peer's request has come meanwhile, it
+// is answered now; otherwise this side asks again after `retry`.
 void Session::no_request_out(Clock::duration retry) {
   if (crossing_ == nullptr) return try_later(retry);
   const std::shared_ptr<Incoming> other = std::move(crossing_);
   answer(other);
 }
 
+// `ready` is sent after establish(): the other side sends its first message when it gets it.
 void Session::on_accepted(const Card& card) {
   if (const auto refusal = mismatch(card_, card)) return finish(result_of(*refusal));
   remote_card_ = card;

@@ -1,3 +1,5 @@
+// Conversion between NicAddress, Discriminator and the program's VIP_NET_ADDRESS. Every length that
+// a program wrote is checked here before the bytes behind it are read.
 #include "libvipl/connection/address.hpp"
 
 #include <algorithm>
@@ -36,10 +38,12 @@ std::optional<Discriminator> Discriminator::from(std::span<const std::uint8_t> b
 
 namespace {
 
-// No VIA network had longer addresses; a length beyond was never set, and leads anywhere.
+// No VIA network had longer host addresses. A larger HostAddressLen is uninitialised memory, and
+// the discriminator would be looked for at a random place.
 constexpr VIP_UINT16 kMaxHostBytes = 20;
 
-// VIP_NET_ADDRESS declares one byte of what follows its two lengths.
+// The host address and the discriminator follow the two lengths. VIP_NET_ADDRESS declares only the
+// first of those bytes, so they are reached through the address of the struct.
 const std::uint8_t* host_bytes(const VIP_NET_ADDRESS& address) {
   return reinterpret_cast<const std::uint8_t*>(&address) + offsetof(VIP_NET_ADDRESS, HostAddress);
 }

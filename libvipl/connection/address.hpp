@@ -1,5 +1,7 @@
-// Who is called: the network address of a NIC and a discriminator, as programs write them into a
-// VIP_NET_ADDRESS.
+// Endpoint addresses of the connection protocol: a NIC address (IPv4 address and TCP port) and a
+// discriminator, as programs write them into a VIP_NET_ADDRESS (VIPL 1.0).
+//
+// All types here are plain values: they own no resource, and any thread may copy them.
 #pragma once
 
 #include <array>
@@ -13,31 +15,33 @@
 
 namespace viaduct::vipl {
 
-// What VIP_NIC_ATTRIBUTES.LocalNicAddress points to: six bytes, as on every VIA network there was
-// (programs have the 6 in their source). The IPv4 address of the port's network interface, and the
-// TCP port at which its processes take connection requests.
+// The address of a NIC: the IPv4 address of the port's network interface, and the TCP port at which
+// its processes accept connection requests. VIP_NIC_ATTRIBUTES.LocalNicAddress points to its six
+// bytes. The length is six because every VIA network had six bytes, and existing programs have that
+// number in their source.
 struct NicAddress {
   static constexpr std::size_t kBytes = 6;
 
   std::array<std::uint8_t, 4> ip{};
   std::uint16_t port = 0;  // host order
 
-  std::array<std::uint8_t, kBytes> bytes() const;  // network order
-  static NicAddress from(std::span<const std::uint8_t, kBytes> bytes);
-  std::string text() const;  // "10.9.0.1:18650"
+  std::array<std::uint8_t, kBytes> bytes() const;                       // network order
+  static NicAddress from(std::span<const std::uint8_t, kBytes> bytes);  // network order
+  std::string text() const;                                             // "10.9.0.1:18650"
 
   auto operator<=>(const NicAddress&) const = default;
 };
 
-// Bytes that tell the waiting programs of one NIC address apart.
+// The bytes that tell the listening programs of one NIC address apart, as a port number does in
+// TCP. Two discriminators are equal if their lengths and bytes are equal.
 class Discriminator {
  public:
-  // MaxDiscriminatorLen. Programs have the remote address that VipConnectWait fills in within 40
-  // bytes (facts of NT and ARMCI), so what a stranger sends must not be longer.
+  // MaxDiscriminatorLen, in bytes. Existing programs give VipConnectWait 40 bytes for the caller's
+  // address. A longer discriminator from the network would be written beyond those.
   static constexpr std::size_t kMax = 16;
 
   Discriminator() = default;
-  // nullopt: too long.
+  // Copies the bytes. nullopt: there are more than kMax.
   static std::optional<Discriminator> from(std::span<const std::uint8_t> bytes);
 
   std::span<const std::uint8_t> bytes() const { return {bytes_.data(), size_}; }
@@ -48,6 +52,7 @@ class Discriminator {
   std::array<std::uint8_t, kMax> bytes_{};  // zero beyond size_
 };
 
+// What a connection request is addressed to, and where it comes from.
 struct Endpoint {
   NicAddress nic;
   Discriminator discriminator;
@@ -55,13 +60,15 @@ struct Endpoint {
   auto operator<=>(const Endpoint&) const = default;
 };
 
-// The discriminator lies behind as many address bytes as the program says. nullopt: too long, or
-// too many.
+// The discriminator of a program's address. It lies behind as many host address bytes as
+// HostAddressLen says. nullopt: one of the two lengths is too large to be true.
 std::optional<Discriminator> discriminator_of(const VIP_NET_ADDRESS& address);
-// nullopt: of another length.
+// The host address of a program's address. nullopt: its length is not that of a NIC address.
 std::optional<NicAddress> nic_of(const VIP_NET_ADDRESS& address);
-// nullopt: either of these.
+// Both parts of a program's address. nullopt: one of them is invalid.
 std::optional<Endpoint> endpoint_of(const VIP_NET_ADDRESS& address);
+// Fills in a program's address. The caller answers for the room behind `to`: the struct declares
+// only the first byte of what follows the two lengths.
 void write(const Endpoint& endpoint, VIP_NET_ADDRESS& to);
 
 }  // namespace viaduct::vipl

@@ -1,3 +1,5 @@
+// The end of TCP connections: half-close, the wait for the other side's last message, and the count
+// of dropped messages on unreliable connections. session.cpp hands connections over to this.
 #include "libvipl/connection/closing_connections.hpp"
 
 #include <algorithm>
@@ -5,8 +7,9 @@
 namespace viaduct::vipl {
 namespace {
 
+// How long a closed connection waits for the other side to close.
 constexpr auto kMaxClosingTime = std::chrono::seconds(1);
-// Of them at a time; then the oldest has to go.
+// Closing connections at a time. Beyond this the oldest is closed at once.
 constexpr std::size_t kMaxClosing = 1024;
 
 }  // namespace
@@ -26,7 +29,8 @@ void ClosingConnections::add(std::shared_ptr<Stream> stream, const Tally& mine) 
   departing_.back().mine = mine;
 }
 
-// When both sides disconnect, each takes the other's word for the answer.
+// The other side's last message. When both sides disconnect at the same time, their two `ended`
+// messages cross, and each is taken for the answer to the other.
 void ClosingConnections::on_message(Stream& stream, const Message& message) {
   const Place it = place_of(stream);
   if (message.type != MessageType::ended || it == departing_.end() || !it->mine) return;

@@ -1,6 +1,10 @@
-// Connections on which the last has been said: they stay until the other side has closed as well,
-// or for a second. Closing at once would take back what is still on its way, if something unread
-// has arrived meanwhile.
+// ClosingConnections: TCP connections on which this side has sent its last message. Each stays
+// until the other side has closed as well, for at most a second.
+//
+// The last message must not be lost: closing a socket that has unread bytes makes the kernel send a
+// reset, which discards what is still on its way to the other side.
+//
+// Part of a ConnectionTable; all functions need the manager's lock.
 #pragma once
 
 #include <condition_variable>
@@ -17,21 +21,25 @@ class ClosingConnections final : StreamOwner {
  public:
   ClosingConnections(Loop& loop, Drops& drops) : loop_(loop), drops_(drops) {}
 
+  // Takes over the stream, whose last message has been sent, and half-closes it.
   void add(std::shared_ptr<Stream> stream);
-  // Of an unreliable connection, on which we have said that this is what we had: the other side
-  // says what it had.
+  // The same for an unreliable connection on which this side has sent `ended` with its tally. The
+  // other side's tally is awaited, and then both are counted in `drops`.
   void add(std::shared_ptr<Stream> stream, const Tally& mine);
+  // Sends `refused` as the last message.
   void refuse(std::shared_ptr<Stream> stream, Refusal refusal);
   void refuse(Descriptor connection, Refusal refusal);
-  // Until nobody is to say that any more, with the manager's lock.
+  // Blocks until no tally is awaited any more, but not longer than `longest`. Gives up `lock`, the
+  // manager's, while it blocks.
   void wait(std::unique_lock<std::mutex>& lock, Clock::duration longest);
+  // Closes all at once.
   void clear();
 
  private:
   struct Departing {
     std::shared_ptr<Stream> stream;
     Loop::Timer timer;
-    std::optional<Tally> mine;  // the other's is awaited
+    std::optional<Tally> mine;  // set while the other side's tally is awaited
   };
   using Place = std::list<Departing>::iterator;
 

@@ -1,4 +1,12 @@
-// The connection table of one NIC: what the manager knows, behind its lock.
+// ConnectionTable: all state of a Manager, that is, of the connections of one NIC handle, behind
+// one mutex.
+//
+// The Manager's public functions lock `mutex`, change the state, and block on condition variables.
+// The parts (Acceptor, RequestRouter, ListenQueue, Session, ClosingConnections) have no lock of
+// their own and are used with `mutex` held.
+//
+// Shared ownership: threads that are blocked inside the manager, and requests that the program has
+// not answered, keep the table alive or learn from a weak reference that it is gone.
 #pragma once
 
 #include <condition_variable>
@@ -24,41 +32,50 @@ class ConnectionTable : public std::enable_shared_from_this<ConnectionTable> {
  public:
   explicit ConnectionTable(const NicAddress& nic) : self(nic) {}
 
+  // The session of this user; nullptr: it has no connection and no attempt.
   std::shared_ptr<Session> session_of(ConnectionUser& user) const;
-  // A new session instead of the one that is remembered of the user; that one ends.
+  // Makes a new session for this user. A session that it still has ends: a thread that waits for
+  // that one gets VIP_INVALID_STATE.
   std::shared_ptr<Session> start(ConnectionUser& user, Session::Role role);
+  // Drops the user's session if no call can ask for its outcome any more.
   void forget_if_finished(ConnectionUser& user);
-  // With a request of a peer whose outcome the program does not know yet; nullptr: there is none.
+  // The session of a peer request whose outcome the program has not yet got. nullptr: there is
+  // none, and VipConnectPeerDone and VipConnectPeerWait return VIP_INVALID_STATE.
   std::shared_ptr<Session> untold_peer(ConnectionUser& user) const;
+  // The outcome of a peer request, which there must be; it is returned once.
   VIP_RETURN tell(ConnectionUser& user, Session& session, Card& remote_card);
-  // What fail() left.
+  // Executes what Manager::fail() has queued.
   void take_failures();
-  // ... of an attempt that is over, because the same user begins another one.
+  // Drops what is queued for this user: the failed attempt is over, and another one begins.
   void forget_failures(ConnectionUser& user);
 
-  // Not that of a process that this one is a child of.
+  // False in a child of fork(): the table belongs to the parent.
   bool is_ours() const { return forks_ == forks(); }
 
   const NicAddress self;
+  // The manager's lock. It protects everything below, except what says otherwise.
   std::mutex mutex;
   Wakeups wakeups;
-  Loop loop;  // first of what is made, last of what goes: all others use it
+  // Made first and destroyed last, because all others watch descriptors and set timers in it.
+  Loop loop;
   Drops drops;
   ClosingConnections closing{loop, drops};
   RequestRouter router{loop, closing};
   Acceptor acceptor{loop, self, router, closing};
   ListenQueue listen_queue{*this};
+  // The session of each VI that is connected or being connected.
   std::unordered_map<ConnectionUser*, std::shared_ptr<Session>> sessions;
-  // Requests that the program has been given and has not answered.
+  // Requests that VipConnectWait has returned and the program has not yet accepted or rejected.
   std::unordered_set<std::shared_ptr<Incoming>> given;
-  Aliases aliases;
-  std::condition_variable aliases_known;
-  bool closed = false;
-  unsigned inside = 0;  // threads that may be blocked
-  std::condition_variable left;
+  Aliases aliases;                        // of this side, told to each new connection
+  std::condition_variable aliases_known;  // notified when sessions get acknowledgements, or end
+  bool closed = false;                    // shutdown() has begun
+  unsigned inside = 0;                    // threads in functions that may block
+  std::condition_variable left;           // notified when `inside` becomes 0
 
-  // fail() may be called with any lock held, so it has one that nobody else is called with, and
-  // room for all sessions.
+  // The queue of Manager::fail(), which may be called with any lock held, also the manager's. So
+  // the queue has a mutex of its own, under which no other lock is taken. Its capacity is that of
+  // all sessions, so that fail() allocates nothing.
   struct Failure {
     ConnectionUser* user;
     Loss loss;

@@ -1,4 +1,8 @@
-// A Virtual Interface as the connection manager sees it, and what one tells the other.
+// ConnectionUser: a Virtual Interface as the connection manager sees it; and what the two sides of
+// a connection tell each other (Card, Tally, Loss).
+//
+// core/vi.hpp implements ConnectionUser; tests have their own. The types are independent of the
+// wire: wire.hpp encodes them.
 #pragma once
 
 #include <cstdint>
@@ -9,67 +13,82 @@
 
 namespace viaduct::vipl {
 
-// What the two ends of a connection tell each other about themselves while it is made.
+// The endpoint address and attributes that each side sends to the other while a connection is made.
 struct Card {
-  vi::QueuePairAddress queue_pair;
-  std::uint64_t max_transfer_size = 0;
+  vi::QueuePairAddress queue_pair;      // GID, queue pair number, first packet sequence number, MTU
+  std::uint64_t max_transfer_size = 0;  // bytes; both sides must have the same
+  // One VIP_SERVICE_... bit; both sides must have the same.
   VIP_RELIABILITY_LEVEL reliability = 0;
-  bool has_qos = false;           // VIP_QOS is opaque: only none and some can be compared
-  bool rdma_write = false;        // EnableRdmaWrite: what the other may do here
-  bool rdma_read = false;         // EnableRdmaRead
-  std::uint8_t reads_served = 0;  // RDMA reads of the other side that are served at a time
+  bool has_qos = false;     // VIP_QOS is opaque, so only NULL and not NULL are compared
+  bool rdma_write = false;  // EnableRdmaWrite: the other side may write here
+  bool rdma_read = false;   // EnableRdmaRead: the other side may read here
+  // RDMA reads of the other side that this device serves at a time.
+  std::uint8_t reads_served = 0;
 };
 
-// Messages of a connection, as one side has counted them: sends, and RDMA writes with immediate
-// data.
+// How many messages of a connection one side has counted. Messages are sends, and RDMA writes with
+// immediate data.
 struct Tally {
-  std::uint64_t received = 0;  // receives that they have completed
-  std::uint64_t sent = 0;      // as far as the device has said
+  std::uint64_t received = 0;  // messages that have completed a receive descriptor here
+  std::uint64_t sent = 0;      // messages whose send descriptor has completed here
 
   bool operator==(const Tally&) const = default;
 };
 
-// How a connection ended that the program here did not end. The first two are found by the manager,
-// the others are what the other side says, because verbs do not tell the target of a failed
-// operation.
+// Why a connection ended that the program here did not end. The values are those of the wire
+// (`ended`). The manager can notice the first two itself. The others come from the other side's
+// library: verbs do not tell the target of an operation that it failed.
 enum class Loss : std::uint8_t {
-  disconnected = 0,  // VipDisconnect, or the process is dead
-  host_silent = 1,   // nothing more is heard of the other host
-  receive_queue_empty = 2,
-  message_too_long = 3,  // for the receive descriptor it met
-  rdma_write_protection = 4,
-  rdma_read_protection = 5,
-  transport = 6,
+  disconnected = 0,           // VipDisconnect on the other side, or its process is dead
+  host_silent = 1,            // the other host no longer answers
+  receive_queue_empty = 2,    // a message met no posted receive descriptor
+  message_too_long = 3,       // a message was longer than the receive descriptor that it met
+  rdma_write_protection = 4,  // an RDMA write was not allowed
+  rdma_read_protection = 5,   // an RDMA read was not allowed
+  transport = 6,              // any other failure of the other side's queue pair
 };
 inline constexpr std::uint8_t kLastLoss = 6;
 
-// All functions are called by the manager with its lock held, mostly on the event thread: they may
-// take locks of their own, must not block, and must not call the manager.
+// What the manager calls to make and to end the connection of a VI.
 //
-//   attempt:  card(), then either establish() or abandoned(); abandoned() may also follow a
-//             successful establish() when the other side did not finish.
-//   life:     alias() any time after card(), delivered() and lost() at most once after establish();
-//             tally() when the connection ends here.
-//   Manager::disconnect() ends either; nothing is called after it has returned.
+// The manager calls all functions with its lock held, mostly on the NIC's event thread. They may
+// take locks of their own, must not block, and must not call the manager (fail() excepted). The
+// manager does not own its users; Manager::disconnect() must be called before a user is destroyed.
+//
+// The order of the calls:
+//
+//              card()                establish()
+//   attempt ----------> requesting --------------> connected ---> lost(), at most once
+//                        ^     |                       |
+//                        |     | abandoned(false)      | abandoned(false): the other side did
+//                        |     v                       v   not finish
+//                        |    end of the attempt    end of the attempt
+//                        |
+//                        +---- abandoned(true), then card() again: a peer goes on trying; may also
+//                              follow establish()
+//
+// alias() may come any time after establish(). delivered() comes before lost(), at most once.
+// tally() comes when the connection ends. Manager::disconnect() ends everything: nothing is called
+// after it has returned.
 class ConnectionUser {
  public:
-  // For a new attempt: a new packet sequence number.
+  // The card of a new attempt, with a new packet sequence number.
   virtual Card card() = 0;
-  // Connects the queue pair: ready to receive and to send. The VI is connected now. False: the
-  // device refused; abandoned() follows.
+  // Connects the queue pair to that of `remote`, so that it is ready to receive and to send. The VI
+  // is in the state Connected afterwards. False: the device refused; abandoned() follows.
   virtual bool establish(const Card& remote) = 0;
-  // The attempt has failed: the VI is idle again, or still connect pending if the manager goes on
-  // trying with a new card(). Receives posted before stay posted.
+  // The attempt has failed. The VI becomes Idle, or stays Connect Pending if `tries_again`: the
+  // manager goes on with a new card(). Posted receive descriptors stay posted.
   virtual void abandoned(bool tries_again) = 0;
-  // Of the connection that ends or has ended.
+  // The messages of the connection that ends now or has ended.
   virtual Tally tally() = 0;
-  // The other side's: so many messages were delivered, even if the device here has not heard of it.
-  // lost() follows.
+  // The other side's tally. Its `received` says how many sends were delivered, even if the device
+  // here has no acknowledgement of the last ones. lost() follows.
   virtual void delivered(const Tally& other) = 0;
-  // The VI is in the error state now; no abandoned() follows.
+  // The connection is gone: the VI goes to the state Error. No abandoned() follows.
   virtual void lost(Loss loss) = 0;
-  // The other side's memory handle `name` stands for the remote key `key` from now on; 0: it
-  // stands for itself again.
+  // From now on the other side's memory handle `name` stands for the remote key `key`. 0: the
+  // handle is itself the remote key again.
   virtual void alias(std::uint32_t name, std::uint32_t key) = 0;
 
  protected:

@@ -1,4 +1,4 @@
-// Timeouts of programs as points in time.
+// Timeouts of VIPL functions as points in time of a clock that is never set back.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,9 @@ namespace viaduct::vipl {
 using Clock = std::chrono::steady_clock;
 using Deadline = std::optional<Clock::time_point>;  // nullopt: never
 
-// Milliseconds from now. Programs write "for ever" as 32 or as 64 one-bits, whatever their header
-// had; what would overflow the clock is for ever too.
+// The deadline that is `milliseconds` from now. Programs write VIP_INFINITE as 32 or as 64
+// one-bits, depending on the header they were written for, and both mean no deadline. More than a
+// century would overflow the clock, and means no deadline too.
 inline Deadline deadline_after(VIP_ULONG milliseconds) {
   constexpr VIP_ULONG kCentury = VIP_ULONG{100} * 366 * 24 * 3600 * 1000;
   if (milliseconds == 0xffffffff || milliseconds > kCentury) return std::nullopt;

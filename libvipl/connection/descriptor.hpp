@@ -1,4 +1,8 @@
-// A file descriptor that closes itself, and in children of fork() at once.
+// Descriptor: the owner of a file descriptor of the library's. (Not a VIPL descriptor, which is
+// VIP_DESCRIPTOR.) It closes the file descriptor when it is destroyed, and in a child of fork() at
+// once, see fork.hpp.
+//
+// Move-only. Not thread-safe, like any value.
 #pragma once
 
 #include <unistd.h>
@@ -24,9 +28,11 @@ class Descriptor {
   ~Descriptor() { reset(); }
 
   int get() const { return fd_; }
+  // Whether there is a file descriptor.
   explicit operator bool() const { return fd_ >= 0; }
   void reset() {
     if (fd_ < 0) return;
+    // First: after close() another thread may get the same number for something of its own.
     disown_descriptor(fd_);
     ::close(std::exchange(fd_, -1));
   }

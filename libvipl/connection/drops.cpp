@@ -1,3 +1,4 @@
+// Arithmetic and text of the statistics of dropped messages.
 #include "libvipl/connection/drops.hpp"
 
 #include <algorithm>
@@ -6,6 +7,8 @@ namespace viaduct::vipl {
 
 void Drops::count(const Tally& mine, const Tally& others) {
   const auto dropped = [](std::uint64_t sent, std::uint64_t received) {
+    // The sender may have been told of fewer sends than have arrived, because its queue pair failed
+    // before the last ones completed. Then none was dropped.
     return sent - std::min(sent, received);
   };
   sent_ += mine.sent;

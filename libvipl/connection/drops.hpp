@@ -1,5 +1,6 @@
-// Messages on unreliable VIs: how many were sent, and how many of them were dropped, which is known
-// when both sides have said what they sent and received.
+// Drops: statistics of dropped messages on unreliable VIs, for VIADUCT_VIPL_STATS. A connection
+// counts when it has ended and both sides have told each other their tally; the difference was
+// dropped.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +10,20 @@
 
 namespace viaduct::vipl {
 
-// With the manager's lock held.
+// Part of a ConnectionTable; all functions need the manager's lock.
 class Drops {
  public:
-  // A connection has ended.
+  // A connection has ended, and both tallies are known.
   void count(const Tally& mine, const Tally& others);
-  // ... and the other side has not said what it had.
+  // A connection has ended without the other side's tally.
   void count_unknown() { ++unknown_; }
+  // One sentence for the user, without a full stop.
   std::string text() const;
 
  private:
-  // Sent from here, and sent to here.
+  // Messages that this side sent, and those that the other sides sent to this one.
   std::uint64_t sent_ = 0, sent_dropped_ = 0, expected_ = 0, expected_dropped_ = 0;
-  std::uint64_t unknown_ = 0;
+  std::uint64_t unknown_ = 0;  // connections
 };
 
 }  // namespace viaduct::vipl

@@ -1,3 +1,5 @@
+// The table of the library's file descriptors, and the handler that closes them in a child of
+// fork(). A bitmap of atomics, because the handler may use neither locks nor the heap.
 #include "libvipl/connection/fork.hpp"
 
 #include <pthread.h>
@@ -12,14 +14,15 @@
 namespace viaduct::vipl {
 namespace {
 
-// A bit for each descriptor. Beyond, which raise_descriptor_limit() does not go, they are not
-// closed.
+// One bit for each descriptor number. raise_descriptor_limit() (socket.cpp) stops at the same
+// limit. Where the limit was higher already, descriptors beyond it are not closed in children.
 constexpr std::size_t kMaxDescriptors = 65536, kBits = 64;
 
 std::array<std::atomic<std::uint64_t>, kMaxDescriptors / kBits> owned{};
-std::atomic<unsigned> number{0};
+std::atomic<unsigned> number{0};  // forks(): counted in the child
 
-// Other threads may have been anywhere, so there are no locks and no memory is allocated.
+// Runs in the child. Another thread of the parent may have held any lock, the heap's too, and that
+// thread is not there to release it. So this takes no lock and allocates nothing.
 void close_all() {
   ++number;
   for (std::size_t i = 0; i < owned.size(); ++i)
@@ -38,6 +41,7 @@ std::atomic<std::uint64_t>* word(int fd) {
 }  // namespace
 
 void own_descriptor(int fd) {
+  // Once in each process; the handler is inherited by children.
   static const int registered = ::pthread_atfork(nullptr, nullptr, &close_all);
   static_cast<void>(registered);
   if (auto* const it = word(fd)) *it |= bit(fd);

@@ -1,18 +1,22 @@
-// What a child of fork() has of its parent's NICs: nothing.
+// What a child process of fork() inherits of its parent's NICs: nothing.
 //
-// It would keep its parent's connections open, so that nobody would notice the end of the parent;
-// and its parent's threads, which every function counts on, are not there. So in the child the
-// library's own descriptors are closed at once, and handles of the parent are none.
+// Without this the child would keep its parent's TCP connections open, so that the other sides
+// would not notice the end of the parent. The parent's threads, on which every function relies, do
+// not exist in the child either. So pthread_atfork() closes all file descriptors of the library in
+// the child at once, and the parent's handles are invalid there.
+//
+// All functions may be called by any thread and take no lock.
 #pragma once
 
 namespace viaduct::vipl {
 
-// A descriptor that the library has opened is closed in children, until it is disowned.
+// Marks a descriptor that the library has opened: children close it, until it is disowned.
 void own_descriptor(int fd);
 void disown_descriptor(int fd);
 
-// How often the process was forked since the library was first used: whoever was made when the
-// number was another one is the parent's.
+// The number of forks between the process that first used the library and this one. An object
+// remembers the number when it is made; if the number is another one now, the object belongs to a
+// parent process.
 unsigned forks();
 
 }  // namespace viaduct::vipl

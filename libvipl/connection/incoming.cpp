@@ -1,3 +1,5 @@
+// A received connection request until it is answered: it notes the caller's aliases, and notices
+// when the caller gives up. session.cpp answers it; listen_queue.cpp and peer.cpp make it.
 #include "libvipl/connection/incoming.hpp"
 
 #include "libvipl/connection/connection_table.hpp"
@@ -21,6 +23,7 @@ Incoming::Incoming(ConnectionTable& table, PendingRequest pending)
   stream_->send({.type = MessageType::held});
 }
 
+// A caller may only announce aliases before it has an answer. Anything else ends the attempt.
 void Incoming::on_message(Stream& stream, const Message& message) {
   if (message.type == MessageType::alias && note(aliases_, message)) {
     return stream.send({.type = MessageType::known});
@@ -31,7 +34,7 @@ void Incoming::on_message(Stream& stream, const Message& message) {
 
 void Incoming::on_end(Stream&, Loss) {
   stream_ = nullptr;
-  const Gone gone = std::move(gone_);  // it may be the end of this object
+  const Gone gone = std::move(gone_);  // the call may destroy this object
   if (gone) gone();
 }
 

@@ -1,4 +1,9 @@
-// A request that has found whoever waits for it and is not answered yet.
+// Incoming: a connection request that has reached its listener (VipConnectWait) or its peer and is
+// not yet answered. A VIP_CONN_HANDLE stands for one of these. The constructor tells the caller
+// `held`, so that it goes on waiting.
+//
+// Shared by the program's handle, the ConnectionTable (`given`), and a Session (`crossing_`). Needs
+// the manager's lock, except for what never changes: request(), caller(), table().
 #pragma once
 
 #include <map>
@@ -10,27 +15,30 @@
 
 namespace viaduct::vipl {
 
-// What memory handles (the first) of one side stand for, where they do not stand for themselves.
+// The memory handles (first) of one side that stand for another remote key (second). A handle that
+// is not in it is itself the remote key.
 using Aliases = std::map<std::uint32_t, std::uint32_t>;
-// Notes one that arrived. False: these are too many.
+// Notes an `alias` message that arrived. False: these are more aliases than the protocol allows.
 bool note(Aliases& aliases, const Message& message);
 
 class Incoming final : public StreamOwner {
  public:
-  // Told when the caller has gone.
+  // Called when the caller closes the connection before it has an answer.
   using Gone = std::function<void()>;
 
+  // Takes over the TCP connection of `pending` and sends `held` on it.
   Incoming(ConnectionTable& table, PendingRequest pending);
 
   const Request& request() const { return request_; }
   const Caller& caller() const { return caller_; }
-  // nullptr: its NIC is closed.
+  // nullptr: the NIC is closed, and the request can no longer be answered.
   std::shared_ptr<ConnectionTable> table() const { return table_.lock(); }
-  // The caller still waits for an answer.
+  // Whether the caller still waits for an answer.
   bool waiting() const { return stream_ != nullptr; }
   void set_gone(Gone gone) { gone_ = std::move(gone); }
+  // The aliases that the caller has announced so far.
   const Aliases& aliases() const { return aliases_; }
-  // For whoever answers; afterwards nobody waits here any more.
+  // The connection, for the code that answers. Afterwards waiting() is false.
   std::shared_ptr<Stream> take_stream() { return std::exchange(stream_, nullptr); }
 
  private:

@@ -1,3 +1,5 @@
+// VipConnectWait: hands requests from the rendezvous sockets to the waiting threads. A request that
+// this process cannot take goes on to the next listening process through the RequestRouter.
 #include "libvipl/connection/listen_queue.hpp"
 
 #include <algorithm>
@@ -7,7 +9,10 @@
 namespace viaduct::vipl {
 namespace {
 
+// How long a rendezvous socket outlives the last wait. A server serves one client and waits again
+// within this time.
 constexpr auto kLinger = std::chrono::milliseconds(100);
+// Requests of one discriminator that wait for the next wait; then requests are refused.
 constexpr std::size_t kMaxQueued = 256;
 
 }  // namespace
@@ -23,6 +28,8 @@ VIP_RETURN ListenQueue::wait(std::unique_lock<std::mutex>& lock, const Discrimin
   }
   Waiter self;
   point->waiters.push_back(&self);
+  // Looks at `self` and the table only, not at `point`: the linger timer may have erased the point
+  // after on_pending_request() took this thread off its list.
   const auto done = [&] { return self.incoming != nullptr || table_.closed; };
   if (deadline)
     self.changed->wait_until(lock, *deadline, done);
@@ -32,7 +39,8 @@ VIP_RETURN ListenQueue::wait(std::unique_lock<std::mutex>& lock, const Discrimin
   if (request != nullptr && !table_.closed) return VIP_SUCCESS;  // the point may be gone by now
   if (request == nullptr) std::erase(point->waiters, &self);
   if (table_.closed) {
-    request = nullptr;  // with the lock held, and before the loop is gone that watches it
+    // Now, because the lock is held and the loop that watches its connection still exists.
+    request = nullptr;
     return VIP_ERROR_RESOURCE;
   }
   if (point->waiters.empty()) let_linger(local, *point);
@@ -44,7 +52,7 @@ void ListenQueue::wake() {
     for (Waiter* waiter : point.waiters) table_.wakeups.wake(waiter->changed);
 }
 
-// nullptr: no room.
+// nullptr: no rendezvous socket is to be had.
 ListenQueue::Point* ListenQueue::point_of(const Discriminator& local) {
   if (const auto found = points_.find(local); found != points_.end()) {
     found->second.linger.end();
@@ -62,6 +70,7 @@ ListenQueue::Point* ListenQueue::point_of(const Discriminator& local) {
 
 void ListenQueue::on_pending_request(const Discriminator& local, PendingRequest pending) {
   const Request& r = pending.request;
+  // Names of abstract sockets are not protected, so what arrives need not be for this listener.
   if (r.model != Model::client_server || r.callee != Endpoint{table_.self, local}) return;
   Point& point = points_.at(local);
   if (!point.waiters.empty()) {
@@ -72,8 +81,10 @@ void ListenQueue::on_pending_request(const Discriminator& local, PendingRequest 
     if (point.waiters.empty()) let_linger(local, point);
     return;
   }
-  // Another process may be waiting at this moment.
+  // No thread waits here, but perhaps in another process that listens for the same: try the places
+  // behind this one before queueing.
   if (table_.router.take_on(pending, point.rendezvous->place() + 1)) return;
+  // Callers that gave up do not count against the limit.
   std::erase_if(point.queue,
                 [](const PendingRequest& v) { return !is_open_connection(v.connection.get()); });
   if (point.queue.size() >= kMaxQueued)
@@ -82,7 +93,7 @@ void ListenQueue::on_pending_request(const Discriminator& local, PendingRequest 
     point.queue.push_back(std::move(pending));
 }
 
-// Of those that still wait for an answer; nullopt: none.
+// Requests whose caller has given up are dropped.
 std::optional<PendingRequest> ListenQueue::first_in_queue(Point& point) {
   while (!point.queue.empty()) {
     PendingRequest first = std::move(point.queue.front());
@@ -96,7 +107,8 @@ void ListenQueue::let_linger(const Discriminator& local, Point& point) {
   point.linger = Loop::Timer(table_.loop, kLinger, [this, local] { close(local); });
 }
 
-// Another process may have begun to wait meanwhile, at any place.
+// Requests that are left over go to another process, which may have begun to wait at any place, so
+// the search begins at place 0. If there is none they are refused.
 void ListenQueue::close(const Discriminator& local) {
   Point& point = points_.at(local);
   std::deque<PendingRequest> left = std::move(point.queue);

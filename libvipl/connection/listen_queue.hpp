@@ -1,8 +1,12 @@
-// The programs that wait for requests (VipConnectWait), and the requests that wait for them.
+// ListenQueue: the listeners of one NIC handle (threads in VipConnectWait), and the connection
+// requests that no listener has taken yet.
 //
-// A program that serves many clients is between two waits most of the time: its rendezvous socket
-// stays for a moment after the last wait has returned, and a request that comes meanwhile gets the
-// next wait. The same moment makes waits with a timeout of 0 useful.
+// A server that serves many clients is between two waits most of the time. So its rendezvous socket
+// stays open for 0.1 s after the last wait has returned (`linger`), and a request that comes
+// meanwhile is queued for the next wait. For the same reason a wait with a timeout of 0 finds
+// requests.
+//
+// Part of a ConnectionTable; all functions need the manager's lock.
 #pragma once
 
 #include <deque>
@@ -20,28 +24,35 @@ class ListenQueue {
  public:
   explicit ListenQueue(ConnectionTable& table) : table_(table) {}
 
-  // With the manager's lock held, which it gives up while it blocks.
+  // VipConnectWait: blocks until a request for `local` comes (VIP_SUCCESS), the deadline passes
+  // (VIP_TIMEOUT) or the NIC is closed (VIP_ERROR_RESOURCE, also if no rendezvous socket is to be
+  // had). It gives up `lock`, the manager's, while it blocks.
   VIP_RETURN wait(std::unique_lock<std::mutex>& lock, const Discriminator& local, Deadline deadline,
                   std::shared_ptr<Incoming>& request);
-  // All waits return; clear() when they have.
+  // Wakes all waits, which find the table closed and return. clear() may be called when they have
+  // left.
   void wake();
   void clear() { points_.clear(); }
 
  private:
+  // A thread in wait(). The struct lives on that thread's stack.
   struct Waiter {
-    std::shared_ptr<Incoming> incoming;
+    std::shared_ptr<Incoming> incoming;  // its request, once there is one
     Wakeup changed = make_wakeup();
   };
-  // Where one discriminator is awaited.
+  // The listeners of one discriminator. The thread that has waited longest gets the next request.
   struct Point {
     std::unique_ptr<RendezvousSocket> rendezvous;
     std::deque<Waiter*> waiters;
-    std::deque<PendingRequest> queue;  // came when nobody waited
-    Loop::Timer linger;
+    std::deque<PendingRequest> queue;  // came while no thread waited
+    Loop::Timer linger;                // runs while no thread waits; then the point is closed
   };
 
+  // The point of this discriminator, made if there is none. nullptr: all places of its rendezvous
+  // name are taken, or no file descriptors are left.
   Point* point_of(const Discriminator& local);
   void on_pending_request(const Discriminator& local, PendingRequest pending);
+  // The oldest queued request whose caller is still there.
   std::optional<PendingRequest> first_in_queue(Point& point);
   void let_linger(const Discriminator& local, Point& point);
   void close(const Discriminator& local);

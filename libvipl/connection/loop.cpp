@@ -1,3 +1,6 @@
+// The event loop of the connection manager and of the event thread, on epoll, timerfd and eventfd.
+// Watches are found by number, never by pointer: an event for a watch that ended in the same round
+// finds nothing.
 #include "libvipl/connection/loop.hpp"
 
 #include <sys/epoll.h>
@@ -15,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kClockId = 0, kWakeId = 1;
 
+// The kernel refuses for want of memory or of watches (ENOMEM, ENOSPC).
 void add(int epoll, int fd, std::uint32_t events, std::uint64_t id) {
   epoll_event event{};
   event.events = events;
@@ -27,7 +31,8 @@ void drain(int fd) {
   [[maybe_unused]] const auto n = ::read(fd, &count, sizeof count);
 }
 
-// A handler that finds no memory (false) is called again: what it was called for is still there.
+// False: the function ran out of memory. The exception must not leave the event thread. A
+// descriptor that is still ready and a timer that is still due are called again.
 template <typename Function, typename... Arguments>
 bool call(const Function& function, Arguments... arguments) {
   try {
@@ -38,6 +43,8 @@ bool call(const Function& function, Arguments... arguments) {
   }
 }
 
+// The shortest time the clock is set to: a time of 0 would disarm it, and an alarm that is out of
+// memory would be called again without a pause.
 constexpr Clock::duration kMinDelay = std::chrono::microseconds(100);
 
 }  // namespace
@@ -77,13 +84,17 @@ void Loop::run() {
 void Loop::run_timers() {
   const auto now = Clock::now();
   while (!timers_.empty() && timers_.begin()->first.first <= now) {
-    const auto [key, alarm] = *timers_.begin();  // outlives its own timer
+    // A copy: the alarm may end its own timer.
+    const auto [key, alarm] = *timers_.begin();
+    // Out of memory: the timer stays, and set_clock() tries again in kMinDelay.
     if (!call(*alarm)) break;
     timers_.erase(key);
   }
   set_clock();
 }
 
+// Only ever to an earlier time: a clock that fires too early finds nothing due and is set anew,
+// which is cheaper than a system call for each timer that ends.
 void Loop::set_clock() {
   if (timers_.empty()) return;
   const auto first = timers_.begin()->first.first;

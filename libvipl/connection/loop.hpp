@@ -1,6 +1,9 @@
-// Descriptors to watch and times to wait for, behind one descriptor that somebody else polls.
+// Loop: an event loop without a thread. It watches file descriptors and timers behind one epoll
+// descriptor, fd(), which the event thread polls; run() then calls the handlers.
 //
-// Not thread-safe: the manager's lock covers it. A handler may end any watch or timer, its own too.
+// Not thread-safe: the owner of the loop guards it (in the connection manager, with the manager's
+// lock). A handler may end any watch or timer, its own included. Watches and timers must end before
+// the loop is destroyed.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +19,28 @@
 
 namespace viaduct::vipl {
 
+// The sentence for the user when the process has no file descriptor left.
 inline constexpr std::string_view kNoDescriptors =
     "no file descriptors are left for VIPL connections: raise the limit (ulimit -n)";
 
 class Loop {
  public:
+  // `events`: EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP.
   using Handler = std::function<void(std::uint32_t events)>;
   using Alarm = std::function<void()>;
 
-  // A descriptor is watched as long as this lives. It must end before the descriptor is closed:
-  // other processes may have the same socket, and the kernel would go on reporting it.
+  // A file descriptor is watched as long as this object lives. The watch must end before the
+  // descriptor is closed: if another process has the same socket (fork, SCM_RIGHTS), the kernel
+  // keeps it open and would go on reporting it.
   class Watch {
    public:
     Watch() = default;
+    // std::bad_alloc: no memory, or the kernel cannot watch another descriptor.
     Watch(Loop& loop, int fd, std::uint32_t events, Handler handler);
     Watch(Watch&& other) noexcept { *this = std::move(other); }
     Watch& operator=(Watch&& other) noexcept;
     ~Watch() { end(); }
+    // Watches for these events from now on; 0: for errors only.
     void change(std::uint32_t events);
     void end();
 
@@ -42,6 +50,8 @@ class Loop {
     std::uint64_t id_ = 0;
   };
 
+  // One alarm. It is called at the end of a run() at or after its time, once, unless the timer ends
+  // before.
   class Timer {
    public:
     Timer() = default;
@@ -63,19 +73,24 @@ class Loop {
   Loop& operator=(const Loop&) = delete;
 
   int fd() const { return epoll_.get(); }
-  // Makes fd() readable until run() is next called; the only function that needs no lock.
+  // Makes fd() readable until the next run(). The only function that any thread may call without
+  // the lock.
   void wake() const;
-  // Calls the handlers of all that is ready and due. Does not block.
+  // Calls the handlers of all descriptors that are ready, and the alarms that are due. Never
+  // blocks.
   void run();
 
  private:
   void run_timers();
   void set_clock();
 
+  // clock_ is a timerfd, set to the earliest timer; wake_ an eventfd.
   Descriptor epoll_, clock_, wake_;
   std::uint64_t next_id_ = 2;  // 0 and 1 are the clock and wake_
+  // Shared, so that a handler lives until its call returns, even if it ends its own watch.
   std::unordered_map<std::uint64_t, std::shared_ptr<Handler>> handlers_;
   std::map<std::pair<Clock::time_point, std::uint64_t>, std::shared_ptr<Alarm>> timers_;
+  // max(): clock_ is not set.
   Clock::time_point clock_set_to_ = Clock::time_point::max();
 };
 

@@ -1,3 +1,6 @@
+// The public functions of the connection manager, and the bookkeeping of ConnectionTable. They
+// lock, run the VI's step, start or find the Session, and wait for its outcome. The protocol itself
+// is in session.cpp, active_open.cpp and peer.cpp.
 #include "libvipl/connection/manager.hpp"
 
 #include <algorithm>
@@ -8,12 +11,13 @@
 namespace viaduct::vipl {
 namespace {
 
-// The other side is stopped, or dying: it does not use the memory now.
+// How long announce() waits for acknowledgements. A side that does not answer in this time is
+// stopped or dying, and does not use the memory now.
 constexpr auto kKnownPatience = std::chrono::seconds(5);
 
 using Lock = std::unique_lock<std::mutex>;
 
-// A thread in a function that may block; shutdown() waits until it has left.
+// A thread inside a function that may block. shutdown() waits until the last of them has left.
 class Visit {
  public:
   explicit Visit(std::shared_ptr<ConnectionTable> table)
@@ -32,15 +36,19 @@ class Visit {
   Lock lock;
 };
 
+// Runs the step, if there is one.
 VIP_RETURN take(const Step& step) {
   return step ? step() : VIP_SUCCESS;
 }
 
+// The step has made the VI Connect Pending; this makes it Idle again.
 VIP_RETURN give_up(ConnectionUser& user, VIP_RETURN result) {
   user.abandoned(false);
   return result;
 }
 
+// Runs `function`, which starts a session. If memory runs out, the session and the VI's pending
+// state are taken back.
 template <typename Function>
 VIP_RETURN attempt(ConnectionTable& table, ConnectionUser& user, Function function) {
   try {
@@ -64,6 +72,7 @@ std::shared_ptr<Session> ConnectionTable::start(ConnectionUser& user, Session::R
   sessions[&user] = session;
   forget_failures(user);
   const std::lock_guard lock(failures_mutex);
+  // Room for one failure of each session, so that fail() need not allocate.
   failures.reserve(sessions.size());
   return session;
 }
@@ -78,6 +87,7 @@ void ConnectionTable::take_failures() {
   {
     const std::lock_guard lock(failures_mutex);
     if (failures.empty()) return;
+    // The swapped-in vector must have the same room, see fail().
     taken.reserve(failures.capacity());
     taken.swap(failures);
   }
@@ -123,6 +133,8 @@ int Manager::fd() const {
   return table_->loop.fd();
 }
 
+// The three objects are destroyed in reverse order: blocked threads are woken after the lock has
+// been given back.
 void Manager::progress() {
   Wakeups::Later woken_later;
   const Lock lock(table_->mutex);
@@ -146,6 +158,7 @@ void Manager::shutdown(Clock::duration patience) {
   table_->closed = true;
   for (const auto& [user, session] : table_->sessions) session->leave(VIP_ERROR_RESOURCE);
   table_->listen_queue.wake();
+  // Waits for the blocked threads. Functions that begin from now on see `closed` and do not block.
   table_->left.wait(lock, [&] { return table_->inside == 0; });
   table_->sessions.clear();
   table_->closing.wait(lock, patience);
@@ -181,6 +194,7 @@ VIP_RETURN Manager::accept(const std::shared_ptr<Incoming>& request, ConnectionU
   Visit visit(table);
   if (table->closed) return VIP_ERROR_RESOURCE;
   if (!table->given.contains(request)) return VIP_INVALID_PARAMETER;
+  // The client closed the connection while the program was deciding.
   if (!request->waiting()) return VIP_TIMEOUT;
   if (const VIP_RETURN wrong = take(begin); wrong != VIP_SUCCESS) return wrong;
   return attempt(*table, user, [&] {
@@ -246,7 +260,8 @@ VIP_RETURN Manager::peer_wait(ConnectionUser& user, Card& remote_card, const Ste
   return table_->tell(user, *session, remote_card);
 }
 
-// After `end` nothing is added to the failures of this connection, so none is left for the next.
+// After `end` the user queues no more failures, and take_failures() executes those it has queued.
+// So none is left that could hit the user's next connection.
 VIP_RETURN Manager::disconnect(ConnectionUser& user, const Step& end) {
   const Lock lock(table_->mutex);
   if (const VIP_RETURN wrong = take(end); wrong != VIP_SUCCESS) return wrong;
@@ -258,6 +273,8 @@ VIP_RETURN Manager::disconnect(ConnectionUser& user, const Step& end) {
   return VIP_SUCCESS;
 }
 
+// Only queues, because the caller may hold locks of the VI, which come after the manager's. The
+// event thread executes the queue.
 void Manager::fail(ConnectionUser& user, Loss loss) {
   {
     const std::lock_guard lock(table_->failures_mutex);
@@ -272,6 +289,7 @@ void Manager::announce(std::uint32_t name, std::uint32_t key) {
     table_->aliases.erase(name);
   else
     table_->aliases[name] = key;
+  // Sessions may end and be forgotten while this thread waits.
   std::vector<std::shared_ptr<Session>> told;
   for (const auto& [user, session] : table_->sessions) {
     session->announce(name, key);

@@ -1,13 +1,47 @@
-// Connections of one NIC handle: who waits, who asks, who is connected. docs/wire.md has the
-// protocol; the names of the functions are those of VIPL.
+// Manager: makes, watches and ends the connections of one NIC handle. It is the connection manager
+// (CM) of InfiniBand verbs, over TCP instead of management datagrams; docs/wire.md has the
+// protocol, and the names of the functions are those of VIPL 1.0.
 //
-// The manager has no thread. Whoever runs the NIC's event thread adds fd() to what he polls (it is
-// level triggered) and calls progress() when it is readable; everything advances there. The other
-// functions may be called by any thread, and block only where it is said.
+// A client and a server connect, in VIPL calls and in messages (peers: session.hpp):
 //
-// Lock order: the manager's lock, then what a ConnectionUser takes. So whoever calls the manager
-// holds no lock that a ConnectionUser takes; fail() is the exception and may be called with any
-// lock held.
+//   client's host                                   server's host
+//   -------------                                   -------------
+//                                                   VipConnectWait: rendezvous socket, blocks
+//   VipConnectRequest
+//     |-- TCP, request (REQ), aliases ------------> Acceptor of any process of the host
+//     |                                               |  RequestRouter: SCM_RIGHTS to the socket
+//     |                                               |  no listener:
+//     |<- refused (no match) -------------------------|    VIP_NO_MATCH
+//     |                                               v
+//     |<- held -------------------------------------- Incoming; VipConnectWait returns it
+//     |
+//     |                                             VipConnectReject:
+//     |<- refused (rejected) ----------------------   VIP_REJECT for the client
+//     |
+//     |                                             VipConnectAccept:
+//     |                                               queue pair ready to receive and send
+//     |<- aliases, accepted (REP) -----------------   blocks for `ready`, 10 s at most
+//     |   queue pair ready to receive and send
+//     |-- ready (RTU) ----------------------------> VipConnectAccept returns VIP_SUCCESS
+//   VipConnectRequest returns VIP_SUCCESS
+//
+//     |<-- aliases (VipSetMemAttributes), both directions -->|
+//
+//   VipDisconnect
+//     |-- ended (DREQ), FIN ----------------------> VI goes to Error; a reliable
+//                                                   one reports VIP_ERROR_CONN_LOST
+//     or the process dies:
+//     |-- FIN or reset ---------------------------> the same
+//     or the host dies: nothing comes; TCP's keepalive notices after 19 s
+//
+// Threads: the manager has none. The NIC's event thread polls fd(), which is level triggered, and
+// calls progress() when it is readable; everything advances there. All other functions may be
+// called by any thread at any time, and block only where that is said.
+//
+// Lock order: the manager's lock, then what a ConnectionUser takes. So the caller of a function
+// here must not hold a lock that a ConnectionUser takes. fail() is the exception.
+//
+// Ownership: the manager owns sockets and protocol state; it does not own ConnectionUsers.
 #pragma once
 
 #include <cstdint>
@@ -24,73 +58,81 @@ namespace viaduct::vipl {
 class ConnectionTable;  // the state behind it, in connection_table.hpp
 class Incoming;         // a request that a wait returned: what a VIP_CONN_HANDLE stands for
 
-// What is known of a request before it is accepted.
+// What the server learns of a client before it accepts the request.
 struct Caller {
   Endpoint endpoint;
   Card card;
 };
 
-// What becomes of the VI itself in a function about it, and whether it still is the one that the
-// program means: asked with the manager's lock held, so that no other function about the VI comes
-// between this and what the manager does. Anything but VIP_SUCCESS is the function's result, and
-// nothing has happened. Empty: there is nothing to ask.
+// The VI's part of a function here, e.g. its change of state. The manager calls it with its lock
+// held, so no other function about the same VI comes between the step and what the manager does
+// then. The step also checks that the VI is still that of the program's handle. Anything but
+// VIP_SUCCESS is the result of the whole function, and nothing has happened. Empty: no step.
 using Step = std::function<VIP_RETURN()>;
 
 class Manager {
  public:
-  // Throws std::runtime_error (one sentence and its remedy) when there are no descriptors left or
-  // the address is none of this host's. That the control port is taken is no error: see
-  // listening().
+  // Listens at `self`. Throws std::runtime_error (one sentence with its remedy) when no file
+  // descriptors are left or `self` is no address of this host. A control port that is in use is no
+  // error, see listening().
   explicit Manager(const NicAddress& self);
-  // After shutdown(), when nobody is inside a function of it.
+  // Calls shutdown(). No thread may be inside any other function.
   ~Manager();
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
   const NicAddress& self() const;
+  // Readable when progress() has work to do. Owned by the manager.
   int fd() const;
+  // Does all that is ready and due. Never blocks. For the event thread.
   void progress();
-  // Every blocked call returns VIP_ERROR_RESOURCE, now and later; returns when all have left.
-  // Connections end as in disconnect().
-  // `patience`: for what other sides count.
+  // Ends everything: connections as in disconnect(); blocked calls return VIP_ERROR_RESOURCE, now
+  // and later. Returns when all blocked calls have left. `patience`: how long to wait for the other
+  // sides' tallies (VIADUCT_VIPL_STATS).
   void shutdown(Clock::duration patience = {});
-  // After that: what is known of messages on unreliable VIs.
+  // After shutdown(): the statistics of messages on unreliable VIs, as a sentence.
   std::string drops() const;
-  // Whether this process takes requests at the control port. Not while it belongs to another user
-  // (whose processes then take our requests to us) or to another program; tried again every second.
+  // Whether this process accepts requests at the control port. It does not while the port belongs
+  // to another program, or to another user, whose VIPL processes then route this process's requests
+  // to it. The manager tries again every second.
   bool listening() const;
 
-  // Client/server. wait() blocks; a deadline in the past takes what has come since the last poll.
+  // VipConnectWait. Blocks. A deadline that has passed takes only a request that is there already.
   VIP_RETURN wait(const Discriminator& local, Deadline deadline,
                   std::shared_ptr<Incoming>& request);
   static const Caller& caller(const Incoming& request);
-  // Blocks until the other end is connected as well. The request stays usable after VIP_INVALID_*;
-  // afterwards it is spent. VIP_TIMEOUT: the client no longer waits.
+  // VipConnectAccept. Blocks until the client is connected as well. After VIP_INVALID_... the
+  // request can be accepted again or rejected; after VIP_SUCCESS it is spent. VIP_TIMEOUT: the
+  // client no longer waits.
   static VIP_RETURN accept(const std::shared_ptr<Incoming>& request, ConnectionUser& user,
                            const Step& begin = {});
+  // VipConnectReject: tells the client, and spends the request.
   static VIP_RETURN reject(const std::shared_ptr<Incoming>& request);
+  // Whether a wait() of this manager returned the request.
   bool is_from_here(const Incoming& request) const;
-  // Blocks.
+  // VipConnectRequest. Blocks until the outcome or the deadline.
   VIP_RETURN request(ConnectionUser& user, const Discriminator& local, const Endpoint& remote,
                      Deadline deadline, Card& remote_card, const Step& begin = {});
 
-  // Peer to peer. peer_wait() blocks. Both forget the attempt when they return anything but
-  // VIP_NOT_DONE; VIP_INVALID_STATE: there is none.
+  // VipConnectPeerRequest, -Done, -Wait. Only peer_wait() blocks. The outcome is returned once:
+  // after any result of the latter two but VIP_NOT_DONE the attempt is forgotten, and
+  // VIP_INVALID_STATE says that there is none.
   VIP_RETURN peer_request(ConnectionUser& user, const Discriminator& local, const Endpoint& remote,
                           Deadline deadline, const Step& begin = {});
   VIP_RETURN peer_done(ConnectionUser& user, Card& remote_card, const Step& check = {});
   VIP_RETURN peer_wait(ConnectionUser& user, Card& remote_card, const Step& check = {});
 
-  // Ends the connection or the attempt, if there is any, and tells the other side; a blocked call
-  // for this user returns VIP_INVALID_STATE. After `end` the user calls fail() no more, and after
-  // the function it may be destroyed.
+  // VipDisconnect. Ends the connection or the attempt, if there is one, and tells the other side. A
+  // call that is blocked for this user returns VIP_INVALID_STATE. `end` must make sure that the
+  // user does not call fail() any more; after this function has returned the user may be destroyed.
   VIP_RETURN disconnect(ConnectionUser& user, const Step& end = {});
-  // The VI is in the error state because of this: the other side is told and its ConnectionUser
-  // gets lost(loss). For the user here the connection is over, nothing is called. Any lock may be
-  // held; never blocks.
+  // The VI of `user` has gone to the state Error. The other side is told why, and its
+  // ConnectionUser gets lost(loss). On this side the connection is over and no callback follows.
+  // May be called with any lock held, by any thread; never blocks and allocates nothing.
   void fail(ConnectionUser& user, Loss loss);
-  // Every connected VI of the other sides learns that the memory handle `name` stands for `key`
-  // (0: for itself again), and those connected later. Blocks until all have said that they know.
+  // Tells the other sides of all connections, and of later ones, that the memory handle `name`
+  // stands for the remote key `key` (0: for itself again). Blocks until all have acknowledged, at
+  // most 5 s.
   void announce(std::uint32_t name, std::uint32_t key);
 
  private:

@@ -1,10 +1,12 @@
-// The other peer's request, which may cross ours.
+// The passive half of a peer session: the other peer's request, which may cross this side's own
+// (VipConnectPeerRequest on both sides). active_open.cpp sends this side's request.
 #include "libvipl/connection/connection_table.hpp"
 #include "libvipl/connection/session.hpp"
 
 namespace viaduct::vipl {
 namespace {
 
+// The pause before a new request after the other peer died half way.
 constexpr auto kStartOver = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -18,36 +20,42 @@ void Session::open_rendezvous() {
       });
 }
 
-// Two requests match when each names the other, and are not one and the same.
+// Whether the request is from the peer that this side asked for. With the same nonce it is this
+// session's own request, which came back.
 bool Session::is_for_us(const Request& request) const {
   if (request.model != Model::peer_to_peer || request.nonce == nonce_) return false;
   if (request.callee != local_ || request.caller != remote_) return false;
-  // Another process may have the same addresses and come first; then only its request can come
-  // again.
+  // Another process may have the same addresses and have come first. Then only that one, which this
+  // nonce names, may ask again.
   if (state_ == State::accepting) return request.nonce == other_nonce_;
   return crossing_ == nullptr || crossing_->request().nonce == request.nonce;
 }
 
+// The tie-break of crossing requests. Both sides compare the same two pairs, so exactly one of them
+// stays active.
 bool Session::stays_active(const Request& other) const {
   return std::pair(local_.nic, nonce_) > std::pair(other.caller.nic, other.nonce);
 }
 
 void Session::on_pending_request(PendingRequest pending) {
   if (!is_for_us(pending.request))
+    // Perhaps meant for another process that waits for the same pair of addresses.
     return table_.router.take_on_or_refuse(std::move(pending), rendezvous_->place() + 1);
   const auto incoming = std::make_shared<Incoming>(table_, std::move(pending));
-  // The peer asks again, so it knows nothing of our answer.
+  // The same peer asks again: it has lost the connection on which this side had answered.
   if (state_ == State::accepting) {
     drop_stream();
     renew();
   }
+  // Whether a request of this side is under way.
   const bool requesting = stream_ != nullptr;
   if (!requesting || !stays_active(incoming->request())) return answer(incoming);
+  // If the other peer gives up, there is nothing to answer later.
   incoming->set_gone([this] { crossing_ = nullptr; });
   crossing_ = incoming;
 }
 
-// As if nobody had come.
+// Back to requesting, with a new card, and as if the other peer's request had not come.
 void Session::start_over() {
   renew();
   try_later(kStartOver);
@@ -55,6 +63,7 @@ void Session::start_over() {
 
 void Session::renew() {
   user_.abandoned(true);
+  // Failures of the queue pair that is given up must not end the new attempt.
   table_.forget_failures(user_);
   card_ = user_.card();
   state_ = State::requesting;

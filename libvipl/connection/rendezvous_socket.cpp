@@ -1,3 +1,5 @@
+// Routing of connection requests between the processes of one host. socket.cpp has the system
+// calls; listen_queue.cpp and peer.cpp own the sockets.
 #include "libvipl/connection/rendezvous_socket.hpp"
 
 #include <sys/epoll.h>
@@ -9,14 +11,18 @@
 namespace viaduct::vipl {
 namespace {
 
+// Processes that may listen for the same at a time. Each request without a listener costs that many
+// sendmsg() calls.
 constexpr unsigned kPlaces = 16;
 
-// A rendezvous socket is full when its process is stopped, or hundreds of requests come at once.
+// A socket is full if its process is stopped, or if hundreds of requests come at once: the kernel
+// limits the datagrams in a unix socket's queue. How often, and for how long, to try again.
 constexpr auto kRetry = std::chrono::milliseconds(10);
 constexpr auto kBusyPatience = std::chrono::seconds(1);
 constexpr std::size_t kMaxDelayed = 1024;
 
-// Datagrams that are no request: a process that sends nothing else must not have all our time.
+// Datagrams that are no request and are skipped in one call, so that a process that sends nothing
+// else does not get all of the event thread's time.
 constexpr unsigned kMaxAtATime = 16;
 
 std::string at_place(const std::string& name, unsigned place) {
@@ -33,8 +39,8 @@ std::string hex(std::span<const std::uint8_t> bytes) {
   return out;
 }
 
-// FNV-1a (Fowler, Noll, Vo), 64 bits. Equal hashes of different texts cost a detour, no more: the
-// process that has the rendezvous socket looks at the request itself.
+// FNV-1a (Fowler, Noll, Vo), 64 bits. If two names have the same hash, the request comes to a peer
+// that finds it not meant for it and routes it on.
 std::uint64_t hash(const std::string& text) {
   std::uint64_t h = 0xcbf29ce484222325;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -47,7 +53,8 @@ std::string text(const Endpoint& endpoint) {
 
 }  // namespace
 
-// A socket's name has 107 bytes, so the two endpoints of a peer request have to be shortened.
+// Names of unix sockets have at most 107 bytes. Two endpoints as text do not fit, so those of a
+// peer request are hashed.
 std::string rendezvous_name(Model model, const Endpoint& callee, const Endpoint& caller) {
   if (model == Model::client_server) return "viaduct-vipl:wait:" + text(callee);
   return "viaduct-vipl:peer:" + callee.nic.text() + ":" +
@@ -56,7 +63,7 @@ std::string rendezvous_name(Model model, const Endpoint& callee, const Endpoint&
 
 RendezvousSocket::RendezvousSocket(Loop& loop, const std::string& name, Handler handler) {
   while (!(socket_ = named_socket(at_place(name, place_))))
-    if (errno != EADDRINUSE || ++place_ == kPlaces) return;
+    if (errno != EADDRINUSE || ++place_ == kPlaces) return;  // not open
   watch_ = Loop::Watch(loop, socket_.get(), EPOLLIN,
                        [this, handler = std::move(handler)](std::uint32_t) {
                          if (auto pending = next()) handler(std::move(*pending));
@@ -91,6 +98,7 @@ bool RequestRouter::take_on(PendingRequest& pending, unsigned from_place, bool b
     const unsigned place = backwards ? kPlaces - 1 - i : i;
     const int connection = pending.connection.get();
     switch (hand_over(sender_.get(), at_place(name, place), pending.bytes, connection)) {
+      // The socket has a reference to the connection of its own now.
       case Handed::over: pending.connection.reset(); return true;
       case Handed::busy: busy = busy.value_or(place); break;
       case Handed::nobody: break;
@@ -124,6 +132,7 @@ void RequestRouter::try_again() {
       refuse(std::move(d.pending));
       continue;
     }
+    // A request that is delayed once more keeps its time limit.
     const std::size_t before = delayed_.size();
     take_on_or_refuse(std::move(d.pending), d.place);
     if (delayed_.size() > before) delayed_.back().until = until;

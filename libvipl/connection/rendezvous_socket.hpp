@@ -1,10 +1,15 @@
-// How a request finds whoever waits for it among all processes of the host that share a NIC
-// address. What is waited for is the name of an abstract unix datagram socket, and whichever
-// process accepted the TCP connection sends it there. Nothing ever has to be cleaned up: names, and
-// connections on their way, go with the processes that had them.
+// RendezvousSocket and RequestRouter: how a connection request finds the process that listens for
+// it, among all processes of the host that share a NIC address.
 //
-// Several may wait for the same: the name ends in a number, the socket's place, and requests try
-// the places in order.
+// The listener's name is the name of an abstract unix datagram socket. Whichever process accepted
+// the TCP connection sends the request and the connection (SCM_RIGHTS) to that name. Nothing ever
+// has to be cleaned up: the kernel removes names, and connections under way, with the processes
+// that had them.
+//
+// Several processes may listen for the same. So each name ends in a number, the socket's place (0
+// to 15), and a router tries the places in order.
+//
+// Both are parts of a ConnectionTable; all functions need the manager's lock.
 #pragma once
 
 #include <functional>
@@ -17,22 +22,24 @@
 
 namespace viaduct::vipl {
 
-// A request and the connection it came on.
+// A connection request on its way to its listener. It owns the TCP connection.
 struct PendingRequest {
-  RequestBytes bytes{};
-  Request request;  // the bytes, taken apart
+  RequestBytes bytes{};  // as received; passed on unchanged
+  Request request;       // the same, parsed
   Descriptor connection;
 };
 
-// The name without the place: of a program that waits, or of a peer that has asked for this caller
-// itself.
+// The name without the place. Client/server: of the listeners of `callee`. Peers: of the peer at
+// `callee` that has itself asked for `caller`.
 std::string rendezvous_name(Model model, const Endpoint& callee, const Endpoint& caller);
 
+// The listening end of a name.
 class RendezvousSocket {
  public:
   using Handler = std::function<void(PendingRequest pending)>;
 
-  // Not open if all places are taken or there are no descriptors left.
+  // Takes the first free place of the name. Calls `handler` for each request that arrives. Not
+  // open() afterwards: all places are taken, or no file descriptors are left.
   RendezvousSocket(Loop& loop, const std::string& name, Handler handler);
   RendezvousSocket(const RendezvousSocket&) = delete;
   RendezvousSocket& operator=(const RendezvousSocket&) = delete;
@@ -40,7 +47,7 @@ class RendezvousSocket {
   bool open() const { return static_cast<bool>(socket_); }
   unsigned place() const { return place_; }
   void close();
-  // Someone who has come and for whom the handler was not called yet; nullopt: nobody.
+  // A request that has arrived and for which the handler was not called yet.
   std::optional<PendingRequest> next();
 
  private:
@@ -49,25 +56,32 @@ class RendezvousSocket {
   unsigned place_ = 0;
 };
 
-// Takes requests to rendezvous sockets, and refuses those that nobody waits for.
+// The sending end: routes requests to rendezvous sockets of any process of this host, and refuses
+// those for which no process listens.
 class RequestRouter {
  public:
+  // std::runtime_error: no file descriptors are left.
   RequestRouter(Loop& loop,
                 ClosingConnections& closing);  // std::runtime_error: no descriptors left
 
-  // A request from the network. The rendezvous socket of a stopped process takes it and does
-  // nothing: so a caller that had no answer begins at the other end every second time.
+  // Routes a request that came from the network. The rendezvous socket of a stopped process accepts
+  // a request, but the process does nothing with it. So for a caller that got no answer the first
+  // time, the places are tried in the opposite order every second time.
   void welcome(PendingRequest pending);
-  // From this place on. False: nobody waits there, and the request is still here.
+  // Hands the request to the first socket at `from_place` or behind it. A socket that is full is
+  // tried again for a second. False: no process listens there, and `pending` still has the
+  // connection.
   bool take_on(PendingRequest& pending, unsigned from_place, bool backwards = false);
+  // The same, and refuses (no match) if no process listens.
   void take_on_or_refuse(PendingRequest pending, unsigned from_place);
   void clear() { delayed_.clear(); }
 
  private:
+  // A request whose rendezvous socket was full.
   struct Delayed {
     PendingRequest pending;
-    unsigned place;
-    Clock::time_point until;
+    unsigned place;           // the first one that was full
+    Clock::time_point until;  // then the request is refused
   };
 
   void refuse(PendingRequest pending);
@@ -76,7 +90,7 @@ class RequestRouter {
   Loop& loop_;
   ClosingConnections& closing_;
   Descriptor sender_;
-  std::list<Delayed> delayed_;  // the rendezvous socket was full
+  std::list<Delayed> delayed_;  // in the order of arrival
   Loop::Timer timer_;
 };
 

@@ -1,3 +1,6 @@
+// The part of a session that active and passive open share: answering a request, messages, the end
+// of a connection. active_open.cpp has the request of this side, peer.cpp the request of the other
+// peer.
 #include "libvipl/connection/session.hpp"
 
 #include "libvipl/connection/connection_table.hpp"
@@ -5,7 +8,7 @@
 namespace viaduct::vipl {
 namespace {
 
-// A caller that has asked and then does not confirm the answer.
+// How long an accepting side waits for `ready`, which a caller sends at once.
 constexpr auto kReadyPatience = std::chrono::seconds(10);
 
 }  // namespace
@@ -20,15 +23,17 @@ std::optional<Refusal> mismatch(const Card& one, const Card& other) {
 Session::Session(ConnectionTable& table, ConnectionUser& user, Role role)
     : table_(table), user_(user), role_(role), state_(State::requesting), card_(user.card()) {}
 
-// The queue pair is ready before the other side hears of it: its first message may be faster than
-// anything we could do afterwards. Our own first message waits for `ready` in the same way.
+// The queue pair is made ready before `accepted` is sent, because the other side's first message
+// may arrive right after. In the same way `ready` tells this side when it may send:
+// VipConnectAccept does not return before.
 void Session::answer(const std::shared_ptr<Incoming>& incoming) {
   drop_stream();
   crossing_ = nullptr;
   retry_.end();
   remote_card_ = incoming->caller().card;
   if (const auto refusal = mismatch(card_, remote_card_)) {
-    // A server may change its VI and accept after all, so its client is not told.
+    // VIPL: a server may change its VI and accept again, so its client is told nothing yet. A peer
+    // has no second chance.
     if (role_ == Role::peer) table_.closing.refuse(incoming->take_stream(), *refusal);
     return finish(result_of(*refusal));
   }
@@ -48,7 +53,7 @@ void Session::answer(const std::shared_ptr<Incoming>& incoming) {
 }
 
 void Session::on_message(Stream&, const Message& message) {
-  const auto self = shared_from_this();  // it may be forgotten meanwhile
+  const auto self = shared_from_this();  // the table may drop it meanwhile
   const bool requesting = state_ == State::requesting;
   switch (message.type) {
     case MessageType::alias: return on_alias(message);
@@ -71,17 +76,20 @@ void Session::on_message(Stream&, const Message& message) {
       if (state_ == State::connected) return on_ended(message);
       break;
   }
+  // Reached by a message that does not fit the state.
   on_unexpected();
 }
 
+// Before the connection is made the aliases are only collected; establish_aliases() passes them to
+// the VI when it is connected.
 void Session::on_alias(const Message& message) {
   if (!note(aliases_, message)) return on_unexpected();
   if (state_ != State::requesting) user_.alias(message.name, message.key);
   stream_->send({.type = MessageType::known});
 }
 
-// What was dropped of an unreliable connection only both counts together can tell, so the other
-// side gets ours.
+// What was dropped on an unreliable connection follows only from both tallies together, so the
+// other side gets this side's. On a reliable one the other side expects nothing more.
 void Session::on_ended(const Message& message) {
   user_.delivered(message.tally);
   if (is_unreliable()) {
@@ -94,7 +102,7 @@ void Session::on_ended(const Message& message) {
   on_lost(static_cast<Loss>(message.code));
 }
 
-// As if nothing more had come.
+// The connection ends as if the other side had died.
 void Session::on_unexpected() {
   const std::shared_ptr<Stream> stream = stream_;
   stream->abort();
@@ -108,12 +116,14 @@ void Session::on_end(Stream&, Loss loss) {
     case State::requesting: return on_no_answer();
     case State::accepting: return on_answer_lost();
     case State::connected:
+      // The other side has died without sending its tally.
       if (is_unreliable()) table_.drops.count_unknown();
       return on_lost(loss);
     case State::over: return;
   }
 }
 
+// The caller has gone before it said `ready`. A peer goes on trying until its deadline.
 void Session::on_answer_lost() {
   if (role_ == Role::peer) return start_over();
   finish(VIP_TIMEOUT);
@@ -134,6 +144,7 @@ void Session::send_aliases() {
   for (const auto& [name, key] : table_.aliases) announce(name, key);
 }
 
+// Before the request or the answer is sent, send_aliases() has yet to come and includes this one.
 void Session::announce(std::uint32_t name, std::uint32_t key) {
   const bool introduced = state_ == State::requesting ? request_sent_ : state_ != State::over;
   if (stream_ == nullptr || !introduced) return;
@@ -150,6 +161,7 @@ void Session::connected() {
   set_outcome(VIP_SUCCESS);
 }
 
+// The attempt has failed.
 void Session::finish(VIP_RETURN outcome) {
   let_go();
   state_ = State::over;
@@ -161,8 +173,8 @@ void Session::leave(VIP_RETURN outcome) {
   leave_because(Loss::disconnected, outcome);
 }
 
-// The last word of a connection says how many messages have come: the acknowledgements of the last
-// ones may be lost with the queue pair.
+// The last message has this side's tally. With it the other side can complete sends whose
+// acknowledgements are lost because the queue pairs end now.
 void Session::leave_because(Loss loss, VIP_RETURN outcome) {
   if (state_ == State::connected && stream_ != nullptr) {
     const Tally mine = user_.tally();
@@ -178,14 +190,15 @@ void Session::leave_because(Loss loss, VIP_RETURN outcome) {
   set_outcome(outcome);
 }
 
-// A queue pair that fails before the other side has said that it is ready can only have failed
-// because the other side is: the connection was there.
+// In accepting, too, the connection is there: only a caller whose queue pair is connected can have
+// made this one fail. Its `ready` is still under way.
 void Session::fail(Loss loss) {
   if (state_ != State::connected && state_ != State::accepting) return;
   state_ = State::connected;
   leave_because(loss, VIP_SUCCESS);
 }
 
+// Ends every timer and connection of the attempt.
 void Session::let_go() {
   deadline_.end();
   retry_.end();
@@ -194,6 +207,7 @@ void Session::let_go() {
   drop_stream();
 }
 
+// Resets the connection, if there is one, and forgets all that was said on it.
 void Session::drop_stream() {
   silence_.end();
   if (stream_ != nullptr) stream_->abort();
@@ -201,10 +215,12 @@ void Session::drop_stream() {
   aliases_.clear();
   request_sent_ = false;
   unknown_ = 0;
+  // unknown_ is 0 now: a thread in Manager::announce() need not wait for this session.
   table_.aliases_known.notify_all();
 }
 
 void Session::set_outcome(VIP_RETURN outcome) {
+  // The first outcome counts: that a connection ends does not change that it was made.
   if (!outcome_) outcome_ = outcome;
   table_.wakeups.wake(changed_);
 }

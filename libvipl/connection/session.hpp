@@ -1,17 +1,14 @@
-// What the manager has of one ConnectionUser: an attempt to connect it, and then the connection.
+// Session: an attempt to connect one ConnectionUser (a VI), and then its connection.
 //
-//             REQ sent            REP received, RTU sent
-//   client    requesting -----------------------------> connected ---> over
-//             REP sent             RTU received
-//   server    accepting  -----------------------------> connected ---> over
-//   peer      either way, and from accepting back to requesting if the other side dies half way
+// Sessions are shared: the ConnectionTable has the current one of each user, and a blocked thread
+// keeps the one that it waits for. A session must end (leave(), fail(), or by itself) before its
+// user is destroyed.
 //
-// (REQ, REP and RTU are the connection request, reply and ready-to-use of InfiniBand's connection
-// manager; wire.hpp calls them the request, `accepted` and `ready`.) Each state may end in over.
-//
-// Both peers ask. When the two requests cross, the side with the higher (NIC address, nonce) keeps
-// the other's request until it knows what became of its own; the lower side answers at once and
-// forgets its own. So exactly one of the two makes the connection, whatever is lost or dies.
+// Peers: both sides send a request. When the two requests cross, the side with the higher (NIC
+// address, nonce) keeps the other's request until the outcome of its own is known; the other side
+// answers at once and drops its own. So exactly one of the two requests makes the connection,
+// whatever is lost and whichever process dies. (VI/TCP, draft-dicecco-vitcp-01, has the same rule
+// for addresses.)
 #pragma once
 
 #include <memory>
@@ -24,41 +21,77 @@
 
 namespace viaduct::vipl {
 
-// Everything is called with the manager's lock held.
+// All functions need the manager's lock, and so do the callbacks, which come from Loop::run().
 class Session final : public StreamOwner, public std::enable_shared_from_this<Session> {
  public:
   enum class Role { client, server, peer };
 
   Session(ConnectionTable& table, ConnectionUser& user, Role role);
 
+  // Active open, for clients and peers: sends a connection request, and again whenever there is no
+  // answer, until the deadline. Never blocks; the outcome may be there already.
   void ask(const Discriminator& local, const Endpoint& remote, Deadline deadline);
-  // A request that still waits, and goes on waiting when nothing comes of it here
-  // (VIP_INVALID_...).
+  // Passive open, for servers and peers: connects to the caller of `incoming`, which must still
+  // wait. A server's request stays unanswered, and can be accepted again, if the attributes do not
+  // match (VIP_INVALID_...) or the device refuses (VIP_ERROR_RESOURCE).
   void answer(const std::shared_ptr<Incoming>& incoming);
-  // Ends it without a word to the ConnectionUser. `outcome` is for the thread that still waits.
+  // VipDisconnect: tells the other side if the two are connected. No callback follows. `outcome` is
+  // what a thread that still waits returns.
   void leave(VIP_RETURN outcome);
-  // The same, and the other side learns why.
+  // The VI here has failed because of `loss`: tells the other side the reason. No callback follows.
   void fail(Loss loss);
+  // Sends an alias, if the other side is to know of it already; others are sent with the request or
+  // with the answer.
   void announce(std::uint32_t name, std::uint32_t key);
 
-  // Blocks until there is one.
+  // Blocks until there is an outcome. Gives up `lock`, the manager's, meanwhile.
   VIP_RETURN wait(std::unique_lock<std::mutex>& lock);
+  // What became of the attempt; nullopt: not yet known. It stays VIP_SUCCESS when the connection
+  // ends.
   std::optional<VIP_RETURN> outcome() const { return outcome_; }
   const Card& remote_card() const { return remote_card_; }
   Role role() const { return role_; }
-  // Whether the program knows the outcome.
+  // Peers: whether VipConnectPeerDone or -Wait has returned the outcome.
   bool told() const { return told_; }
   void set_told() { told_ = true; }
-  // What nobody needs to remember.
+  // Over, and no call can still ask for the outcome: the table may drop it.
   bool finished() const { return state_ == State::over && (role_ != Role::peer || told_); }
+  // Whether the other side has acknowledged every alias, or there is none that could.
   bool all_known() const {
     return unknown_ == 0 || stream_ == nullptr || state_ == State::requesting;
   }
 
  private:
+  // REQ, REP and RTU are the connection request, reply and ready-to-use of InfiniBand's connection
+  // manager; wire.hpp calls them Request, `accepted` and `ready`.
+  //
+  //                   ask()                            answer(), servers at once
+  //                     |                                          |
+  //                     v        peer: the other's REQ is          v
+  //    no answer:  +------------+   answered, ours is dropped +-----------+
+  //    REQ again   |            | --------------------------> |           |
+  //        +-------| requesting |        REP sent             | accepting |
+  //        +------>|            | <-------------------------- |           |
+  //                +------------+   peer: no RTU in 10 s, or  +-----------+
+  //                   |   |         the other side is gone,      |    |
+  //                   |   |         or asks again                |    |
+  //                   |   |                                      |    | no RTU in 10 s, or the
+  //                   |   | REP received, RTU sent  RTU received |    | client is gone: TIMEOUT
+  //                   |   |         +-----------+                |    |
+  //                   |   +-------->| connected |<---------------+    |
+  //                   |             +-----------+                     |
+  //                   |                  | `ended` or FIN received;   |
+  //        refused,   |                  | leave(), fail()            |
+  //        deadline,  |                  v                            |
+  //        mismatch   |              +------+                         |
+  //                   +------------->| over |<------------------------+
+  //                                  +------+
+  //
+  // leave() leads from every state to over, and so does a device that refuses to connect; a peer's
+  // deadline also ends accepting.
   enum class State { requesting, accepting, connected, over };
 
-  // active_open.cpp: our request on its way.
+  // active_open.cpp: this side's request.
   void on_connected(Stream& stream, int error) override;
   void try_now();
   void try_later(Clock::duration delay);
@@ -69,7 +102,7 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void on_no_answer();
   void no_request_out(Clock::duration retry);
 
-  // peer.cpp: the other's request.
+  // peer.cpp: the other peer's request.
   void open_rendezvous();
   void on_pending_request(PendingRequest pending);
   bool is_for_us(const Request& request) const;
@@ -100,24 +133,28 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   const Role role_;
   State state_;
   Endpoint local_, remote_;
+  // Of this side's request, and of the request that is being answered.
   std::uint64_t nonce_ = 0, other_nonce_ = 0;
-  Card card_, remote_card_;
+  Card card_, remote_card_;         // this side's, and the other's once it is known
   std::shared_ptr<Stream> stream_;  // to the other side; nullptr while there is nothing
   Aliases aliases_;                 // of the other side
-  std::size_t unknown_ = 0;         // announced and not acknowledged
-  bool request_sent_ = false;
-  std::uint8_t silent_ = 0;   // requests that were sent and then nothing came
-  bool unreachable_ = false;  // what the network said last
-  Clock::duration delay_{};
-  std::unique_ptr<RendezvousSocket> rendezvous_;  // peer
-  std::shared_ptr<Incoming> crossing_;            // the other's request, until ours is decided
+  std::size_t unknown_ = 0;         // aliases announced and not yet acknowledged
+  bool request_sent_ = false;       // on stream_
+  std::uint8_t silent_ = 0;         // requests of this attempt that got no answer, modulo 256
+  bool unreachable_ = false;        // the network's last word: a timeout becomes VIP_NOT_REACHABLE
+  Clock::duration delay_{};         // until the next request, if this one gets no answer; doubles
+  std::unique_ptr<RendezvousSocket> rendezvous_;  // peers: where the other's request arrives
+  // The other peer's request, kept until the outcome of this side's is known.
+  std::shared_ptr<Incoming> crossing_;
+  // The end of the attempt; the next request; no sign of life from the other side.
   Loop::Timer deadline_, retry_, silence_;
   std::optional<VIP_RETURN> outcome_;
   bool told_ = false;
   const Wakeup changed_ = make_wakeup();
 };
 
-// How two cards differ in what must be equal; nullopt: they match.
+// The first of the attributes that must be equal and is not (VIPL: reliability level,
+// MaxTransferSize, QoS). nullopt: all are equal.
 std::optional<Refusal> mismatch(const Card& one, const Card& other);
 
 }  // namespace viaduct::vipl

@@ -1,3 +1,4 @@
+// Socket options, and the system calls behind Acceptor, Stream, RendezvousSocket and RequestRouter.
 #include "libvipl/connection/socket.hpp"
 
 #include <fcntl.h>
@@ -15,15 +16,16 @@
 namespace viaduct::vipl {
 namespace {
 
-// Enough for tens of thousands of connections; some programs close every number up to the limit
-// when they fork, which takes minutes where it is a thousand million.
+// Enough for tens of thousands of connections. Not more, because some programs close every number
+// up to the limit when they fork, which takes minutes with a limit of 2^30.
 constexpr rlim_t kWantedDescriptors = 65536;
 
-// Programs of VIA's time use select(), which cannot look at descriptors beyond: connections stay
-// out of their way.
+// FD_SETSIZE: select(), which programs of VIA's time use, cannot watch descriptors from 1024 on. So
+// the library's own descriptors are put there, out of their way.
 constexpr int kFirstOwnDescriptor = 1024;
 
-// A host that has vanished is noticed after 10 + 3 * 3 seconds.
+// TCP keepalive: a host that has vanished is noticed 10 + 3 * 3 seconds after its last packet.
+// TCP_USER_TIMEOUT is the same limit for data that is not acknowledged.
 constexpr int kKeepIdle = 10, kKeepInterval = 3, kKeepCount = 3;
 constexpr int kUserTimeout = 19000;  // ms
 
@@ -31,6 +33,7 @@ void set(int fd, int level, int option, int value) {
   ::setsockopt(fd, level, option, &value, sizeof value);
 }
 
+// Moves the descriptor to a number from kFirstOwnDescriptor on. If none is free there it stays.
 Descriptor out_of_the_way(Descriptor fd) {
   if (!fd) return fd;
   const int error = errno;
@@ -49,7 +52,7 @@ Descriptor unix_socket() {
       Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
 }
 
-// Empty, without losing errno.
+// Closes the descriptor and keeps errno for the caller.
 Descriptor failed(Descriptor fd) {
   const int error = errno;
   fd.reset();
@@ -65,6 +68,7 @@ sockaddr_in socket_address(const NicAddress& nic, std::uint16_t port) {
   return out;
 }
 
+// Keepalive, and no Nagle delay: messages are small and each is waited for.
 void watch_over(int fd) {
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdle);
@@ -80,8 +84,8 @@ struct UnixAddress {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
 
-// Abstract: the first byte is zero, nothing is in the file system, and the name is gone when the
-// last process that has it dies.
+// An abstract name: the first byte of the path is 0. It is not in the file system, and the kernel
+// removes it with the last process that has the socket.
 UnixAddress unix_address(const std::string& name) {
   UnixAddress out;
   out.address.sun_family = AF_UNIX;
@@ -91,7 +95,8 @@ UnixAddress unix_address(const std::string& name) {
   return out;
 }
 
-// Of the descriptors that came along the first; the others are closed.
+// The first file descriptor that came with a datagram. Any others are closed: an unfriendly sender
+// may not fill this process's table.
 Descriptor first_descriptor(msghdr& header) {
   Descriptor first;
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
@@ -141,6 +146,7 @@ Descriptor connecting_socket(const NicAddress& from, const NicAddress& to) {
   Descriptor fd = tcp_socket();
   if (!fd) return fd;
   watch_over(fd.get());
+  // The local port is chosen by connect(), which may use one port for several destinations.
   set(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   const sockaddr_in local = socket_address(from, 0), remote = socket_address(to, to.port);
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&local), sizeof local) != 0)
@@ -165,6 +171,8 @@ bool is_open_connection(int fd) {
 }
 
 void abort_connection(Descriptor fd) {
+  // connect() to AF_UNSPEC dissolves the connection and sends a reset. SO_LINGER with close() would
+  // do that only with the last descriptor of the socket.
   sockaddr nobody{};
   nobody.sa_family = AF_UNSPEC;
   ::connect(fd.get(), &nobody, sizeof nobody);
@@ -203,7 +211,7 @@ Handed hand_over(int sender, const std::string& name, const RequestBytes& reques
     case EAGAIN:
     case ENOBUFS:
     case ENOMEM:
-    case ETOOMANYREFS:  // of this user's descriptors on their way between processes
+    case ETOOMANYREFS:  // too many descriptors of this user are under way between processes
     case EINTR: return Handed::busy;
     default: return Handed::nobody;
   }
@@ -211,8 +219,10 @@ Handed hand_over(int sender, const std::string& name, const RequestBytes& reques
 
 std::optional<Received> receive_handed(int named) {
   Received out{};
-  std::array<std::byte, sizeof(RequestBytes) + 1> bytes;  // one more shows what is too long
+  // One byte more shows a datagram that is too long.
+  std::array<std::byte, sizeof(RequestBytes) + 1> bytes;
   iovec data{bytes.data(), bytes.size()};
+  // Room for more descriptors than expected, so that they are seen and closed.
   alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
   msghdr header{};
   header.msg_iov = &data;

@@ -1,6 +1,6 @@
-// The kernel's sockets as connections use them: TCP between NIC addresses, and abstract unix
-// datagram sockets, by which processes of one host hand TCP connections to each other. All are
-// non-blocking.
+// The system calls of the connection layer: non-blocking TCP sockets between NIC addresses, and
+// abstract unix datagram sockets, by which processes of one host hand TCP connections to each
+// other. No state; any thread may call any function.
 #pragma once
 
 #include <optional>
@@ -13,39 +13,48 @@
 
 namespace viaduct::vipl {
 
-// Each connection needs a descriptor, and programs have a thousand of them: the soft limit is
-// raised towards the hard one.
+// Raises the soft limit of open files towards the hard one: each connection needs a descriptor, and
+// programs have a thousand of them. The limit is never lowered.
 void raise_descriptor_limit();
 
-// Where all processes of a user that have the NIC open listen at the same time. Empty: errno.
+// A TCP socket that listens at this address together with other processes of the same user
+// (SO_REUSEPORT). Empty: errno says why.
 Descriptor listening_socket(const NicAddress& at);
+// A connection from the listener's queue. Empty: errno says why, EAGAIN if there is none.
 Descriptor accepted_socket(int listener);
 
-// Begins to connect. Empty: errno says why that cannot even be tried.
+// Begins to connect; the socket becomes writable when the outcome is known. Empty: errno says why
+// connecting could not even begin.
 Descriptor connecting_socket(const NicAddress& from, const NicAddress& to);
-// The outcome, once the socket is writable: 0 or an errno.
+// The outcome of connect(), once the socket is writable: 0 or an errno.
 int connect_error(int fd);
-// Whether it is a TCP connection of which neither side has closed.
+// Whether `fd` is a TCP connection that neither side has closed.
 bool is_open_connection(int fd);
-// Closes without the minute in which the kernel keeps the port: the other side gets a reset, also
-// when a child of fork() has the descriptor too.
+// Resets the connection and closes the socket. Without TIME_WAIT, in which the kernel would keep
+// the port for a minute. The reset is sent even if a child of fork() still has the socket.
 void abort_connection(Descriptor fd);
 
-// A name of this host's. Empty: errno (EADDRINUSE: another socket has it).
+// A unix datagram socket with this abstract name. Empty: errno says why, EADDRINUSE if another
+// socket has the name.
 Descriptor named_socket(const std::string& name);
+// A unix datagram socket without a name, for hand_over().
 Descriptor sending_socket();
 
+// The request was handed over; no socket has that name; or the socket is full, or the kernel short
+// of memory, for the moment.
 enum class Handed { over, nobody, busy };
-// Gives the TCP connection and what was read from it to the socket of that name.
+// Sends the request and the TCP connection (SCM_RIGHTS) to the socket of that name. The caller
+// keeps its own descriptor of the connection.
 Handed hand_over(int sender, const std::string& name, const RequestBytes& request, int connection);
 
+// A datagram that another process handed over.
 struct Received {
   RequestBytes request;
   Descriptor connection;
 };
-// The next one handed to a named socket; nullopt: none is there. What is no request, or not (or no
-// longer) a TCP connection, has an empty descriptor. Whoever handed it over may have kept it, with
-// power over the flag that makes it block.
+// The next datagram of a named socket; nullopt: there is none. `connection` is empty if the
+// datagram is no request, or has no TCP connection that is open. The sender may have kept the
+// connection and may make it blocking again, so reads and writes on it always say MSG_DONTWAIT.
 std::optional<Received> receive_handed(int named);
 
 }  // namespace viaduct::vipl

@@ -1,3 +1,6 @@
+// Sending and receiving of one TCP connection of the connection protocol. wire.cpp knows what the
+// bytes mean; the stream's owner (session.cpp, incoming.cpp, closing_connections.cpp) knows what
+// the messages mean.
 #include "libvipl/connection/stream.hpp"
 
 #include <sys/epoll.h>
@@ -11,14 +14,16 @@
 namespace viaduct::vipl {
 namespace {
 
-// More than all aliases of a NIC together. Who lets so much wait is not reading.
+// Bytes that may wait for the kernel. All aliases of a NIC together are less. So a peer that lets
+// more accumulate does not read, and the connection is given up.
 constexpr std::size_t kMaxWaiting = std::size_t{1} << 20;
 
 bool must_wait(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-// Errors of a host that does not answer; the others mean that the process is gone.
+// These errors mean that the other host does not answer. All others mean that the other process is
+// gone.
 Loss loss_of(int error) {
   switch (error) {
     case ETIMEDOUT:
@@ -31,10 +36,14 @@ Loss loss_of(int error) {
 }  // namespace
 
 std::shared_ptr<Stream> Stream::make(Loop& loop, Descriptor fd, Kind kind, StreamOwner& owner) {
+  // The handler holds a weak reference: otherwise the stream would keep itself alive through the
+  // loop.
   const std::shared_ptr<Stream> stream(new Stream(std::move(fd), kind, owner));
   const std::uint32_t events = kind == Kind::connecting ? EPOLLOUT : EPOLLIN;
   stream->watch_ = Loop::Watch(loop, stream->fd_.get(), events,
                                [weak = std::weak_ptr(stream)](std::uint32_t ready) {
+                                 // A strong reference for the whole call, because the owner may
+                                 // drop the stream in a callback.
                                  if (const auto self = weak.lock()) self->on_ready(ready);
                                });
   return stream;
@@ -48,10 +57,12 @@ void Stream::on_ready(std::uint32_t events) {
     return owner_->on_connected(*this, error);
   }
   if ((events & EPOLLOUT) != 0) flush();
+  // EPOLLERR and EPOLLHUP too: recv() then returns the error.
   if ((events & ~std::uint32_t{EPOLLOUT}) != 0 && open()) receive();
 }
 
-// One read; what is left makes the descriptor ready again, after everybody else's turn.
+// One read. If more is there, the descriptor stays readable, and this stream's next turn comes
+// after all others have had theirs.
 void Stream::receive() {
   const ssize_t n = ::recv(fd_.get(), in_.data() + in_size_, in_.size() - in_size_, MSG_DONTWAIT);
   if (n < 0 && must_wait(errno)) return;
@@ -60,7 +71,8 @@ void Stream::receive() {
   if (!take_messages()) end(Loss::disconnected);
 }
 
-// False: rubbish. The buffer has room for many messages, so there is always room after this.
+// False: the bytes are no message. `in_` is longer than any message, so the remainder of an
+// incomplete message always leaves room to read on.
 bool Stream::take_messages() {
   std::size_t at = 0;
   while (open()) {
@@ -83,7 +95,8 @@ void Stream::send(std::span<const std::byte> bytes) {
   flush();
 }
 
-// An error is left for receive() to find: nobody expects on_end() while sending.
+// An error is not reported here, because the callers of send() do not expect on_end() to be called.
+// shutdown() makes the descriptor readable, and receive() finds the end of the connection.
 void Stream::flush() {
   while (!out_.empty()) {
     const ssize_t n = ::send(fd_.get(), out_.data(), out_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -1,6 +1,9 @@
-// What wakes threads that are blocked in the manager. Each of them needs the manager's lock, so
-// a thread that holds it for longer wakes them when it has given it back: else they wake for
-// nothing, and, on a busy machine, before that thread can go on.
+// Wakeups: condition variables of threads that are blocked in the connection manager.
+//
+// A woken thread needs the manager's lock. If the waking thread still holds it, the woken one only
+// goes back to sleep, and on a busy machine does so before the waking thread can go on. So the
+// event thread, which holds the lock for a whole progress(), collects the wakeups and notifies when
+// it has given the lock back.
 #pragma once
 
 #include <array>
@@ -10,7 +13,7 @@
 
 namespace viaduct::vipl {
 
-// Shared: the thread may wake by itself before it is rung for, and be gone.
+// Shared, because the thread may wake by its deadline, and be gone, before it is notified.
 using Wakeup = std::shared_ptr<std::condition_variable>;
 
 inline Wakeup make_wakeup() {
@@ -19,7 +22,8 @@ inline Wakeup make_wakeup() {
 
 class Wakeups {
  public:
-  // With the lock held.
+  // Notifies now, or later if a Later is in force. Needs the manager's lock. Beyond the capacity of
+  // Later it notifies now, which is only slower.
   void wake(const Wakeup& wakeup) {
     if (later_ != nullptr && later_->count < later_->wakeups.size())
       later_->wakeups[later_->count++] = wakeup;
@@ -27,7 +31,8 @@ class Wakeups {
       wakeup->notify_all();
   }
 
-  // Begins before the lock is taken and ends when it is given back...
+  // The collected wakeups. Made before the lock is taken, so destroyed after it is released; its
+  // destructor notifies.
   struct Later {
     ~Later() {
       for (std::size_t i = 0; i < count; ++i) wakeups[i]->notify_all();
@@ -35,7 +40,7 @@ class Wakeups {
     std::array<Wakeup, 16> wakeups;
     std::size_t count = 0;
   };
-  // ... and this is when it is held.
+  // Puts a Later in force. Made after the lock is taken, so destroyed while it is held.
   class Holding {
    public:
     Holding(Wakeups& wakeups, Later& later) : wakeups_(wakeups) { wakeups_.later_ = &later; }

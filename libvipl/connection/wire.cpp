@@ -1,3 +1,5 @@
+// Encoding and checked parsing of the connection protocol's bytes. Nothing here trusts a length, an
+// enumerator or a code from the network; stream.cpp ends a connection whose bytes parse() rejects.
 #include "libvipl/connection/wire.hpp"
 
 #include <algorithm>
@@ -6,12 +8,14 @@
 
 namespace viaduct::vipl {
 
+// The structs are copied to and from the wire as they are.
 static_assert(std::endian::native == std::endian::little);
 
 namespace {
 
 constexpr std::uint32_t kMax24Bits = 0xffffff;  // queue pair and packet sequence numbers
 
+// By memcpy, because the bytes of a message need not be aligned.
 template <typename Struct>
 Struct read(std::span<const std::byte> bytes) {
   Struct out;
@@ -35,6 +39,7 @@ WireEndpoint wire(const Endpoint& endpoint) {
   return out;
 }
 
+// False: the discriminator would be longer than any program may have one.
 bool parse(const WireEndpoint& wire, Endpoint& endpoint) {
   if (wire.discriminator_length > Discriminator::kMax) return false;
   endpoint.nic = NicAddress::from(wire.nic);
@@ -58,6 +63,7 @@ WireCard wire(const Card& card) {
   return out;
 }
 
+// False: no device has such numbers, or no such reliability level exists.
 bool parse(const WireCard& wire, Card& card) {
   if (wire.number > kMax24Bits || wire.psn > kMax24Bits) return false;
   if (wire.reliability != VIP_SERVICE_UNRELIABLE &&
@@ -77,7 +83,7 @@ bool parse(const WireCard& wire, Card& card) {
   return true;
 }
 
-// Bytes behind the head of a message of this type; nullopt: no such type.
+// Bytes of the body of a message of this type. nullopt: there is no such type.
 std::optional<std::size_t> body_size(std::uint8_t type) {
   switch (static_cast<MessageType>(type)) {
     case MessageType::held:
@@ -91,6 +97,8 @@ std::optional<std::size_t> body_size(std::uint8_t type) {
   return std::nullopt;
 }
 
+// Whether `code` is one that the message's type defines. Later casts to Refusal and Loss rely on
+// it.
 bool code_fits(const WireMessage& head) {
   switch (static_cast<MessageType>(head.type)) {
     case MessageType::refused:
@@ -129,6 +137,7 @@ RequestBytes encode(const Request& request) {
   return std::bit_cast<RequestBytes>(out);
 }
 
+// The type is checked as soon as the head is there: rubbish is not waited for.
 bool parse(std::span<const std::byte> bytes, Message& message, std::size_t& used) {
   used = 0;
   if (bytes.size() < sizeof(WireMessage)) return true;

@@ -1,3 +1,5 @@
+// Polling, arming and waiting for a completion queue of the device. taking.hpp has the hot half of
+// progress(); work_queue.cpp completes the descriptors.
 #include "libvipl/core/completions.hpp"
 
 #include "libvipl/core/taking.hpp"
@@ -5,6 +7,7 @@
 namespace viaduct::vipl {
 namespace {
 
+// The queue of a VI that has no queue pair. A null pointer would need a test on the data path.
 class IdleQueue final : public vi::CompletionQueue {
  public:
   int poll(int, vi::Completion*) override { return 0; }
@@ -19,7 +22,7 @@ bool Completions::open(vi::Device& device, std::size_t capacity, std::chrono::na
   queue_ = device.create_completion_queue(capacity, this);
   listening_ = false;
   spin_ = spin;
-  if (is_open() && is_awaited()) listen();
+  if (is_open() && is_awaited()) listen();  // a thread or a handler waited already
   return is_open();
 }
 
@@ -49,6 +52,7 @@ bool Completions::tell(const vi::Completion* it, int n) {
 }
 
 void Completions::drain() {
+  // The bound makes it end even if work completes as fast as it is taken.
   for (std::size_t left = queue_->capacity() / std::size_t{kBatch} + 1; left != 0 && progress();
        --left) {
   }
@@ -64,6 +68,8 @@ void Completions::on_event() {
   const std::lock_guard lock(mutex_);
   if (!is_open()) return;  // the event was late
   listening_ = false;
+  // Armed again as long as a thread or a handler waits; otherwise the queue is silent until the
+  // next wait.
   if (is_awaited())
     listen();
   else

@@ -1,3 +1,5 @@
+// Names, defaults, units and limits of libvipl's configuration variables. nic.cpp reads most of
+// them when a NIC is opened.
 #include "libvipl/core/config_vars.hpp"
 
 #include <array>

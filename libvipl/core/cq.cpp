@@ -1,3 +1,5 @@
+// VIPL completion queues: making, growing and taking entries. taking.hpp has the inlined part of
+// VipCQDone; completions.cpp polls the device.
 #include "libvipl/core/cq.hpp"
 
 #include <algorithm>
@@ -64,7 +66,7 @@ bool Cq::is_of_this_process(Handle cq) const {
   return is(cq) && nic_->is_ours();
 }
 
-// Catches std::bad_alloc: the slot has to go back.
+// Catches std::bad_alloc, because the caller has to give the slot back.
 bool Cq::open(Nic& nic, std::size_t entries) {
   try {
     if (!completions_.open(nic.device(), entries, nic.spin_time())) return false;
@@ -93,6 +95,7 @@ bool Cq::attach(Handle cq, const Nic& nic) {
   return true;
 }
 
+// Entries of other queues keep their order.
 void Cq::detach(const WorkQueue& queue, std::size_t outstanding) {
   std::uint64_t kept = first_;
   for (std::uint64_t i = first_; i != end_; ++i)
@@ -104,6 +107,7 @@ void Cq::detach(const WorkQueue& queue, std::size_t outstanding) {
 
 // ---- room ----
 
+// A ring of the next power of two. Entries keep their numbers, so first_ and end_ stay as they are.
 void Cq::make_entries(std::size_t capacity) {
   const std::size_t places = std::bit_ceil(capacity);
   auto larger = std::make_unique<WorkQueue*[]>(places);
@@ -112,6 +116,8 @@ void Cq::make_entries(std::size_t capacity) {
   mask_ = places - 1;
 }
 
+// Room in the device's queue for `outstanding` descriptors. Powers of two, so that growing by one
+// descriptor at a time resizes seldom.
 bool Cq::make_device_room(std::size_t outstanding) {
   vi::CompletionQueue& queue = completions_.queue();
   if (outstanding <= queue.capacity()) return true;
@@ -121,10 +127,12 @@ bool Cq::make_device_room(std::size_t outstanding) {
          outstanding <= queue.capacity();
 }
 
-// Entries that the program never takes need room here, but none of the device.
+// Entries that the program has not taken need room in the ring, but not in the device's queue,
+// which they have left.
 bool Cq::make_room() {
   completions_.progress();
-  const std::size_t owed = owed_;  // afterwards: others go on posting, and what they post completes
+  // After progress(): other threads go on posting, and what they post may complete.
+  const std::size_t owed = owed_;
   try {
     if (owed > mask_ + 1) make_entries(2 * owed);
   } catch (const std::bad_alloc&) {
@@ -138,6 +146,7 @@ bool Cq::make_room() {
 bool Cq::grow() {
   const std::lock_guard lock(completions_.mutex());
   if (make_room()) return true;
+  // The descriptor will not be posted.
   --owed_;
   return false;
 }
@@ -146,8 +155,9 @@ VIP_RETURN Cq::resize(Handle cq, std::size_t entries) {
   const std::lock_guard lock(completions_.mutex());
   if (!is_of_this_process(cq) || entries == 0) return VIP_INVALID_PARAMETER;
   if (entries > nic_->attributes().MaxCQEntries) return VIP_ERROR_RESOURCE;
-  room_ = 0;  // from here on who posts waits in grow()
-  // Not every device can change the size of one, and programs ask for what they have.
+  room_ = 0;  // from here on every thread that posts calls grow() and waits for the mutex
+  // A smaller size leaves the device's queue as it is: not every device can resize, and programs
+  // often ask for what they have.
   vi::CompletionQueue& queue = completions_.queue();
   const bool resized = entries >= owed_ && (entries <= queue.capacity() || queue.resize(entries));
   if (resized) make_entries(entries);
@@ -157,6 +167,7 @@ VIP_RETURN Cq::resize(Handle cq, std::size_t entries) {
 
 // ---- taking ----
 
+// progress() may have given the new entry to a handler; so the ring is looked at again.
 bool Cq::take(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
   if (is_empty()) completions_.progress();
   if (is_empty()) return false;
@@ -189,6 +200,7 @@ VIP_RETURN Cq::wait(Handle cq, Deadline deadline, VIP_VI_HANDLE& vi, VIP_BOOLEAN
   return taken ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
 }
 
+// The list node is made before the lock is taken, and only moved afterwards.
 VIP_RETURN Cq::notify(Handle cq, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
   Calls added{CqCall{context, handler, nullptr, nullptr, nullptr, VIP_FALSE}};
   const std::lock_guard lock(completions_.mutex());

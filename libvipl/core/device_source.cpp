@@ -1,3 +1,4 @@
+// The one place of libvipl that names the libibverbs provider.
 #include "libvipl/core/device_source.hpp"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// The loop of the NIC's event thread. Nic::start() says what it watches.
 #include "libvipl/core/event_thread.hpp"
 
 #include <poll.h>
@@ -13,7 +14,7 @@
 namespace viaduct::vipl {
 namespace {
 
-// For poll(): not less than is left.
+// For poll(): -1 without a deadline; otherwise rounded up, because waking too early would spin.
 int milliseconds_until(Deadline deadline) {
   if (!deadline) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
@@ -29,7 +30,8 @@ EventThread::EventThread(std::vector<Source> sources, Turn turn)
         Loop::Watch(loop_, sources[i].fd, EPOLLIN,
                     [this, i, handle = std::move(sources[i].on_readable)](std::uint32_t events) {
                       handle();
-                      // Nothing to read, and there never will be: the device is removed.
+                      // Only an error: the descriptor will never be readable (the device has been
+                      // removed). Watching it would keep the thread busy.
                       if ((events & EPOLLIN) == 0) watches_[i].end();
                     });
   thread_ = library_thread([this] { run(); });

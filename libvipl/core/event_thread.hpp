@@ -1,4 +1,5 @@
-// The thread of an open NIC that hears what the device and the connections have to say.
+// EventThread: the thread of an open NIC that waits for events of the device and of the connection
+// manager. Owned by Nic.
 #pragma once
 
 #include <atomic>
@@ -13,19 +14,24 @@ namespace viaduct::vipl {
 
 class EventThread {
  public:
+  // A file descriptor to watch; not owned.
   struct Source {
     int fd = -1;
-    std::function<void()> on_readable;  // level triggered, until the descriptor is in error
+    // Called again while it is readable; no more once it only reports errors.
+    std::function<void()> on_readable;
   };
-  // Called after whatever was readable or woke the thread, and again when the time has come that it
-  // returned.
+  // Called on the thread after each round of events, and when the time comes that it returned last.
+  // nullopt: only after events.
   using Turn = std::function<Deadline()>;
 
+  // Starts the thread. std::runtime_error, std::system_error: no file descriptors or threads are
+  // left.
   explicit EventThread(std::vector<Source> sources, Turn turn = {});
   ~EventThread() { stop(); }
-  // Returns when no handler is running any more. May be called twice.
+  // Ends the thread and waits for it: no handler runs afterwards. May be called twice, but not on
+  // the thread itself.
   void stop();
-  // There is to be a turn soon. Any lock may be held.
+  // Causes a turn soon. Any thread, with any lock held.
   void wake() { loop_.wake(); }
 
  private:

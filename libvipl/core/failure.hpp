@@ -1,8 +1,11 @@
-// What programs are told when the device could not do what a descriptor asked for.
+// What the program is told when the device could not execute a descriptor: the translation of a
+// failed completion into status bits, and into the reason for the other side.
 //
-// Descriptors are checked before the device sees them, so that a device fails work for few reasons
-// only; but devices differ in the words they have for them. Known are those of the InfiniBand
-// specification (10.10.3, 11.6.2), to which mlx5 keeps, and of Soft-RoCE.
+// Descriptors are checked before the device sees them, so a device fails work for few reasons only.
+// Devices differ in which completion status they give for the same reason. Handled are those of the
+// InfiniBand specification (10.10.3, 11.6.2), to which mlx5 keeps, and those of Soft-RoCE.
+//
+// Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +17,8 @@
 
 namespace viaduct::vipl {
 
-// The error bits of its status. `operation`: of the descriptor, VIP_STATUS_OP_...
+// The error bits for the descriptor's Status (VIP_STATUS_..._ERROR). `operation` is that of the
+// descriptor, VIP_STATUS_OP_...
 std::uint32_t error_of_receive(vi::Outcome outcome);
 std::uint32_t error_of_send(vi::Outcome outcome, std::uint32_t operation,
                             VIP_RELIABILITY_LEVEL reliability);

@@ -1,3 +1,5 @@
+// The queue of due handlers and the thread that calls them. work_queue.cpp, cq.cpp and vi.cpp
+// decide when a call is due.
 #include "libvipl/core/handlers.hpp"
 
 #include <array>
@@ -8,6 +10,7 @@
 namespace viaduct::vipl {
 namespace {
 
+// Indexed by the enumerator's value.
 const char* text(VIP_ERROR_CODE code) {
   static constexpr std::array<const char*, 11> kTexts{
       "posting a descriptor", "connection lost",       "message for an empty receive queue",
@@ -19,6 +22,7 @@ const char* text(VIP_ERROR_CODE code) {
 
 }  // namespace
 
+// Shared by the Handlers object and the thread.
 struct Handlers::State {
   std::mutex mutex;
   std::condition_variable changed;
@@ -30,11 +34,12 @@ struct Handlers::State {
   // Nothing is locked while the program's handler runs.
   void call(ErrorCall& error) {
     std::unique_lock lock(mutex);
+    // Copied under the lock, called without it: the handler may call VipErrorCallback.
     const VIP_ERROR_HANDLER handler = error_handler;
     const VIP_PVOID context = error_context;
     lock.unlock();
-    // Programs without a handler see a lost connection in the state of the VI; it is part of every
-    // ordinary end.
+    // A lost connection is not printed. A program without a handler sees it in the VI's state, and
+    // it is part of every ordinary end.
     if (handler != nullptr)
       handler(context, &error);
     else if (error.ErrorCode != VIP_ERROR_CONN_LOST)
@@ -84,8 +89,8 @@ void Handlers::drop(Chosen chosen) {
   state_->due.remove_if(chosen);
 }
 
-// A handler of a CQ is called although the VI that it is told of is gone: it has been registered
-// for one entry, and may be where the program registers the next.
+// Only calls of the VI's own queues. A CQ's handler is called even if the VI that its entry names
+// is gone: it was registered for one entry, and may be where the program registers the next.
 void Handlers::forget_queue(VIP_VI_HANDLE vi) {
   drop([=](const Call& call) {
     const auto* const it = std::get_if<QueueCall>(&call);

@@ -1,6 +1,9 @@
-// The thread that runs the program's handlers: those of the Notify functions and of
-// VipErrorCallback, one at a time and in the order of what they tell. The library holds no lock
-// meanwhile, so handlers may call any function, VipCloseNic included.
+// Handlers: the thread of an open NIC that runs the program's handlers, those of the Notify
+// functions and of VipErrorCallback. It runs one at a time, in the order in which they became due.
+// The library holds no lock meanwhile, so a handler may call any function, VipCloseNic included.
+//
+// Owned by Nic. The thread shares the state, because it may outlive this object: a handler that
+// closes its NIC destroys it.
 #pragma once
 
 #include <condition_variable>
@@ -14,24 +17,28 @@
 
 namespace viaduct::vipl {
 
+// A handler of VipSendNotify or VipRecvNotify.
 struct QueueCall {
   VIP_PVOID context;
   VIP_VI_CALLBACK handler;
   VIP_NIC_HANDLE nic;
   VIP_VI_HANDLE vi;
-  VIP_DESCRIPTOR* descriptor;  // filled in when it is known
+  VIP_DESCRIPTOR* descriptor;  // filled in when one has completed
 };
+// A handler of VipCQNotify.
 struct CqCall {
   VIP_PVOID context;
   VIP_CQ_CALLBACK handler;
   VIP_NIC_HANDLE nic;
   VIP_CQ_HANDLE cq;
   VIP_VI_HANDLE vi;     // filled in when it is known...
-  VIP_BOOLEAN receive;  // ... likewise
+  VIP_BOOLEAN receive;  // the same
 };
+// An asynchronous error; the handler is looked up when the call is made.
 using ErrorCall = VIP_ERROR_DESCRIPTOR;
 using Call = std::variant<ErrorCall, QueueCall, CqCall>;
-// A node of it is allocated when a handler is registered, and only moved when it is due.
+// A list, because its nodes can be moved without an allocation: a node is allocated when the
+// handler is registered, and spliced into the queue of due calls under locks of the data path.
 using Calls = std::list<Call>;
 
 class Handlers {
@@ -41,15 +48,18 @@ class Handlers {
   Handlers(const Handlers&) = delete;
   Handlers& operator=(const Handlers&) = delete;
 
+  // VipErrorCallback. NULL: errors are printed on standard error again.
   void set_error_handler(VIP_PVOID context, VIP_ERROR_HANDLER handler);
-  // The first of `from` is due. Any lock may be held, like for what follows; allocates nothing.
+  // Moves the first call of `from` to the queue of due calls. Allocates nothing; any lock may be
+  // held, here and in the forget functions.
   void run_first(Calls& from);
-  // The queues of this VI, or this CQ, are gone: their handlers are not called any more. One that
-  // the thread has taken is not waited for: the program may hold a lock that it needs.
+  // The VI's queues, or the CQ, are gone: their due handlers are dropped. A handler that the thread
+  // has already taken is not waited for, because the calling program may hold a lock that the
+  // handler needs.
   void forget_queue(VIP_VI_HANDLE vi);
   void forget_cq(VIP_CQ_HANDLE cq);
-  // No handler is called any more, now and later. Waits for one that is running, unless it is the
-  // one that calls. No lock may be held.
+  // No handler begins from now on. Waits for one that is running, unless it is the calling one. The
+  // caller must hold no lock.
   void stop();
 
  private:

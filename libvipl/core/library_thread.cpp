@@ -1,3 +1,4 @@
+// Threads of the library and their signal mask.
 #include "libvipl/core/library_thread.hpp"
 
 #include <pthread.h>
@@ -7,7 +8,8 @@
 namespace viaduct::vipl {
 namespace {
 
-// As long as it lives; a thread inherits the mask of the one that starts it.
+// Blocks the calling thread's signals for this object's lifetime. A new thread inherits the mask,
+// so there is no moment in which it could get a signal.
 class NoSignals {
  public:
   NoSignals() {

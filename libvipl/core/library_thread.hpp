@@ -1,4 +1,4 @@
-// Threads of the library.
+// Starts the library's own threads.
 #pragma once
 
 #include <functional>
@@ -6,8 +6,9 @@
 
 namespace viaduct::vipl {
 
-// Signals of the process are not delivered to it: they are for the program's threads, which may
-// have blocked them to wait for them. Those that say that the thread itself has failed still are.
+// A thread that runs `run`. It blocks all signals, so that signals of the process go to the
+// program's threads, which may have blocked them in order to wait for them. Signals that report a
+// fault of the thread itself (SIGSEGV, ...) stay unblocked.
 std::thread library_thread(std::function<void()> run);
 
 }  // namespace viaduct::vipl

@@ -1,3 +1,5 @@
+// Registering, changing and deregistering memory. region_table.cpp has the table that posting
+// reads; manager.cpp tells the other sides of new keys.
 #include "libvipl/core/memory.hpp"
 
 #include <atomic>
@@ -18,11 +20,12 @@ VIP_PROTECTION_HANDLE new_tag_handle() {
   return reinterpret_cast<VIP_PROTECTION_HANDLE>(make_handle(HandleKind::tag, ++made, 0));
 }
 
-// What the region is called; 0: impossible.
+// The handle of a region. 0 is no handle: existing programs take it for a failure.
 std::uint32_t key_of(const vi::Region& region) {
   return region.remote_key() != 0 ? region.remote_key() : region.local_key();
 }
 
+// Only while no thread can find the region by its handle.
 void fill(Region& region, const vi::Region& registered, const vi::Domain& domain, void* address,
           std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uint64_t>(address);
@@ -57,6 +60,7 @@ VIP_RETURN Memory::destroy_tag(VIP_PROTECTION_HANDLE handle) {
   const std::lock_guard lock(mutex_);
   const auto found = tags_.find(handle);
   if (found == tags_.end()) return VIP_INVALID_PARAMETER;
+  // Besides the table itself a VI or a region has a reference.
   if (found->second.use_count() != 1) return VIP_ERROR_RESOURCE;
   tags_.erase(found);
   return VIP_SUCCESS;
@@ -77,8 +81,10 @@ VIP_RETURN Memory::check(const VIP_MEM_ATTRIBUTES& attributes, TagUse& tag) {
   return VIP_SUCCESS;
 }
 
-// A region whose name is free. The name may be taken by a region that has another key since its
-// attributes were changed; then the device is asked for further keys while it holds back that one.
+// Registers memory under a key that is free as a handle. A key may be taken: a region that was
+// renamed keeps its old key as its handle, and the device may give that key to another region. Then
+// the device is asked again, while the region with the unwanted key is held, so that it gives
+// another key. nullptr: the device refuses, or no free key was found.
 std::unique_ptr<vi::Region> Memory::register_memory(const Registration& wanted) {
   constexpr std::size_t kTries = 8;
   std::vector<std::unique_ptr<vi::Region>> held_back;
@@ -93,7 +99,8 @@ std::unique_ptr<vi::Region> Memory::register_memory(const Registration& wanted) 
   return nullptr;
 }
 
-// When a region goes, nothing may fail any more: there is room for all among the spare ones.
+// Makes room in spare_ for every Region there is. So remove() and change() can push a region back
+// without an allocation, at a point where nothing may fail any more.
 std::unique_ptr<Region> Memory::take_spare() {
   if (spare_.empty()) {
     if (spare_.capacity() == made_) spare_.reserve(2 * made_ + 1);
@@ -120,7 +127,7 @@ VIP_RETURN Memory::add(void* address, std::size_t bytes, const VIP_MEM_ATTRIBUTE
   added.registered = register_memory(added);
   if (added.registered == nullptr) return VIP_ERROR_RESOURCE;
   const std::uint32_t key = key_of(*added.registered);
-  // For those that are hidden too, so that show() finds room.
+  // Room for hidden regions too, so that show() cannot fail.
   regions_.reserve(registrations_.size() + 1);
   const auto entry = registrations_.emplace(key, std::move(added)).first;
   Registration& it = entry->second;
@@ -131,6 +138,7 @@ VIP_RETURN Memory::add(void* address, std::size_t bytes, const VIP_MEM_ATTRIBUTE
     throw;
   }
   fill(*it.region, *it.registered, *it.tag->domain, address, bytes);
+  // The last of the fields, with release order: a thread that finds this handle sees the others.
   it.region->handle.store(key, std::memory_order_release);
   regions_.insert(*it.region);
   made = key;
@@ -157,8 +165,9 @@ void Memory::show(VIP_MEM_HANDLE handle) {
   regions_.insert(region);  // add() has made room for all
 }
 
-// Nobody posts work with it any more, and nobody has. Asked for twice: only a program that posts
-// meanwhile meets a region that is hidden for a moment.
+// in_use() is asked twice. The first time avoids hiding a region that is in use: a thread that
+// posts at that moment would get an error. The second time is the one that counts: once the region
+// is hidden, no new work can use it.
 VIP_RETURN Memory::hide_unused(void* address, VIP_MEM_HANDLE handle, const InUse& in_use) {
   {
     const std::lock_guard lock(mutex_);
@@ -178,6 +187,7 @@ VIP_RETURN Memory::remove(void* address, VIP_MEM_HANDLE handle, const InUse& in_
   if (result != VIP_SUCCESS) return result;
   std::unique_lock lock(mutex_);
   Registration& it = registrations_.at(handle);
+  // Copied: the registration is gone when forget() is called, without the lock.
   const bool renamed = it.renamed;
   if (renamed) --renamed_;
   spare_.push_back(std::move(it.region));
@@ -210,6 +220,7 @@ VIP_RETURN Memory::change(void* address, VIP_MEM_HANDLE handle,
     const std::lock_guard lock(mutex_);
     const Registration* const old = find(address, handle);
     if (old == nullptr) return VIP_INVALID_PARAMETER;
+    // The limit of the connection protocol.
     if (!old->renamed && renamed_ == kMaxAliases) return VIP_ERROR_RESOURCE;
     wanted.bytes = old->bytes;
     wanted.registered = register_memory(wanted);
@@ -228,6 +239,8 @@ VIP_RETURN Memory::change(void* address, VIP_MEM_HANDLE handle,
     const std::lock_guard lock(mutex_);
     Registration& it = registrations_.at(handle);
     if (!it.renamed) ++renamed_;
+    // `wanted` holds the old registration now, and with it the device's old region, until this
+    // function returns.
     std::swap(it, wanted);
     spare_.push_back(std::move(wanted.region));
   }

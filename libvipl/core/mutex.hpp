@@ -1,6 +1,8 @@
-// A mutex of a word, for the locks of the data path: taking and giving back one that nobody else
-// wants is a few instructions in place, where std::mutex takes some sixty in calls. (Mutex 2 of
-// Drepper, "Futexes are tricky".)
+// Mutex: a lock of one word for the data path. Taking and releasing it without contention is a few
+// inlined instructions; std::mutex needs some sixty, in calls. It is "mutex2" of Ulrich Drepper,
+// "Futexes Are Tricky", on std::atomic::wait.
+//
+// Not recursive and not fair. Works with std::lock_guard and std::unique_lock.
 #pragma once
 
 #include <atomic>
@@ -18,17 +20,20 @@ class Mutex {
     std::uint32_t free = kFree;
     return state_.compare_exchange_strong(free, kTaken, std::memory_order_acquire);
   }
-  // Sequentially consistent: see WorkQueue::post_receive().
+  // Sequentially consistent, because it is also the barrier between posting a receive and looking
+  // at the VI's state, see WorkQueue::post_receive().
   void unlock() {
     if (state_.exchange(kFree) == kWanted) [[unlikely]]
       wake();
   }
 
  private:
+  // kWanted: taken, and a thread may be asleep waiting for it.
   static constexpr std::uint32_t kFree = 0, kTaken = 1, kWanted = 2;
 
-  // Others may be waiting too, so it stays wanted when this thread has it; and lock() may have
-  // forgotten that it was.
+  // The word becomes kWanted, not kTaken, when this thread gets the lock: other threads may be
+  // asleep too, and lock() may have overwritten their kWanted with kTaken. The price is a wake-up
+  // too many.
   [[gnu::cold]] void wait() {
     while (state_.exchange(kWanted, std::memory_order_acquire) != kFree)
       state_.wait(kWanted, std::memory_order_relaxed);

@@ -1,3 +1,5 @@
+// Opening and closing a NIC, and the work of its event thread: completion events, the device's
+// asynchronous events, and send queues that the program does not look at.
 #include "libvipl/core/nic.hpp"
 
 #include <sys/resource.h>
@@ -18,19 +20,21 @@ namespace {
 
 using Table = ObjectTable<Nic, HandleKind::nic>;
 
+// Never destroyed: programs may use the library in their last static destructor.
 Table& nic_table() {
   static Table& it = *new Table;
   return it;
 }
 
-// A send that has failed goes unnoticed for at most twice that when the program does not look.
+// How often the event thread polls send queues that the program does not look at. A failed send is
+// noticed after twice this time at most.
 constexpr auto kLookAfterSends = std::chrono::milliseconds(100);
 
-// A program that has disconnected closes the NIC at once; then the other sides have not yet said
-// what they had.
+// How long closing waits for the other sides' tallies: programs close the NIC right after they
+// disconnect.
 constexpr auto kCountsPatience = std::chrono::milliseconds(500);
 
-// Registered memory is locked memory.
+// Registered memory is pinned, so RLIMIT_MEMLOCK limits it.
 VIP_ULONG lockable_bytes() {
   const auto pages = static_cast<VIP_ULONG>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
   const auto page = static_cast<VIP_ULONG>(std::max(0L, ::sysconf(_SC_PAGESIZE)));
@@ -53,7 +57,8 @@ VIP_NIC_ATTRIBUTES attributes_of(const vi::Limits& limits, const std::string& na
   a.MaxVI = limits.queue_pairs;
   a.MaxDescriptorsPerQueue =
       std::min<VIP_ULONG>(limits.queue_depth, config_vars().number("VIADUCT_VIPL_DESCRIPTORS"));
-  // One limit for all descriptors; those of RDMA reads have an address segment too.
+  // VIPL has one limit for all descriptors. An RDMA read has an address segment besides its data
+  // segments, hence the + 1.
   a.MaxSegmentsPerDesc = std::min<VIP_ULONG>(
       {limits.segments, limits.read_segments + 1, config_vars().number("VIADUCT_VIPL_SEGMENTS")});
   a.MaxCQ = limits.completion_queues;
@@ -121,11 +126,13 @@ bool Nic::close(VIP_NIC_HANDLE handle) {
   return true;
 }
 
-// First nobody is told anything any more, then everything is reclaimed; by then whatever a handler
-// waits for in the library has returned.
+// The order matters. The manager first: no connection calls back any more, and blocked connecting
+// functions return. Then the event thread. Then VIs before CQs, which they use. The handlers last,
+// because a running handler may be blocked in a function that only returns now.
 void Nic::end() {
   manager_.shutdown(prints_drops_ && is_ours() ? kCountsPatience : std::chrono::nanoseconds(0));
   if (events_) events_->stop();
+  // Moved out: reclaim() takes locks of VIs, under which others take mutex_.
   std::unordered_set<Vi*> vis;
   std::unordered_set<Cq*> cqs;
   {
@@ -166,6 +173,8 @@ void Nic::take_completion_events() {
 void Nic::take_async_events() {
   while (const auto event = device_->next_async_event()) {
     switch (event->kind) {
+      // The owner is a Vi in a slot that is never freed. It may be another VI by now, which
+      // on_device_event() finds out.
       case vi::AsyncEvent::Kind::queue_pair_error:
       case vi::AsyncEvent::Kind::remote_access:
         static_cast<Vi*>(event->owner)->on_device_event(event->kind);
@@ -192,8 +201,8 @@ void Nic::look_after_sends_now() {
   events_->wake();
 }
 
-// Only the completion of a send says why a connection is broken, which the other side is to hear
-// and the state of the VI to show, even if the program waits for something else.
+// Only the completion of a send says why a connection broke. The other side is to hear of it, and
+// VipQueryVi is to show it, even if the program waits for something else or for nothing.
 Deadline Nic::take_unseen_completions() {
   if (!some_connected_) return std::nullopt;
   const Clock::time_point now = Clock::now();
@@ -203,7 +212,8 @@ Deadline Nic::take_unseen_completions() {
   bool any = false;
   try {
     for (Vi* const vi : vis_with_sends(any)) vi->take_unseen_completions(*this);
-  } catch (const std::bad_alloc&) {  // next time
+    // No memory for the list: the next look is soon.
+  } catch (const std::bad_alloc&) {
   }
   if (!any) return std::nullopt;
   some_connected_ = true;
@@ -231,7 +241,8 @@ bool Nic::uses(VIP_MEM_HANDLE memory) {
   return std::any_of(all.begin(), all.end(), [&](Vi* vi) { return vi->uses(*this, memory); });
 }
 
-// Some may be others' when they are looked at.
+// A copy, because the callers take locks of VIs. A VI in it may be destroyed, or belong to another
+// NIC, by the time it is looked at; each function asks.
 std::vector<Vi*> Nic::vis() {
   const std::lock_guard lock(mutex_);
   return {vis_.begin(), vis_.end()};

@@ -1,4 +1,11 @@
-// An open NIC: what VipOpenNic makes. Everything that belongs to it is reclaimed by close().
+// Nic: an open NIC (VipOpenNic). It owns the device, the memory, the connection manager, and the
+// two threads: one for events of the device and of connections, one for the program's handlers. VIs
+// and CQs belong to it, and close() reclaims them.
+//
+// Shared ownership: a function that takes its time holds a reference, so that VipCloseNic in
+// another thread does not destroy the NIC under it. All functions may be called by any thread.
+//
+// Lock order: see vi.hpp. mutex_ is taken under any of those locks, and no other lock under it.
 #pragma once
 
 #include <array>
@@ -27,17 +34,18 @@ class Vi;
 
 class Nic : public std::enable_shared_from_this<Nic> {
  public:
-  // A NIC of its own for each call, in the table. Throws vi::SetupError, std::runtime_error.
+  // Opens a NIC of its own at each call, and enters it in the table. `name`: as the program wrote
+  // it. Throws vi::SetupError or std::runtime_error, each with a sentence for the user.
   static std::shared_ptr<Nic> open(const std::string& name, std::unique_ptr<vi::Device> device,
                                    const NicAddress& address);
-  // nullptr: there is none of that name.
+  // nullptr: the handle is no open NIC of this process.
   static std::shared_ptr<Nic> find(VIP_NIC_HANDLE handle);
-  // False: there is none.
+  // VipCloseNic. False: as above.
   static bool close(VIP_NIC_HANDLE handle);
 
   ~Nic();
 
-  // Not the NIC of a process that this one is a child of.
+  // False in a child of fork(): the NIC is the parent's.
   bool is_ours() const { return forks_ == forks(); }
   VIP_NIC_HANDLE handle() const { return handle_; }
   const VIP_NIC_ATTRIBUTES& attributes() const { return attributes_; }
@@ -46,20 +54,23 @@ class Nic : public std::enable_shared_from_this<Nic> {
   Manager& manager() { return manager_; }
   Handlers& handlers() { return handlers_; }
 
-  // How long Wait functions look without sleeping.
+  // How long the Wait functions spin before they sleep (VIADUCT_VIPL_SPIN).
   std::chrono::nanoseconds spin_time() const { return spin_time_; }
-  // Of the packets of connections, in their IP headers.
+  // The traffic class byte in the IP headers of data packets.
   std::uint8_t traffic_class() const { return traffic_class_; }
 
-  // Whether a device has work that needs this region. Without locks.
+  // Whether the device has work of any VI that uses this region. The caller must hold no lock of a
+  // VI.
   bool uses(VIP_MEM_HANDLE memory);
 
-  // A VI is connected: from now on its sends are looked after.
+  // A VI has been connected: from now on the event thread looks at its send queue from time to
+  // time, see take_unseen_completions().
   void look_after_sends();
-  // ... at once: one has failed, and perhaps nobody has looked at it.
+  // The same at once: a queue pair has failed, and the program may be looking at another queue.
   void look_after_sends_now();
 
-  // What belongs to it. False: it is being closed. Any lock may be held.
+  // What belongs to the NIC. add() returns false when the NIC is being closed. Any lock may be
+  // held.
   bool add(Vi& vi);
   void remove(Vi& vi);
   bool add(Cq& cq);
@@ -67,13 +78,19 @@ class Nic : public std::enable_shared_from_this<Nic> {
 
  private:
   Nic(const std::string& name, std::unique_ptr<vi::Device> device, const NicAddress& address);
+  // Starts the event thread.
   void start(VIP_NIC_HANDLE handle);
+  // The whole of close(), after the handle has been removed.
   void end();
+  // The event thread's functions.
   void take_completion_events();
   void take_async_events();
   Deadline take_unseen_completions();
+  // The VIs whose send queue the event thread should poll. `any_connected`: whether it should look
+  // again later.
   std::vector<Vi*> vis_with_sends(bool& any_connected);
   std::vector<Vi*> vis();
+  // The device no longer works, for the VIs that complete in `broken`, or for all (nullptr).
   void end_connections(const Completions* broken);
   void report_device_error(VIP_RESOURCE_CODE resource);
 
@@ -85,17 +102,18 @@ class Nic : public std::enable_shared_from_this<Nic> {
   Memory memory_;
   Handlers handlers_;
   Manager manager_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // for the next three
   bool ended_ = false;
   std::unordered_set<Vi*> vis_;
   std::unordered_set<Cq*> cqs_;
-  // For the event thread: there may be connected VIs; their sends are looked at next then, or now.
+  // For the event thread: there may be VIs whose sends need looking after; look without waiting for
+  // next_look_.
   std::atomic<bool> some_connected_{false}, look_now_{false};
-  Clock::time_point next_look_;
-  const bool prints_drops_;
+  Clock::time_point next_look_;  // the event thread's
+  const bool prints_drops_;      // VIADUCT_VIPL_STATS
   const std::chrono::nanoseconds spin_time_;
   const std::uint8_t traffic_class_;
-  std::optional<EventThread> events_;  // last: it uses all the others
+  std::optional<EventThread> events_;  // last, because its thread uses all of the above
 };
 
 }  // namespace viaduct::vipl

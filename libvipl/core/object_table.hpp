@@ -1,5 +1,8 @@
-// Objects that programs name by handles and that no fast path needs: found under a lock, and alive
-// as long as somebody uses them.
+// ObjectTable: objects that programs name by handles and that no fast path looks up (NICs,
+// connection requests). Look-up takes a lock and returns a reference that keeps the object alive.
+// Objects of the data path are in a SlotTable instead.
+//
+// Any thread may call any function.
 #pragma once
 
 #include <memory>
@@ -13,20 +16,22 @@ namespace viaduct::vipl {
 template <class T, HandleKind kKind>
 class ObjectTable {
  public:
-  // The handle for programs.
+  // Takes a share of the object and returns its handle for programs. Handles are numbers that are
+  // never used twice.
   void* add(std::shared_ptr<T> object) {
     const std::lock_guard lock(mutex_);
     const Handle handle = make_handle(kKind, ++uses_, 0);
     objects_.emplace(handle, std::move(object));
     return reinterpret_cast<void*>(handle);
   }
-  // nullptr: there is no such object.
+  // nullptr: no object has this handle.
   std::shared_ptr<T> find(void* program_handle) const {
     const std::lock_guard lock(mutex_);
     const auto found = objects_.find(handle_of(program_handle));
     return found == objects_.end() ? nullptr : found->second;
   }
-  // Nobody finds it any more. nullptr: somebody was first, or there never was one.
+  // Removes the object from the table and returns it. nullptr: no object has this handle, perhaps
+  // because another thread has just removed it.
   std::shared_ptr<T> remove(void* program_handle) {
     const std::lock_guard lock(mutex_);
     const auto found = objects_.find(handle_of(program_handle));
@@ -35,7 +40,7 @@ class ObjectTable {
     objects_.erase(found);
     return object;
   }
-  // Removes those for which `chosen` says so.
+  // Removes the objects for which `chosen` returns true, called with the lock held.
   template <class Chosen>
   void remove_if(Chosen chosen) {
     const std::lock_guard lock(mutex_);

@@ -1,3 +1,4 @@
+// Changing the table of regions while other threads search it without a lock.
 #include "libvipl/core/region_table.hpp"
 
 namespace viaduct::vipl {
@@ -5,6 +6,9 @@ namespace viaduct::vipl {
 const Region* RegionTable::find_behind(const Buckets& buckets, std::size_t first,
                                        VIP_MEM_HANDLE handle) const {
   for (;;) {
+    // A region that moves towards its home while this thread searches may be missed: it moves from
+    // a place that is still to come to one that has been passed. The version tells, and the search
+    // begins anew.
     const std::uint64_t before = version();
     for (std::size_t at = first;; ++at) {
       const Region* const region = buckets.at(at).load(std::memory_order_acquire);
@@ -16,7 +20,7 @@ const Region* RegionTable::find_behind(const Buckets& buckets, std::size_t first
   }
 }
 
-// Half of the places hold nothing, so runs are short.
+// At most half of the places are in use, so runs are short, and every run ends with an empty place.
 void RegionTable::reserve(std::size_t regions) {
   while (regions * 2 > all_.back()->mask + 1) grow();
 }
@@ -31,9 +35,9 @@ void RegionTable::put(const Buckets& buckets, Region& region) {
   buckets.at(at).store(&region, std::memory_order_release);
 }
 
-// What is behind it in its run moves up (Knuth, algorithm 6.4R), so that nothing stays of what has
-// been erased. Whatever moves is in both places for a moment, and then is counted: who looked into
-// neither in time looks again.
+// Regions behind the erased one in its run move up (Knuth, algorithm 6.4R), so that no tombstones
+// accumulate. A region that moves is in both places for a moment, and then the version counts: a
+// search that looked into neither place at the right time is repeated.
 void RegionTable::erase(Region& region) noexcept {
   const Buckets& buckets = *all_.back();
   std::size_t hole = home(buckets, region);
@@ -41,14 +45,14 @@ void RegionTable::erase(Region& region) noexcept {
   for (std::size_t at = hole + 1;; ++at) {
     Region* const behind = buckets.at(at).load(std::memory_order_relaxed);
     if (behind == nullptr) break;
-    // Nobody would look for it in front of its home.
+    // A region must not move in front of its home, where no search begins.
     if (((at - home(buckets, *behind)) & buckets.mask) < ((at - hole) & buckets.mask)) continue;
     buckets.at(hole).store(behind, std::memory_order_release);
     count();
     hole = at;
   }
   buckets.at(hole).store(nullptr, std::memory_order_release);
-  count();  // only now: who has found it before has an older version
+  count();  // only now: a thread that found the region before has read an older version
 }
 
 void RegionTable::grow() {

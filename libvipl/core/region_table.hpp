@@ -1,6 +1,9 @@
-// From a memory handle to what posting must know of the region, without a lock: regions may be
-// registered and deregistered by other threads meanwhile. Open addressing with linear probing
-// (Knuth, The Art of Computer Programming 3, 6.4).
+// RegionTable: a hash table from memory handles to what posting must know of a region. Look-ups
+// take no lock and may run while another thread registers or deregisters memory. Open addressing
+// with linear probing (Knuth, The Art of Computer Programming, volume 3, 6.4).
+//
+// Owned by Memory, under whose lock it changes. It does not own the Regions, which are never freed
+// while the table lives.
 #pragma once
 
 #include <atomic>
@@ -14,17 +17,21 @@
 
 namespace viaduct::vipl {
 
-// Atomic only because a thread may look at it while the region becomes another one: a program that
-// posts memory it is deregistering gets one or the other, or an error of the device.
+// A registered region, as posting sees it.
+//
+// The fields are atomic only because a thread may read them while the object becomes another
+// region. A program that posts memory which it is deregistering at the same time gets the old
+// region, the new one, or an error from the device.
 struct Region {
-  std::atomic<VIP_MEM_HANDLE> handle{0};
+  std::atomic<VIP_MEM_HANDLE> handle{0};  // 0: in no use
   std::atomic<std::uint32_t> local_key{0};
+  // Addresses: the first byte, and behind the last.
   std::atomic<std::uint64_t> begin{0}, end{0};
-  std::atomic<const vi::Domain*> domain{nullptr};
+  std::atomic<const vi::Domain*> domain{nullptr};  // of its protection tag
 
   bool is(VIP_MEM_HANDLE it) const { return handle.load(std::memory_order_acquire) == it; }
   bool is_in(const vi::Domain* it) const { return domain.load(std::memory_order_relaxed) == it; }
-  // Bytes from `address` to the end; 0: it is outside.
+  // Bytes from `address` to the end of the region; 0: the address is outside.
   std::uint64_t room(std::uint64_t address) const {
     const std::uint64_t last = end.load(std::memory_order_relaxed);
     return address >= begin.load(std::memory_order_relaxed) && address < last ? last - address : 0;
@@ -35,6 +42,7 @@ class RegionTable {
  public:
   RegionTable() { grow(); }
 
+  // The region of this handle; nullptr: there is none. Any thread, no lock.
   const Region* find(VIP_MEM_HANDLE handle) const {
     const Buckets& buckets = *current_.load(std::memory_order_acquire);
     const std::size_t first = hash(handle) >> buckets.shift;
@@ -43,18 +51,20 @@ class RegionTable {
     return find_behind(buckets, first, handle);
   }
 
-  // Another one since a region was last erased: what was found before may be gone.
+  // Changes whenever a region is erased: what a find() returned under an earlier version may be
+  // gone.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   // ---- by one thread at a time -----------------------------------------------------------------
 
-  // Makes room for so many at a time. May throw std::bad_alloc, then there is as much as before.
+  // Makes room for so many regions at a time. std::bad_alloc: there is as much room as before.
   void reserve(std::size_t regions);
-  // `region.handle` is not in it yet, and there is room.
+  // `region.handle` must not be in the table yet, and there must be room.
   void insert(Region& region) noexcept;
   void erase(Region& region) noexcept;
 
  private:
+  // A hash table of 2^bits places.
   struct Buckets {
     explicit Buckets(unsigned bits)
         : shift(32 - bits),
@@ -67,15 +77,18 @@ class RegionTable {
     std::unique_ptr<std::atomic<Region*>[]> regions;
   };
 
-  // Keys of devices differ in their upper or lower bits; this spreads both (Fibonacci hashing,
-  // Knuth 6.4).
+  // Fibonacci hashing (Knuth 6.4): the keys of some devices differ in the upper bits only, of
+  // others in the lower bits, and this spreads both over the upper bits, which are used. 2654435769
+  // is 2^32 divided by the golden ratio.
   static constexpr std::uint32_t hash(VIP_MEM_HANDLE handle) { return handle * 2654435769u; }
-  // The place where it is looked for first.
+  // The place where the search for a region begins.
   static std::size_t home(const Buckets& buckets, const Region& region) {
     return hash(region.handle.load(std::memory_order_relaxed)) >> buckets.shift;
   }
+  // find(), if the first place holds another region.
   [[gnu::cold]] const Region* find_behind(const Buckets& buckets, std::size_t first,
                                           VIP_MEM_HANDLE handle) const;
+  // Only one thread changes the table at a time, so an atomic increment is not needed.
   void count() {
     version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
@@ -83,9 +96,10 @@ class RegionTable {
   static void put(const Buckets& buckets, Region& region);
 
   std::atomic<const Buckets*> current_{nullptr};
-  std::atomic<std::uint64_t> version_{0};  // counts what has moved, and what has been erased
-  unsigned bits_ = 5;
-  // Smaller ones too: somebody may be looking at them. Together they are as large as the last.
+  std::atomic<std::uint64_t> version_{0};  // counts moves and erasures
+  unsigned bits_ = 5;                      // of the last table; the constructor's grow() makes it 6
+  // Earlier, smaller tables are kept, because a thread may be searching one. All of them together
+  // are as large as the last.
   std::vector<std::unique_ptr<Buckets>> all_;
 };
 

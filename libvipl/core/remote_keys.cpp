@@ -1,3 +1,4 @@
+// A sorted vector: searched for each RDMA of a VI whose other side has changed regions, else never.
 #include "libvipl/core/remote_keys.hpp"
 
 namespace viaduct::vipl {

@@ -1,6 +1,8 @@
-// What happens to each descriptor on its way from the device back to the program. It is in a header
-// because the calls in between would take a third of the instructions; what is rare is elsewhere.
-// All of it but done() is called with the mutex of the completions held.
+// Completing and taking descriptors: the inlined part of what happens to each descriptor between
+// the device and the program. In a header, because the calls in between would cost a third of the
+// instructions. What is rare is in work_queue.cpp, cq.cpp and completions.cpp.
+//
+// All functions but done() need the mutex of the Completions.
 #pragma once
 
 #include <array>
@@ -17,11 +19,12 @@ namespace viaduct::vipl {
 inline void WorkQueue::complete(const vi::Completion& completion) {
   const std::uint64_t at = completed_;
   if (at == posted_.load(std::memory_order_acquire)) [[unlikely]]
-    return;  // device errs
+    return;  // the device reports more than was posted
   if (completion.outcome == vi::Outcome::success) [[likely]]
     succeed(place(at), completion);
   else
     fail(completion);
+  // Descriptors with errors, which the device has not seen, may be the oldest now.
   if (bad_.load(std::memory_order_relaxed) != 0) [[unlikely]]
     complete_bad();
 }
@@ -39,9 +42,10 @@ inline void WorkQueue::succeed(Place& it, const vi::Completion& completion) {
   finish(it);
 }
 
-// With the status that it has.
+// Completes the oldest descriptor with the status in its place.
 inline void WorkQueue::finish(const Place& it) {
-  // Last: the program may look at the status alone.
+  // DONE is written last, with release order: a program may watch Status alone, and then read the
+  // rest.
   std::atomic_ref(it.descriptor->CS.Status)
       .store(it.status | VIP_STATUS_DONE, std::memory_order_release);
   pass();
@@ -52,6 +56,7 @@ inline void WorkQueue::pass() {
   if (cq_ != nullptr) cq_->add(*this);
 }
 
+// Work carries its queue's address as its identifier, see WorkQueue::open().
 inline WorkQueue& queue_of(const vi::Completion& completion) {
   return *reinterpret_cast<WorkQueue*>(completion.id);
 }
@@ -63,6 +68,7 @@ inline WorkQueue& queue_of(const vi::Completion& completion) {
   const vi::Completion* it = done.data();
   do {
     queue_of(*it).complete(*it);
+    // tell() goes on from here with the remaining completions.
     if (is_awaited()) [[unlikely]]
       return tell(it, n);
     ++it;
@@ -76,12 +82,13 @@ inline VIP_RETURN WorkQueue::take_completed(std::uint64_t at, VIP_DESCRIPTOR*& d
   const Place& it = place(at);
   const std::uint32_t status = it.status;
   descriptor = it.descriptor;
-  taken_.store(at + 1, std::memory_order_release);  // from here on the place is another's
+  // From here on a thread that posts may reuse the place.
+  taken_.store(at + 1, std::memory_order_release);
   return (status & VIP_STATUS_ERROR_MASK) != 0 ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS;
 }
 
-// Where a completion queue has told of the descriptor it calls nothing, so it has no registers to
-// save either.
+// VipSendDone, VipRecvDone. If the descriptor has completed already (a CQ entry has told of it),
+// nothing is called, so the compiler saves no registers.
 inline VIP_RETURN WorkQueue::done(Handle vi, VIP_DESCRIPTOR*& descriptor) {
   Mutex& mutex = completions().mutex();
   if (!mutex.try_lock()) [[unlikely]]
@@ -97,6 +104,7 @@ inline VIP_RETURN WorkQueue::done(Handle vi, VIP_DESCRIPTOR*& descriptor) {
   return result;
 }
 
+// There must be an entry.
 inline void Cq::take_first(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
   const WorkQueue& queue = *entries_[first_++ & mask_];
   owed_.fetch_sub(1, std::memory_order_relaxed);

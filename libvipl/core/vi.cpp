@@ -1,3 +1,5 @@
+// The life of a VI: making, attributes, the state machine, and what failures of the device or of
+// the other side come to. work_queue.cpp has the descriptors; manager.cpp calls the state changes.
 #include "libvipl/core/vi.hpp"
 
 #include <algorithm>
@@ -32,7 +34,7 @@ vi::Rights rights_of(const VIP_VI_ATTRIBUTES& attributes) {
   return {attributes.EnableRdmaWrite != VIP_FALSE, attributes.EnableRdmaRead != VIP_FALSE};
 }
 
-// A CQ that a VI is being attached to: detached again unless the VI takes it over.
+// Attaches a CQ to a VI that is being made, and detaches it unless take_over() is called.
 class Attachment {
  public:
   Attachment(VIP_CQ_HANDLE handle, const Nic& nic, const WorkQueue& queue)
@@ -47,7 +49,7 @@ class Attachment {
   ~Attachment() {
     if (cq_ == nullptr) return;
     const std::lock_guard lock(cq_->completions().mutex());
-    if (cq_->is(handle_)) cq_->detach(queue_, 0);  // else the NIC was closed
+    if (cq_->is(handle_)) cq_->detach(queue_, 0);  // else the NIC was closed, and the CQ with it
   }
   bool ok() const { return ok_; }
   Cq* get() const { return cq_; }
@@ -62,6 +64,7 @@ class Attachment {
 
 }  // namespace
 
+// All locks of a VI, in the order that vi.hpp gives. The queues may share one Completions.
 class Vi::AllLocks {
  public:
   explicit AllLocks(Vi& vi)
@@ -101,8 +104,8 @@ VIP_RETURN Vi::create(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& 
   return VIP_SUCCESS;
 }
 
-// A NIC that closes reclaims its VIs before its CQs, and the VIs that belong to it only: so first
-// this one does.
+// The VI is added to its NIC before it is attached to the CQs: a NIC that closes reclaims the VIs
+// that it knows of, and then the CQs.
 VIP_RETURN Vi::open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& attributes,
                     TagUse tag, Cq* send_cq, Cq* receive_cq, VIP_VI_HANDLE& made) {
   {
@@ -142,7 +145,7 @@ void Vi::take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag) {
   use_rules();
 }
 
-// May throw std::bad_alloc; then nothing has changed.
+// May throw std::bad_alloc; then nothing has changed, because both rooms are made first.
 void Vi::take_capacity(const Capacity& capacity) {
   const auto segments = static_cast<std::uint32_t>(capacity.segments);
   WorkQueue::Room sends(static_cast<std::uint32_t>(capacity.sends), segments);
@@ -188,7 +191,7 @@ bool Vi::make_queue_pair() {
   return false;
 }
 
-// As it was made. False: it cannot be reset.
+// As make_queue_pair() leaves it, but without receives. False: it cannot be reset.
 bool Vi::renew_queue_pair() {
   return queue_pair_ != nullptr && queue_pair_->reset() &&
          queue_pair_->prepare(rights_of(attributes_));
@@ -204,11 +207,11 @@ void Vi::drop_queue_pair() {
   receive_.close_completions();
 }
 
-// With all locks; then nothing of this VI is known to the device any more.
+// With all locks held. Afterwards the device knows nothing of this VI.
 void Vi::close() {
   const VIP_VI_HANDLE name = program_handle();
   Table::hide(*this);
-  state_ = VIP_STATE_IDLE;  // what went wrong no longer matters to anybody
+  state_ = VIP_STATE_IDLE;  // what went wrong matters no more
   cause_known_ = true;
   send_.forget();
   receive_.forget();
@@ -225,7 +228,8 @@ VIP_RETURN Vi::destroy(VIP_VI_HANDLE handle) {
   Vi* const vi = find(handle);
   const std::shared_ptr<Nic> nic = vi != nullptr ? vi->nic(handle) : nullptr;
   if (nic == nullptr) return VIP_INVALID_PARAMETER;
-  // The manager may still know of an attempt that failed.
+  // An Idle VI may still have a session, of an attempt that failed and whose outcome the program
+  // has not asked for.
   const VIP_RETURN result = nic->manager().disconnect(*vi, [&] { return vi->end(handle); });
   if (result == VIP_SUCCESS) vi_table().give_back(*vi);
   return result;
@@ -323,7 +327,7 @@ VIP_RETURN Vi::back_to_idle(VIP_VI_HANDLE handle) {
   return VIP_SUCCESS;
 }
 
-// What has completed is in the completion queues still.
+// Entries of the program's CQ stay where they are.
 void Vi::drain() {
   Completions& sends = send_.completions();
   Completions& receives = receive_.completions();
@@ -331,15 +335,16 @@ void Vi::drain() {
   if (&receives != &sends) receives.drain();
 }
 
-// Of a connection that ends here, what the device has completed is the program's, and the other
-// side is told what went wrong: resetting a queue pair makes most devices forget that.
+// At the end of a connection all that the device has completed is taken before the queue pair is
+// reset, because resetting makes most devices forget it; and what went wrong is told to the other
+// side.
 void Vi::to_idle(bool keep_receives) {
   if (!keep_receives) {
     connected_to_error();
     drain();
   }
   state_ = VIP_STATE_IDLE;
-  cause_known_ = true;  // whoever learns now that the connection is gone is late
+  cause_known_ = true;  // the cause of a failure matters no more
   const bool renewed = keep_receives && renew_queue_pair();
   drain();
   if (!renewed) drop_queue_pair();
@@ -349,7 +354,8 @@ void Vi::to_idle(bool keep_receives) {
   if (renewed) receive_.post_again();
 }
 
-// False: it was not connected.
+// By compare-and-swap, because a thread that only has a Completions mutex may do the same at the
+// same time. False: the VI was not connected.
 bool Vi::connected_to_error() {
   VIP_VI_STATE connected = VIP_STATE_CONNECTED;
   if (!state_.compare_exchange_strong(connected, VIP_STATE_ERROR)) return false;
@@ -357,7 +363,7 @@ bool Vi::connected_to_error() {
   return true;
 }
 
-// Perhaps because of a send, in a queue that nobody looks at.
+// The reason may be in the completion of a send, in a queue that the program does not look at.
 void Vi::flushed() {
   if (survives_errors()) return;
   if (connected_to_error()) nic_->look_after_sends_now();
@@ -368,8 +374,8 @@ void Vi::told() {
   connected_to_error();
 }
 
-// The VI may be in the error state already: what was flushed in one queue can be seen before what
-// failed in the other.
+// The state may be Error already: a flushed descriptor of one queue can be seen before the failed
+// one of the other. In any other state the connection has ended otherwise.
 void Vi::broken(Loss loss) {
   connected_to_error();
   if (state_ != VIP_STATE_ERROR || !first_to_know()) return;
@@ -399,7 +405,7 @@ void Vi::report(VIP_ERROR_CODE code) {
 Card Vi::card() {
   const std::lock_guard lock(state_mutex_);
   Card card;
-  // Without one, which the device may not have had for another attempt, establish() says no.
+  // Without a queue pair (the device may have had none left for another attempt) establish() fails.
   if (queue_pair_ != nullptr) card.queue_pair = queue_pair_->address();
   psn_ = card.queue_pair.psn;
   card.max_transfer_size = attributes_.MaxTransferSize;
@@ -411,7 +417,7 @@ Card Vi::card() {
   return card;
 }
 
-// So that there is room for the error when it happens. False: there is no memory.
+// Room for the asynchronous error, so that reporting it cannot fail. False: no memory.
 bool Vi::make_error() {
   try {
     error_.resize(1);
@@ -450,9 +456,11 @@ void Vi::abandoned(bool tries_again) {
   state_ = VIP_STATE_CONNECT_PENDING;
 }
 
-// Once the queue pair has failed or is reset nothing is received any more.
+// Once the queue pair has failed or has been reset, it receives nothing more, so the count is
+// final.
 Tally Vi::tally() {
   const AllLocks locks(*this);
+  // In another state the queue pair has been reset, and nothing more has come.
   if (state_ == VIP_STATE_CONNECTED || state_ == VIP_STATE_ERROR) drain();
   return {.received = receive_.succeeded(), .sent = send_.messages()};
 }
@@ -460,6 +468,7 @@ Tally Vi::tally() {
 void Vi::delivered(const Tally& other) {
   const AllLocks locks(*this);
   if (state_ != VIP_STATE_CONNECTED && state_ != VIP_STATE_ERROR) return;
+  // On an unreliable VI the count may include messages behind ones that were lost.
   if (is_reliable()) send_.delivered(other.received);
 }
 
@@ -471,7 +480,7 @@ void Vi::lost(Loss loss) {
     case Loss::receive_queue_empty: return report(VIP_ERROR_RECVQ_EMPTY);
     case Loss::rdma_write_protection: return report(VIP_ERROR_RDMAW_PROT);
     case Loss::rdma_read_protection: return report(VIP_ERROR_RDMAR_PROT);
-    case Loss::message_too_long: return;  // the receive it met says so
+    case Loss::message_too_long: return;  // the receive descriptor that it met has the error
     case Loss::disconnected:
     case Loss::host_silent:
     case Loss::transport: break;
@@ -490,9 +499,10 @@ void Vi::take_unseen_completions(const Nic& nic) {
   if (send_.has_outstanding()) completions.drain();
 }
 
-// With the queue pair goes what was under way in both directions: an unreliable connection may lose
-// that. Its sends are done with, receives wait on. The other side begins anew with its next message
-// (InfiniBand specification, 9.8.3).
+// An unreliable connection of the device (UC) fails too, e.g. when a receive is too small.
+// Resetting the queue pair loses what was under way in both directions, which an unreliable
+// connection may. Its sends complete; its receives are posted again. The other side's device finds
+// its place again with the next message (InfiniBand specification, 9.8.3).
 void Vi::mend(const Nic& nic) {
   const AllLocks locks(*this);
   if (nic_ != &nic || !survives_errors()) return;
@@ -513,21 +523,22 @@ void Vi::needs_mending() {
   if (!needs_mending_.exchange(true)) nic_->look_after_sends_now();
 }
 
-// The event may be of an earlier connection, or of another VI that was in this place: then the
+// The event may be late: of an earlier connection, or of another VI in the same slot. Then the
 // queue pair has not failed.
 void Vi::on_device_event(vi::AsyncEvent::Kind kind) {
   const std::lock_guard lock(state_mutex_);
   if (queue_pair_ == nullptr || !queue_pair_->has_failed()) return;
   if (survives_errors()) return needs_mending();
   connected_to_error();
-  // What the other side did wrong its own device tells it, and it tells us.
+  // What the other side did wrong, its own device tells it, and its library tells this side
+  // (`ended`).
   if (kind == vi::AsyncEvent::Kind::remote_access || !first_to_know()) return;
   report(VIP_ERROR_CONN_LOST);
   nic_->manager().fail(*this, Loss::transport);
 }
 
-// In the error state nothing is given to the device, so whatever it may still complete is none of
-// what is posted from now on.
+// In the state Error nothing is given to the device. So a completion that it may still deliver
+// cannot be of a descriptor that is posted from now on: see the check in WorkQueue::complete().
 void Vi::device_failed(const Nic& nic, const Completions* broken) {
   const AllLocks locks(*this);
   if (nic_ != &nic || (state_ != VIP_STATE_CONNECTED && state_ != VIP_STATE_ERROR)) return;
@@ -542,12 +553,12 @@ void Vi::device_failed(const Nic& nic, const Completions* broken) {
   nic_->manager().fail(*this, Loss::transport);
 }
 
-// In the error state whatever the device still has fails, and is not touched then.
+// In the state Error the device fails all that it still has, without touching memory.
 bool Vi::uses(const Nic& nic, VIP_MEM_HANDLE memory) {
   const AllLocks locks(*this);
   const auto in_use = [&] { return send_.uses(memory) || receive_.uses(memory); };
   if (nic_ != &nic || !in_use()) return false;
-  drain();  // it may be done
+  drain();  // the device may be done with it
   return state_ != VIP_STATE_ERROR && in_use();
 }
 

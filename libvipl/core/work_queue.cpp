@@ -1,3 +1,6 @@
+// Posting, completing and taking descriptors: what is not inlined (taking.hpp) and what is rare.
+// work_reader.hpp checks descriptors and makes work of them; vi.cpp decides when a queue is flushed
+// or posted again.
 #include "libvipl/core/work_queue.hpp"
 
 #include <algorithm>
@@ -26,7 +29,7 @@ void WorkQueue::open(Room room) {
 
 bool WorkQueue::open_completions(vi::Device& device, std::chrono::nanoseconds spin) {
   if (&completions() != &own_) return true;
-  own_.close();  // first: the device may have room for one only
+  own_.close();  // first: the device may have room for one queue only
   if (own_.open(device, depth_, spin)) return true;
   own_.open_idle();
   return false;
@@ -59,14 +62,14 @@ void WorkQueue::close() {
 
 // ---- posting ----
 
-// Whether the place behind the last is one that the program has not taken from; if it seems so,
-// that is because of when full_ was counted.
+// Counts anew: the program may have taken descriptors since full_ was computed.
 bool WorkQueue::is_full() {
   full_ = taken_.load(std::memory_order_acquire) + depth_;
   return posted_.load(std::memory_order_relaxed) == full_;
 }
 
-// Sends need a connection, receives may wait for one.
+// Whether what is posted now may be executed. Sends need a connection; receives may be posted
+// before. Behind a bad descriptor a reliable VI executes nothing.
 template <class Work>
 bool WorkQueue::is_executing() const {
   const VIP_VI_STATE state = vi_.state();
@@ -76,10 +79,11 @@ bool WorkQueue::is_executing() const {
 
 inline bool WorkQueue::give_to_device(vi::SendWork& work) {
   vi::QueuePair* const queue_pair = vi_.queue_pair();
-  return queue_pair->post_send(work) == 0;  // there is one: the VI is connected
+  // Not null: the VI is Connected.
+  return queue_pair->post_send(work) == 0;
 }
 
-// Without a queue pair it waits for one, see post_again().
+// Without a queue pair the receive stays in the ring, until post_again() gives it to one.
 inline bool WorkQueue::give_to_device(vi::ReceiveWork& work) {
   vi::QueuePair* const queue_pair = vi_.queue_pair();
   return queue_pair == nullptr || queue_pair->post_receive(work) == 0;
@@ -94,7 +98,8 @@ template <class Work>
   const std::lock_guard lock(post_mutex_);
   if (!vi_.is(vi)) [[unlikely]]
     return VIP_INVALID_PARAMETER;
-  // Memory that is not the program's is not touched, not even to say so in the status.
+  // A descriptor outside registered memory is not touched, not even to write an error into its
+  // Status.
   const std::uint64_t room = reader_.room(memory, address);
   if (room < sizeof(VIP_CONTROL_SEGMENT)) [[unlikely]]
     return VIP_INVALID_PARAMETER;
@@ -104,6 +109,7 @@ template <class Work>
   if (cq_ != nullptr && !cq_->reserve()) [[unlikely]]
     return VIP_ERROR_RESOURCE;
 
+  // The program may post a completed descriptor again as it is, with DONE still set.
   descriptor->CS.Status = 0;
   const auto& kind = kind_of(descriptor->CS.Control, work);
   Place& it = place(at);
@@ -119,6 +125,7 @@ template <class Work>
     else
       return append_bad(wrong);
   }
+  // Before the device has it: its completion may be taken by another thread at once.
   posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (!give_to_device(work)) [[unlikely]]
     refused(is_executing<Work>() ? VIP_STATUS_TRANSPORT_ERROR : VIP_STATUS_DESC_FLUSHED_ERROR);
@@ -131,15 +138,17 @@ VIP_RETURN WorkQueue::post_send(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_H
 
 VIP_RETURN WorkQueue::post_receive(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
   const VIP_RETURN result = post(vi, descriptor, memory, receive_work_);
-  // A queue pair that failed meanwhile may have flushed what it had before it had this: Soft-RoCE
-  // does not look at receives again, which are posted without a word to the kernel. (post() gives
-  // back a lock, which is the barrier between posting and looking.)
+  // A queue pair that failed meanwhile may have flushed its receives before this one was in it.
+  // Soft-RoCE, to which receives are posted without a system call, does not look again by itself;
+  // so the queue pair is made to fail once more. The lock that post() has released is the barrier
+  // between posting and reading the state.
   if (vi_.state() == VIP_STATE_ERROR) [[unlikely]]
     vi_.fail_again(vi);
   return result;
 }
 
-// Something is wrong with the receive in the place behind the last, but messages may fit.
+// The place behind posted_ is filled in, and its contents are wrong somewhere. A message that needs
+// less than that is received all the same.
 void WorkQueue::clip_receive() {
   Place& it = place(posted_);
   const std::uint64_t room =
@@ -148,19 +157,20 @@ void WorkQueue::clip_receive() {
   reader_.clip(*it.descriptor, room, kind, receive_work_, it.data);
 }
 
-// The place behind the last is filled in, but the device is not to see it.
+// The place behind posted_ is filled in, but the device is not to see it.
 VIP_RETURN WorkQueue::append_bad(std::uint32_t error) {
   const std::lock_guard completing(completions().mutex());
   turn_bad(place(posted_++), error);
   return VIP_SUCCESS;
 }
 
-// The device would not have the last one.
+// The device refused the last descriptor.
 void WorkQueue::refused(std::uint32_t error) {
   const std::lock_guard completing(completions().mutex());
   turn_bad(place(posted_ - 1), error);
 }
 
+// It may be the oldest already.
 void WorkQueue::turn_bad(Place& it, std::uint32_t error) {
   it.status |= error;
   ++bad_;
@@ -189,6 +199,8 @@ bool WorkQueue::uses(VIP_MEM_HANDLE handle) const {
   return false;
 }
 
+// Reads the program's segments again, so at most as many as there may be. The address segment of
+// RDMA names memory of the other side.
 bool WorkQueue::has_data_in(const Place& it, VIP_MEM_HANDLE handle) const {
   if (!is_there(it)) return false;
   const bool is_rdma = !receive_ && (it.status & VIP_STATUS_OP_MASK) != VIP_STATUS_OP_SEND;
@@ -206,8 +218,9 @@ bool WorkQueue::is_there(const Place& it) const {
   return region != nullptr && region->room(address) >= sizeof(VIP_CONTROL_SEGMENT);
 }
 
-// 0, or the error bits of a receive that may not be what it was when it was posted: `work` is good
-// for the device in any case.
+// Returns 0, or the error bits of a receive that was wrong when it was posted, or whose memory is
+// no longer registered. `work` can be given to the device in any case. A reader of its own, because
+// another thread may be posting.
 std::uint32_t WorkQueue::read_again(const Place& it, vi::ReceiveWork& work, vi::Segment* to) const {
   WorkReader reader;
   reader.use(reader_.rules());
@@ -233,7 +246,7 @@ void WorkQueue::begin_connection() {
   failed_ = delivered_end_ = 0;
 }
 
-// Of what is posted and not completed.
+// Of a descriptor that has not completed.
 bool WorkQueue::is_silent(const Place& it) const {
   switch (it.status & VIP_STATUS_OP_MASK) {
     case VIP_STATUS_OP_RDMA_READ: return true;
@@ -243,6 +256,8 @@ bool WorkQueue::is_silent(const Place& it) const {
   }
 }
 
+// The reader has counted silent descriptors when they were posted, so those that have not completed
+// are subtracted.
 std::uint64_t WorkQueue::messages() const {
   std::uint64_t silent = reader_.silent() - silent_before_;
   for (std::uint64_t at = completed_; at != posted_; ++at)
@@ -250,6 +265,8 @@ std::uint64_t WorkQueue::messages() const {
   return succeeded() - silent;
 }
 
+// Goes from the first descriptor that has not completed forward, until it has counted as many
+// messages as the other side.
 void WorkQueue::delivered(std::uint64_t messages) {
   std::uint64_t known = this->messages();
   delivered_end_ = completed_;
@@ -259,8 +276,8 @@ void WorkQueue::delivered(std::uint64_t messages) {
 
 // ---- completing ----
 
-// Programs that clean up after an error give back memory before they take the descriptors in it;
-// then it may not even be mapped.
+// After an error, programs give back memory before they take the descriptors in it. Then it may not
+// even be mapped, so the Status is not written.
 void WorkQueue::finish_failed(std::uint32_t status) {
   Place& it = place(completed_);
   ++failed_;
@@ -272,6 +289,7 @@ void WorkQueue::finish_failed(std::uint32_t status) {
   if (completions().is_awaited()) make_due_calls();
 }
 
+// A completion that is not a success: the device failed the descriptor, or flushed it.
 void WorkQueue::fail(const vi::Completion& completion) {
   const std::uint32_t operation = place(completed_).status & VIP_STATUS_OP_MASK;
   const std::uint32_t error = receive_
@@ -280,20 +298,22 @@ void WorkQueue::fail(const vi::Completion& completion) {
   const bool goes_on = vi_.survives_errors();
   if (goes_on) vi_.needs_mending();
   if (error == VIP_STATUS_DESC_FLUSHED_ERROR) {
-    if (goes_on && receive_) return;  // the mended queue pair gets it again
+    if (goes_on && receive_) return;  // the repaired queue pair gets it again
     vi_.flushed();
     return finish_flushed();
   }
   if (goes_on) return finish_failed(operation | error);
   if (receive_)
-    vi_.told();  // whose message it was knows it from the device
+    // The sender of the message learns of it from its own device.
+    vi_.told();
   else
     vi_.broken(loss_of_send(completion.outcome, operation));
   finish_failed(operation | error);
 }
 
-// The device has not executed it, or has not heard that it did. (A message on an unreliable VI may
-// be lost: its descriptor says only that the memory is the program's again.)
+// The device has not executed the descriptor, or does not know that it has: the other side may have
+// acknowledged it by `ended`. (On an unreliable VI a send that was flushed completes with success:
+// a message may be lost, and the memory is the program's again.)
 void WorkQueue::finish_flushed() {
   const std::uint32_t status = place(completed_).status;
   const bool was_sent = completed_ < delivered_end_ || vi_.survives_errors();
@@ -302,9 +322,9 @@ void WorkQueue::finish_flushed() {
   if (executed) --failed_;
 }
 
-// A message that the receive had no room for: because it was too long for all of it, or because the
-// device was shown less of it than the program has written. (Soft-RoCE has the same word for memory
-// that is no longer registered.)
+// A message that the receive had no room for. Either it was longer than the whole receive (LENGTH),
+// or the device was shown only the right part of a wrong receive; then its own error is what the
+// program is told. (Soft-RoCE reports memory that is no longer registered in the same way.)
 std::uint32_t WorkQueue::error_of_failed_receive(vi::Outcome outcome) const {
   const std::uint32_t error = error_of_receive(outcome);
   if (error != VIP_STATUS_LENGTH_ERROR) return error;
@@ -314,6 +334,8 @@ std::uint32_t WorkQueue::error_of_failed_receive(vi::Outcome outcome) const {
   return wrong != 0 ? wrong : error;
 }
 
+// Completes bad descriptors as long as the oldest is one. One with a real error, not flushed, ends
+// the connection of a reliable VI.
 void WorkQueue::complete_bad() {
   bool any = false;
   while (bad_ != 0 && completed_ != posted_) {
@@ -350,7 +372,7 @@ VIP_RETURN WorkQueue::take(VIP_DESCRIPTOR*& descriptor) {
 inline VIP_RETURN WorkQueue::take_from_device(VIP_DESCRIPTOR*& descriptor) {
   if (is_empty()) return VIP_DESCRIPTOR_ERROR;
   completions().progress_in_place();
-  if (taken() == completed_) return VIP_NOT_DONE;  // or a handler was given it
+  if (taken() == completed_) return VIP_NOT_DONE;  // or a handler has got it
   return take_completed(taken(), descriptor);
 }
 
@@ -384,12 +406,15 @@ VIP_RETURN WorkQueue::notify(Handle vi, VIP_PVOID context, VIP_VI_CALLBACK handl
   call.vi = vi_.program_handle();
   call.nic = vi_.nic_handle();
   calls_.splice(calls_.end(), added);
+  // Before looking: from here on the event thread looks too.
   completions.expect_call();
   make_due_calls();
   return VIP_SUCCESS;
 }
 
 void WorkQueue::make_due_calls() {
+  // The CQ's handlers first: an entry says that a descriptor can be taken, and the queue's own
+  // handlers take it.
   if (cq_ != nullptr) cq_->make_due_calls();
   while (!calls_.empty() && taken_ != completed_) {
     take(std::get<QueueCall>(calls_.front()).descriptor);

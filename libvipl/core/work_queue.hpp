@@ -1,12 +1,48 @@
-// The send queue or the receive queue of a VI: a ring of descriptors, first in, first out.
+// WorkQueue: the send queue or the receive queue of a VI (VI Architecture: a work queue), a ring of
+// posted descriptors, first in, first out. Part of a Vi.
 //
-//      taken_          completed_            posted_
-//   ... | done, for the    | with the device    | free ...
-//       | program to take  |                    |
+// The ring and its three counters, which only grow; descriptor number i is at i & mask_:
 //
-// Who posts holds post_mutex_; who completes or takes holds the mutex of the Completions the queue
-// uses. A descriptor that is wrong, or comes too late, is not shown to the device: its place in the
-// ring has the error, and it completes with that when it is the oldest.
+//        taken_          completed_            posted_
+//     ... | done, for the    | with the device    | free ...
+//         | program to take  |                    |
+//
+// A descriptor's life on a work queue:
+//
+//                  VipPostSend, VipPostRecv: post()
+//                     |                         |
+//    nothing wrong    |                         |  wrong contents; a send without a
+//                     v                         |  connection; the VI is in Error; behind a
+//           +-------------------+               v  bad one on a reliable VI; refused
+//           |  with the device  |          +---------+
+//           | (a receive of an  |          |   bad   |  the place has the error bits; the
+//           |  Idle VI waits in |          |         |  device does not see the descriptor
+//           |  the ring only)   |          +---------+
+//           +-------------------+               |
+//              |           |                    |
+//    complete(), device    | complete(), device | complete_bad(), when it is the oldest;
+//    says success          | says failure; or   | an error that is not `flushed` ends the
+//              |           | flush(): the       | connection of a reliable VI (broken())
+//              |           | connection ends    |
+//              v           v                    |
+//         succeed()    fail(),                  |
+//              |       finish_flushed()         |
+//              |           |                    |
+//              v           v                    v
+//           +--------------------------------------------+
+//           | completed: VIP_STATUS_DONE, and error bits |--> one entry in the CQ, if any
+//           +--------------------------------------------+
+//              |                                 |
+//              | VipSendDone, VipSendWait, ...   | make_due_calls(): a handler of
+//              v                                 v VipSendNotify, VipRecvNotify
+//                     the program's again
+//
+// A receive with wrong contents is posted all the same, clipped to what is right: the error shows
+// only if a message needs more than that (clip_receive(), error_of_failed_receive()).
+//
+// Locks: posting holds post_mutex_; completing and taking hold the mutex of the Completions that
+// the queue uses. Both are short, and neither blocks the other, except that a bad descriptor, and a
+// CQ that grows, take both.
 #pragma once
 
 #include <atomic>
@@ -29,16 +65,17 @@ class Vi;
 
 class WorkQueue {
  private:
-  struct alignas(32) Place {  // so that none lies in two cache lines
-    VIP_DESCRIPTOR* descriptor;
-    VIP_MEM_HANDLE memory;
-    VIP_MEM_HANDLE data;   // where the data is, see WorkReader
-    std::uint32_t status;  // the operation; error bits: it is not with the device, or done
+  // A place of the ring: a posted descriptor, and what this queue needs to remember of it.
+  struct alignas(32) Place {     // so that none lies in two cache lines
+    VIP_DESCRIPTOR* descriptor;  // the program's
+    VIP_MEM_HANDLE memory;       // of the descriptor itself
+    VIP_MEM_HANDLE data;         // of its buffers: a handle, kNowhere or kSeveral
+    std::uint32_t status;        // the operation; error bits: it is not with the device, or done
   };
 
  public:
-  // For so many descriptors of so many segments. Made before anything is changed, because there may
-  // be no memory (std::bad_alloc).
+  // Memory for `depth` descriptors of `segments` segments. Made before the queue is changed,
+  // because there may be no memory (std::bad_alloc).
   class Room {
    public:
     Room(std::uint32_t depth, std::uint32_t segments)
@@ -62,6 +99,8 @@ class WorkQueue {
 
   // ---- the program's, by any thread; `vi` is the handle it has ----
 
+  // VipPostSend, VipPostRecv, VipSendDone, ... The return codes are those of the VIPL functions;
+  // VIP_INVALID_PARAMETER if the object has another handle by now.
   VIP_RETURN post_send(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
   VIP_RETURN post_receive(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
   VIP_RETURN done(Handle vi, VIP_DESCRIPTOR*& descriptor);
@@ -70,48 +109,51 @@ class WorkQueue {
 
   // ---- the VI's, with all its locks held ----
 
-  // Where it completes; nullptr: in a completion queue of its own. Before all locks are taken.
+  // Where descriptors complete: in this CQ, or (nullptr) in Completions of the queue's own. Called
+  // before AllLocks is taken, because it decides which mutex that takes.
   void choose(Cq* cq);
   void use(const PostRules& rules) { reader_.use(rules); }
-  // Takes descriptors from now on, as many as there is room for; it is closed or empty.
+  // Takes descriptors from now on, as many as there is room for. The queue must be closed or empty.
   void open(Room room);
-  // If it completes in a queue of its own: from now on in one of the device; false: the device has
-  // no room. And again without, as after open().
+  // Opens the queue's own Completions with a completion queue of the device; no effect if a CQ was
+  // chosen. False: the device has no room. close_completions() gives that back.
   bool open_completions(vi::Device& device, std::chrono::nanoseconds spin);
   void close_completions();
-  // What was chosen, and knows of it now.
+  // The CQ that choose() was given has been told of this queue.
   void attach(Cq* cq) { cq_ = cq; }
-  // Nobody takes what is in it: no handler is called, and descriptors that have not completed are
-  // no longer touched, because programs that end free their memory in any order. Open or not.
+  // The program destroys the VI: cancels the handlers, and replaces descriptors that have not
+  // completed by a dummy, because programs free their memory in any order. Open or not.
   void forget();
-  // After forget(), when the device no longer knows of it.
+  // After forget(), when the device no longer has work of this queue.
   void close();
   Completions& completions() const { return *completions_.load(std::memory_order_acquire); }
   Mutex& post_mutex() { return post_mutex_; }
   bool is_empty() const { return taken_ == posted_; }
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
-  // Whether the device has work that needs this region.
+  // Whether the device has a descriptor that lies in this region or uses it.
   bool uses(VIP_MEM_HANDLE handle) const;
-  // A connection begins: what completes from now on is of it.
+  // A connection begins: from now on completions count as its messages.
   void begin_connection();
-  // Descriptors of this connection that have completed and were executed.
+  // Descriptors that have completed in this connection and were executed.
   std::uint64_t succeeded() const { return completed_ - first_ - failed_; }
-  // ... of a send queue: those that were messages.
+  // Of a send queue: those among succeeded() that used a receive descriptor of the other side.
   std::uint64_t messages() const;
-  // So many messages of this connection have reached the other side: what is flushed of them was
-  // executed. (Not what RDMA reads among them have brought.)
+  // The other side has received so many messages of this connection. If they are flushed now,
+  // because their acknowledgements are lost, they complete as executed. (RDMA reads are not
+  // counted: their data may not have come back.)
   void delivered(std::uint64_t messages);
-  // What has not completed completes as flushed. The device has forgotten it.
+  // Completes everything that has not completed as flushed. The device must have forgotten it.
   void flush();
-  // Shows receives that have not completed to the queue pair, which does not know them.
+  // Gives receives that have not completed to a queue pair that does not know them.
   void post_again();
 
   // ---- with the mutex of completions() held ----
 
   bool has_outstanding() const { return completed_ != posted_; }
-  // The device has finished with the oldest descriptor.
+  // Completes the oldest descriptor, with which the device has finished.
   void complete(const vi::Completion& completion);
-  // Handlers that wait for its descriptors, or for entries of its CQ, get what there is.
+  // Gives completed descriptors to handlers of VipSendNotify or VipRecvNotify, and entries of the
+  // CQ to those of VipCQNotify.
   [[gnu::cold]] void make_due_calls();
 
  private:
@@ -124,66 +166,79 @@ class WorkQueue {
   VIP_RETURN post(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, Work& work);
   template <class Work>
   bool is_executing() const;
+  // False: the device refused.
   bool give_to_device(vi::SendWork& work);
   bool give_to_device(vi::ReceiveWork& work);
   [[gnu::cold]] bool is_full();
+  // A receive with wrong contents: work for as much as is right.
   [[gnu::cold]] void clip_receive();
+  // The descriptor being posted completes with this error when it is the oldest.
   [[gnu::cold]] VIP_RETURN append_bad(std::uint32_t error);
   [[gnu::cold]] void refused(std::uint32_t error);
   void turn_bad(Place& it, std::uint32_t error);
+  // Whether the descriptor's memory is still registered, so that it may be touched.
   bool is_there(const Place& it) const;
   bool has_data_in(const Place& it, VIP_MEM_HANDLE handle) const;
+  // The work of a receive that was posted earlier, and 0 or the error bits.
   std::uint32_t read_again(const Place& it, vi::ReceiveWork& work, vi::Segment* to) const;
 
-  // Completing, always the oldest that has not completed.
+  // Completing: always the oldest that has not completed. Under the Completions mutex.
   void succeed(Place& it, const vi::Completion& completion);
   [[gnu::cold]] void fail(const vi::Completion& completion);
+  // Whether it uses no receive descriptor of the other side.
   bool is_silent(const Place& it) const;
   void finish_flushed();
   std::uint32_t error_of_failed_receive(vi::Outcome outcome) const;
   void finish(const Place& it);
   void finish_failed(std::uint32_t status);
+  // Counts the completion and adds an entry to the CQ.
   void pass();
   [[gnu::cold]] void complete_bad();
 
+  // Taking: under the Completions mutex.
   VIP_RETURN take_completed(std::uint64_t at, VIP_DESCRIPTOR*& descriptor);
   VIP_RETURN take_from_device(VIP_DESCRIPTOR*& descriptor);
   VIP_RETURN take(VIP_DESCRIPTOR*& descriptor);
-  // done() with the mutex held, which it gives back...
+  // The rest of done() when nothing has completed: asks the device. The mutex is held, and is given
+  // back.
   VIP_RETURN done_by_device(VIP_DESCRIPTOR*& descriptor);
-  // ... and where another thread has it.
+  // done() when another thread holds the mutex.
   [[gnu::cold]] VIP_RETURN done_after_wait(Handle vi, VIP_DESCRIPTOR*& descriptor);
   void cancel_calls();
 
-  // First: so the queue's address is also that of the lock, which is taken for each descriptor.
+  // First, so that the queue's address is also that of the lock: both are needed for each
+  // descriptor.
   Mutex post_mutex_;
   const bool receive_;
   Vi& vi_;
-  std::atomic<Completions*> completions_{nullptr};
-  Cq* cq_ = nullptr;
+  std::atomic<Completions*> completions_{nullptr};  // own_, or those of cq_
+  Cq* cq_ = nullptr;                                // the program's completion queue; nullptr: none
   std::unique_ptr<Place[]> ring_;
   std::uint64_t mask_ = 0;
-  std::uint64_t depth_ = 0;
+  std::uint64_t depth_ = 0;  // descriptors posted and not taken, at most
 
-  std::uint64_t full_ = 0;  // where posted_ was last known to end
+  // The limit of posted_: taken_ + depth_, when it was last looked at.
+  std::uint64_t full_ = 0;
   std::atomic<std::uint64_t> posted_{0};
-  // Places with errors that have not completed: behind one, on a reliable VI, nothing is executed.
+  // Bad descriptors that have not completed. On a reliable VI nothing behind one is executed.
   std::atomic<std::uint32_t> bad_{0};
 
   WorkReader reader_;
-  // What is being posted; what never changes in it stays.
+  // Work being posted, filled in anew for each descriptor; what never changes in it stays.
   vi::SendWork send_work_{};
   vi::ReceiveWork receive_work_{};
-  std::unique_ptr<vi::Segment[]> segments_;
+  std::unique_ptr<vi::Segment[]> segments_;  // of send_work_ or receive_work_
 
+  // On a cache line of its own: it is often another thread that writes it than the one that posts.
   alignas(64) std::uint64_t completed_ = 0;
   std::atomic<std::uint64_t> taken_{0};
-  // Of this connection: where it begins, and what was posted and is silent before that; how many
-  // have completed without being executed; how far the other side has all.
+  // Of this connection. first_: the first descriptor. silent_before_: silent descriptors posted
+  // before it. failed_: completed without being executed. delivered_end_: behind the last
+  // descriptor that the other side is known to have executed.
   std::uint64_t first_ = 0, silent_before_ = 0, failed_ = 0, delivered_end_ = 0;
-  Calls calls_;  // handlers that wait for descriptors
-  Completions own_;
-  VIP_DESCRIPTOR nobodys_{};  // in the place of those that are forgotten
+  Calls calls_;               // handlers that wait for descriptors
+  Completions own_;           // used if there is no cq_
+  VIP_DESCRIPTOR nobodys_{};  // stands in for descriptors that are forgotten
 };
 
 }  // namespace viaduct::vipl

@@ -1,9 +1,13 @@
+// The rare part of reading descriptors: looking up a region, descriptors with several segments, and
+// receives with wrong contents.
 #include "libvipl/core/work_reader.hpp"
 
 #include <algorithm>
 
 namespace viaduct::vipl {
 
+// Copies what the table has now. A region that is erased later changes the table's version, and
+// room() forgets the copy.
 void WorkReader::Known::look_up(VIP_MEM_HANDLE wanted, const RegionTable& regions,
                                 const vi::Domain* domain) {
   *this = {};
@@ -16,7 +20,8 @@ void WorkReader::Known::look_up(VIP_MEM_HANDLE wanted, const RegionTable& region
   usable = region->is_in(domain);
 }
 
-// What of it is inside the region that was looked up last. The number of segments that makes: 0, 1.
+// The part of a segment that is inside the region looked up last. Returns the number of segments
+// that this makes: 0 or 1.
 std::uint32_t WorkReader::clip_segment(const VIP_DATA_SEGMENT& from, std::uint32_t length,
                                        std::uint32_t at) {
   const std::uint64_t address = from.Data.AddressBits;
@@ -27,8 +32,8 @@ std::uint32_t WorkReader::clip_segment(const VIP_DATA_SEGMENT& from, std::uint32
   return 1;
 }
 
-// Programs post longer segments than they have memory for, because VIA NICs look at no more of a
-// segment than the message takes.
+// Existing programs post segments that are longer than their memory: a VIA NIC looked at no more of
+// a segment than the message took.
 void WorkReader::clip(const VIP_DESCRIPTOR& descriptor, std::uint64_t room, ReceiveKind kind,
                       vi::ReceiveWork& work, VIP_MEM_HANDLE& where) {
   work.count = 0;
@@ -55,8 +60,8 @@ std::uint64_t WorkReader::read_many(const VIP_DATA_SEGMENT* from, std::uint64_t 
   where = kNowhere;
   for (const VIP_DATA_SEGMENT* const end = from + count; from != end; ++from) {
     const std::uint32_t length = from->Length;
-    // Devices take a length of 0 for 2 GiB (InfiniBand specification, 10.8.2), and programs have
-    // nothing registered for a message without bytes.
+    // Devices take a length of 0 for 2 GiB (InfiniBand specification, 10.8.2). And programs may
+    // have no memory registered for an empty segment.
     if (length == 0) continue;
     const VIP_MEM_HANDLE handle = from->Handle;
     if (!read_segment(*from, handle, length, n)) return kOutside;

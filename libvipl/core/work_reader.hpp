@@ -1,5 +1,10 @@
-// From a descriptor, as a program has written it, to work for the device, or to the status bits
-// that say what is wrong with it. All in place, because it happens for each descriptor.
+// WorkReader: from a descriptor, as the program has written it, to work for the device, or to the
+// status bits that say what is wrong with it (VIPL 1.0: format, protection and length errors).
+// Inlined, because it happens for each descriptor; the rare part is in work_reader.cpp.
+//
+// Each WorkQueue has one, used under its post_mutex_. Another thread of the program may change a
+// descriptor that is being posted: so every field is read once, and what was checked is what is
+// used.
 #pragma once
 
 #include <endian.h>
@@ -16,37 +21,42 @@
 
 namespace viaduct::vipl {
 
+// The largest MaxSegmentsPerDesc: error_of_failed_receive() has so many segments on the stack.
 inline constexpr std::uint32_t kMaxSegments = 256;
 
-// What a VI lets its descriptors do.
+// What a VI's descriptors may do, and the tables to look things up in. The pointers must stay valid
+// as long as the rules are in use.
 struct PostRules {
-  const RegionTable* regions = nullptr;
-  const vi::Domain* domain = nullptr;  // of its tag
-  const RemoteKeys* remote_keys = nullptr;
-  std::uint32_t max_segments = 0;
-  std::uint64_t max_transfer_size = 0;  // of sends
-  bool rdma_read = false;
+  const RegionTable* regions = nullptr;     // memory handles of this side
+  const vi::Domain* domain = nullptr;       // of the VI's protection tag
+  const RemoteKeys* remote_keys = nullptr;  // memory handles of the other side
+  std::uint32_t max_segments = 0;       // data segments, and those of RDMA with the address segment
+  std::uint64_t max_transfer_size = 0;  // bytes of a send
+  bool rdma_read = false;               // the reliability level has RDMA reads
 };
 
-// Segments lie behind the control segment without end; the struct names only the first two.
+// The segments follow the control segment, as many as SegCount says. VIP_DESCRIPTOR names only the
+// first two.
 inline const VIP_DESCRIPTOR_SEGMENT* segments_of(const VIP_DESCRIPTOR& descriptor) {
   return reinterpret_cast<const VIP_DESCRIPTOR_SEGMENT*>(
       reinterpret_cast<const std::byte*>(&descriptor) + sizeof(VIP_CONTROL_SEGMENT));
 }
 
-// What the operation and the other bits of a control word mean.
+// What a send descriptor's control word (operation, immediate, fence) means.
 struct SendKind {
   enum class Form : std::uint16_t { send, rdma_write, rdma_read, wrong };
   std::uint32_t status;  // VIP_STATUS_OP_...
   Form form;
-  // 1: it uses no receive of the other side's, which learns nothing of it.
+  // 1: it uses no receive descriptor of the other side, whose program learns nothing of it.
   std::uint16_t is_silent;
   vi::Verb verb;
 };
-static_assert(sizeof(SendKind) == 16);  // which is how its place in a table is found fast
+static_assert(sizeof(SendKind) == 16);  // so that indexing the table is a shift
 inline constexpr std::uint32_t kSendKindBits =
     VIP_CONTROL_OP_MASK | VIP_CONTROL_IMMEDIATE | VIP_CONTROL_QFENCE;
 
+// VIPL: an RDMA read has no immediate data; operation 3 is reserved. Every send is signaled,
+// because every descriptor completes.
 constexpr SendKind send_kind(std::uint32_t bits) {
   using vi::Operation;
   using Form = SendKind::Form;
@@ -72,7 +82,8 @@ constexpr SendKind send_kind(std::uint32_t bits) {
     default: return {VIP_STATUS_OP_SEND, Form::wrong, 0, {Operation::send, flags}};
   }
 }
-// The second half is of words in which other bits are set.
+// send_kind() of all words, computed at compile time. The second half is for words in which
+// reserved bits are set.
 inline constexpr auto kSendKinds = [] {
   std::array<SendKind, 2 * (kSendKindBits + 1)> all{};
   for (std::uint32_t bits = 0; bits < all.size(); ++bits) {
@@ -82,11 +93,13 @@ inline constexpr auto kSendKinds = [] {
   return all;
 }();
 
+// What a receive descriptor's control word means: only OP_SENDRECV without reserved bits is right.
 struct ReceiveKind {
   static constexpr std::uint32_t status = VIP_STATUS_OP_RECEIVE;
   bool right;
 };
 
+// The kind of a control word; the unused parameter chooses between send and receive.
 inline const SendKind& kind_of(std::uint32_t control, const vi::SendWork&) {
   if (control > kSendKindBits) [[unlikely]]
     return kSendKinds[(control & kSendKindBits) + kSendKindBits + 1];
@@ -96,33 +109,38 @@ inline ReceiveKind kind_of(std::uint32_t control, const vi::ReceiveWork&) {
   return {(control & (VIP_CONTROL_RESERVED | VIP_CONTROL_OP_MASK)) == VIP_CONTROL_OP_SENDRECV};
 }
 
-// What is known of where the data is: the handle of its region, or one that no region has.
+// Where the data of a descriptor is: the handle of its region; kNowhere: it has no data; kSeveral:
+// in more than one region. No region has either handle.
 inline constexpr VIP_MEM_HANDLE kNowhere = 0, kSeveral = 0xffffffff;
 
-// Makes work of descriptors. What may be changed meanwhile, by another thread, is read once.
+// Makes work for the device of descriptors. A field that another thread of the program may change
+// meanwhile is read once.
 class WorkReader {
  public:
+  // From now on these rules hold.
   void use(const PostRules& rules) {
     rules_ = rules;
     forget();
   }
   const PostRules& rules() const { return rules_; }
-  // With room for rules().max_segments.
+  // Where read() writes the device's segments; there must be room for rules().max_segments.
   void put_segments_at(vi::Segment* segments) { segments_ = segments; }
 
-  // How many RDMA descriptors were read that are silent.
+  // How many silent descriptors (see SendKind) have been read so far.
   std::uint64_t silent() const { return silent_; }
 
-  // Of a descriptor there: the bytes to the end of its memory; 0: that is not registered.
+  // Bytes from a descriptor at `address` to the end of its region `memory`; 0: it is not registered
+  // there. Must be called before read(), which relies on the region it has looked up.
   std::uint64_t room(VIP_MEM_HANDLE memory, std::uint64_t address);
-  // The same descriptor. 0, or the error bits: then nothing is of use. `work` has what never
-  // changes, and the segments. `where` the data is.
+  // Reads the descriptor for which room() was called last. Returns 0, or error bits; then `work`
+  // must not be used. On entry `work` has what never changes. `where` becomes the place of the
+  // data.
   std::uint32_t read(const VIP_DESCRIPTOR& descriptor, std::uint64_t room, const SendKind& kind,
                      vi::SendWork& work, VIP_MEM_HANDLE& where);
   std::uint32_t read(const VIP_DESCRIPTOR& descriptor, std::uint64_t room, ReceiveKind kind,
                      vi::ReceiveWork& work, VIP_MEM_HANDLE& where);
-  // Of a receive with which something is wrong: work with room for as much as the VI may receive in
-  // front of that.
+  // For a receive in which read() found something wrong: `work` gets the segments in front of that,
+  // so that shorter messages can be received.
   [[gnu::cold]] void clip(const VIP_DESCRIPTOR& descriptor, std::uint64_t room, ReceiveKind kind,
                           vi::ReceiveWork& work, VIP_MEM_HANDLE& where);
 
@@ -132,7 +150,7 @@ class WorkReader {
     VIP_MEM_HANDLE handle = kNowhere;
     std::uint32_t key = 0;
     std::uint64_t begin = 0, end = 0;
-    bool usable = false;  // it has the tag of the VI
+    bool usable = false;  // it has the VI's protection tag
 
     [[gnu::cold]] void look_up(VIP_MEM_HANDLE wanted, const RegionTable& regions,
                                const vi::Domain* domain);
@@ -142,29 +160,36 @@ class WorkReader {
     }
   };
 
-  // In the place of a number of bytes: why there is none.
-  static constexpr std::uint64_t kOutside = ~std::uint64_t{0};  // of memory that the VI may use
+  // read_data() returns a number of bytes, or one of these: a segment is outside of memory that the
+  // VI may use; there are too many segments.
+  static constexpr std::uint64_t kOutside = ~std::uint64_t{0};
   static constexpr std::uint64_t kTooMany = kOutside - 1;
   static std::uint32_t error(std::uint64_t bytes) {
     if (bytes == kOutside) return VIP_STATUS_PROTECTION_ERROR;
     return bytes == kTooMany ? VIP_STATUS_FORMAT_ERROR : VIP_STATUS_LENGTH_ERROR;
   }
 
+  // What has been looked up may be gone, since the table has another version.
   void forget() {
     memory_ = data_ = {};
     version_ = rules_.regions->version();
   }
+  // Whether the whole descriptor, with `count` segments, is in memory that the VI may use. 0, or
+  // error bits.
   std::uint32_t check_room(std::uint64_t room, std::uint64_t count) const;
   bool may_read(const SendKind& kind) const {
     return kind.form == SendKind::Form::rdma_read && rules_.rdma_read;
   }
+  // The address segment of RDMA. False: a format error.
   bool read_remote(const VIP_ADDRESS_SEGMENT& from, const SendKind& kind, std::uint64_t count,
                    vi::SendWork& work) const;
+  // All data segments: the sum of their lengths, kOutside or kTooMany.
   template <class Work>
   std::uint64_t read_data(const VIP_DATA_SEGMENT* from, std::uint64_t count, Work& work,
                           VIP_MEM_HANDLE& where);
   std::uint64_t read_many(const VIP_DATA_SEGMENT* from, std::uint64_t count,
                           std::uint32_t& with_bytes, VIP_MEM_HANDLE& where);
+  // Translates one segment, which is not empty, to segment number `at` of the work.
   bool read_segment(const VIP_DATA_SEGMENT& from, VIP_MEM_HANDLE handle, std::uint32_t length,
                     std::uint32_t at);
   std::uint32_t clip_segment(const VIP_DATA_SEGMENT& from, std::uint32_t length, std::uint32_t at);
@@ -172,9 +197,9 @@ class WorkReader {
   PostRules rules_;
   vi::Segment* segments_ = nullptr;
   std::uint64_t silent_ = 0;
-  // The last ones, because programs have few regions: of descriptors, and of data.
+  // The last regions looked up, because programs have few: of descriptors, and of data.
   Known memory_, data_;
-  std::uint64_t version_ = 0;  // of the table that they are from
+  std::uint64_t version_ = 0;  // of the region table, when they were looked up
 };
 
 inline std::uint64_t WorkReader::room(VIP_MEM_HANDLE memory, std::uint64_t address) {
@@ -185,7 +210,7 @@ inline std::uint64_t WorkReader::room(VIP_MEM_HANDLE memory, std::uint64_t addre
   return address >= memory_.begin && address < memory_.end ? memory_.end - address : 0;
 }
 
-// For the whole descriptor. 0, or the error bits.
+// Too many segments are a format error, even if they would also reach beyond the memory.
 inline std::uint32_t WorkReader::check_room(std::uint64_t room, std::uint64_t count) const {
   const std::size_t bytes = sizeof(VIP_CONTROL_SEGMENT) + count * sizeof(VIP_DATA_SEGMENT);
   if (memory_.usable && bytes <= room) [[likely]]
@@ -209,7 +234,7 @@ inline bool WorkReader::read_segment(const VIP_DATA_SEGMENT& from, VIP_MEM_HANDL
                                      std::uint32_t length, std::uint32_t at) {
   if (data_.handle != handle) [[unlikely]] {
     data_.look_up(handle, *rules_.regions, rules_.domain);
-    if (!data_.usable) data_ = {};  // holds nothing
+    if (!data_.usable) data_ = {};  // so that it holds nothing
   }
   const std::uint64_t address = from.Data.AddressBits;
   if (!data_.holds(address, length)) [[unlikely]]
@@ -221,7 +246,7 @@ inline bool WorkReader::read_segment(const VIP_DATA_SEGMENT& from, VIP_MEM_HANDL
   return true;
 }
 
-// By far the most descriptors have one segment.
+// The common case is one segment with bytes; read_many() does the others.
 template <class Work>
 inline std::uint64_t WorkReader::read_data(const VIP_DATA_SEGMENT* from, std::uint64_t count,
                                            Work& work, VIP_MEM_HANDLE& where) {
@@ -250,14 +275,15 @@ inline std::uint32_t WorkReader::read(const VIP_DESCRIPTOR& descriptor, std::uin
     --count;
   }
   const std::uint64_t bytes = read_data(&data->Local, count, work, where);
+  // kOutside and kTooMany are larger than any Length, so this one comparison catches them too.
   if (bytes != descriptor.CS.Length || bytes > rules_.max_transfer_size) [[unlikely]]
     return error(bytes);
   work.network_immediate = htobe32(descriptor.CS.ImmediateData);
   return 0;
 }
 
-// The room for data is what the segments say: programs post a descriptor again with the Length that
-// the last message had.
+// Length is not looked at, because programs post a receive again with the Length of the last
+// message in it. The room for data is what the segments say.
 inline std::uint32_t WorkReader::read(const VIP_DESCRIPTOR& descriptor, std::uint64_t room,
                                       ReceiveKind kind, vi::ReceiveWork& work,
                                       VIP_MEM_HANDLE& where) {

@@ -14,7 +14,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   s = open_station(argv[1], VIP_FALSE);
-  post_receive(&s, 0); /* before connecting, so that it is there in time */
+  /* Before connecting: the other side may send as soon as it is connected, and a message that meets
+   * no posted receive breaks the connection. */
+  post_receive(&s, 0);
   if (argc == 2) {
     serve(&s, "greeting");
     printf("the client says: %s\n", receive_text(&s));
@@ -24,6 +26,7 @@ int main(int argc, char** argv) {
     send_text(&s, 1, "hello, server");
     printf("the server says: %s\n", receive_text(&s));
   }
+  /* Returns when everything is given back. The other side sees its VI in the state Error. */
   close_station(&s);
   return 0;
 }

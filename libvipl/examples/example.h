@@ -1,18 +1,22 @@
-/* What the examples have in common. */
+/* What the three examples have in common: opening a NIC with one VI, connecting, and sending and
+ * receiving short texts. Every error ends the program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <vipl.h>
 
-/* A NIC and the memory that it may use: descriptors, each with a text. */
+/* Descriptors of a station, and bytes of the text that each of them sends or receives. */
 enum { kMessages = 4, kTextBytes = 64 };
 
+/* A descriptor and its buffer. VIPL wants descriptors aligned to VIP_DESCRIPTOR_ALIGNMENT and in
+ * registered memory; both hold here, because the size is a multiple of the alignment. */
 struct message {
   VIP_DESCRIPTOR descriptor;
   char text[kTextBytes];
 };
 
+/* Everything that a program has of VIPL here. */
 struct station {
   VIP_NIC_HANDLE nic;
   struct message* messages;
@@ -20,13 +24,15 @@ struct station {
   VIP_VI_HANDLE vi;
 };
 
+/* Ends the program unless `code` is VIP_SUCCESS. */
 static inline void must(const char* what, VIP_RETURN code) {
   if (code == VIP_SUCCESS) return;
   fprintf(stderr, "%s: VIPL code %d\n", what, (int)code);
   exit(1);
 }
 
-/* `writable`: the other side may write into the memory here. */
+/* Opens a NIC, registers memory and makes a VI. `writable`: the other side may write into the
+ * memory; both the region and the VI must allow that. */
 static inline struct station open_station(const char* device, VIP_BOOLEAN writable) {
   struct station s;
   VIP_MEM_ATTRIBUTES memory = {NULL, writable, VIP_FALSE};
@@ -43,6 +49,7 @@ static inline struct station open_station(const char* device, VIP_BOOLEAN writab
   return s;
 }
 
+/* Gives back what open_station() made, in the opposite order. */
 static inline void close_station(struct station* s) {
   VIP_DESCRIPTOR* d;
   must("VipDisconnect", VipDisconnect(s->vi));
@@ -54,7 +61,8 @@ static inline void close_station(struct station* s) {
   free(s->messages);
 }
 
-/* Where `host` listens for `discriminator`; a NULL host is this one. */
+/* The address of a listener: the NIC address of `host` (NULL: this host), and a discriminator,
+ * which tells the listeners of one host apart. The caller frees it. */
 static inline VIP_NET_ADDRESS* address_of(struct station* s, const char* host,
                                           const char* discriminator) {
   const size_t length = strlen(discriminator);
@@ -77,9 +85,10 @@ static inline VIP_NET_ADDRESS* address_of(struct station* s, const char* host,
   return address;
 }
 
-/* Waits for one client and takes it. */
+/* Waits for one client and accepts its request, for the VI of the station. */
 static inline void serve(struct station* s, const char* discriminator) {
   VIP_NET_ADDRESS* local = address_of(s, NULL, discriminator);
+  /* Room for the client's address, with its discriminator. */
   char client[sizeof(VIP_NET_ADDRESS) + 64];
   VIP_VI_ATTRIBUTES attributes;
   VIP_CONN_HANDLE connection;
@@ -90,7 +99,7 @@ static inline void serve(struct station* s, const char* discriminator) {
   free(local);
 }
 
-/* Connects to a server, which may not wait yet. */
+/* Connects to a server. VIP_NO_MATCH: no program waits there yet, so try again. */
 static inline void call(struct station* s, const char* host, const char* discriminator) {
   VIP_NET_ADDRESS *local = address_of(s, NULL, ""), *remote = address_of(s, host, discriminator);
   VIP_VI_ATTRIBUTES attributes;
@@ -103,7 +112,7 @@ static inline void call(struct station* s, const char* host, const char* discrim
   free(remote);
 }
 
-/* Descriptor `i`, for the first `bytes` of its text. */
+/* Fills in descriptor `i` for one segment: the first `bytes` of its text. */
 static inline VIP_DESCRIPTOR* prepare(struct station* s, int i, size_t bytes) {
   struct message* m = &s->messages[i];
   memset(&m->descriptor, 0, sizeof(m->descriptor));
@@ -115,11 +124,12 @@ static inline VIP_DESCRIPTOR* prepare(struct station* s, int i, size_t bytes) {
   return &m->descriptor;
 }
 
-/* There is no flow control: a receive must be posted before the other side sends. */
+/* VIPL has no flow control: a receive must be posted before the other side sends. */
 static inline void post_receive(struct station* s, int i) {
   must("VipPostRecv", VipPostRecv(s->vi, prepare(s, i, kTextBytes), s->memory));
 }
 
+/* Sends a text with descriptor `i`, and waits until the descriptor has completed. */
 static inline void send_text(struct station* s, int i, const char* text) {
   VIP_DESCRIPTOR* d;
   snprintf(s->messages[i].text, kTextBytes, "%s", text);
@@ -127,6 +137,7 @@ static inline void send_text(struct station* s, int i, const char* text) {
   must("VipSendWait", VipSendWait(s->vi, VIP_INFINITE, &d));
 }
 
+/* Waits for a message. Receives complete in the order in which they were posted. */
 static inline const char* receive_text(struct station* s) {
   VIP_DESCRIPTOR* d;
   must("VipRecvWait", VipRecvWait(s->vi, VIP_INFINITE, &d));

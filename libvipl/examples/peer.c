@@ -15,12 +15,15 @@ int main(int argc, char** argv) {
     return 2;
   }
   s = open_station(argv[1], VIP_FALSE);
+  /* Before connecting, see client_server.c. */
   post_receive(&s, 0);
-  /* The same discriminator at both ends; the hosts are the other way round. */
+  /* Peers match if each names the other: the same discriminator at both ends, and the two hosts the
+   * other way round. */
   local = address_of(&s, NULL, "peer");
   remote = address_of(&s, argv[2], "peer");
   must("VipConnectPeerRequest", VipConnectPeerRequest(s.vi, local, remote, 60000));
-  /* The connection is made in the background; there is time for something else here. */
+  /* The library makes the connection in the background. The program could do something else here,
+   * and poll with VipConnectPeerDone. */
   must("VipConnectPeerWait", VipConnectPeerWait(s.vi, &attributes));
   send_text(&s, 1, argv[3]);
   printf("the peer is called %s\n", receive_text(&s));

@@ -7,12 +7,14 @@
  */
 #include "example.h"
 
-/* What the server tells the client: where it may write. */
+/* What the server tells the client: where it may write. A memory handle means the same on both
+ * sides, so it can be sent as it is. */
 struct target {
   VIP_UINT64 address;
   VIP_MEM_HANDLE handle;
 };
 
+/* Posts a receive for the notification, sends the address of a text, and waits. */
 static void server(const char* device) {
   struct station s = open_station(device, VIP_TRUE);
   struct message* written = &s.messages[2];
@@ -26,13 +28,14 @@ static void server(const char* device) {
   memcpy(s.messages[1].text, &target, sizeof(target));
   must("VipPostSend", VipPostSend(s.vi, prepare(&s, 1, sizeof(target)), s.memory));
   must("VipSendWait", VipSendWait(s.vi, VIP_INFINITE, &d));
-  /* A write with immediate data uses a receive descriptor, but not its buffer. */
+  /* An RDMA write with immediate data completes a receive descriptor, but not into its buffer. */
   must("VipRecvWait", VipRecvWait(s.vi, VIP_INFINITE, &d));
   if (d->CS.Status & VIP_STATUS_IMMEDIATE)
     printf("%u bytes were written: %s\n", (unsigned)d->CS.ImmediateData, written->text);
   close_station(&s);
 }
 
+/* Learns the address, and writes a text there together with its length as immediate data. */
 static void client(const char* device, const char* host) {
   struct station s = open_station(device, VIP_FALSE);
   const char* text = "without asking";
@@ -44,6 +47,8 @@ static void client(const char* device, const char* host) {
   memcpy(&target, receive_text(&s), sizeof(target));
   snprintf(s.messages[1].text, kTextBytes, "%s", text);
   d = prepare(&s, 1, strlen(text) + 1);
+  /* An RDMA descriptor has an address segment (memory of the other side) in front of its data
+   * segments, and SegCount counts both. */
   d->DS[1] = d->DS[0]; /* the other side's memory comes first */
   d->DS[0].Remote.Data.AddressBits = target.address;
   d->DS[0].Remote.Handle = target.handle;

@@ -1,3 +1,4 @@
+// The rules that device_names.hpp lists. api/nic.cpp uses them to open, viaduct-info to print.
 #include "libvipl/names/device_names.hpp"
 
 #include <arpa/inet.h>
@@ -12,12 +13,12 @@ namespace {
 
 using Devices = std::span<const vi::DeviceInfo>;
 
-// What programs put before a number, the longer ones first. Some have "/dev/" before that.
+// Prefixes of numbered names; a prefix of another one comes after it.
 constexpr std::array<std::string_view, 6> kNumbered{"VINIC", "clanvi", "via_eth",
                                                     "via",   "nic",    "vi"};
 constexpr std::string_view kDirectory = "/dev/", kOnInterface = "via_";
 
-// Digits compare as the numbers they are.
+// Compares runs of digits as numbers, all else byte by byte.
 bool natural_less(std::string_view a, std::string_view b) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   while (!a.empty() && !b.empty()) {
@@ -39,19 +40,21 @@ bool natural_less(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
+// The first device whose `member` is `value`; nullptr: none.
 template <typename Member>
 const vi::DeviceInfo* find_by(Member member, std::string_view value, Devices devices) {
   const auto found = std::ranges::find(devices, value, member);
   return found == devices.end() ? nullptr : &*found;
 }
 
+// Removes the prefix. False: `text` does not begin with it.
 bool take(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
   return true;
 }
 
-// The number in a name of another network's; nullopt: it is no such name.
+// The number in a numbered name; 0 if only the prefix is there. nullopt: it is no numbered name.
 std::optional<std::size_t> number_in(std::string_view name) {
   for (const std::string_view prefix : kNumbered) {
     std::string_view digits = name;
@@ -64,7 +67,7 @@ std::optional<std::size_t> number_in(std::string_view name) {
   return std::nullopt;
 }
 
-// By an entry of VIADUCT_VIPL_DEVICES: "rxe0", or "rxe0@10.9.0.1".
+// The device of one entry of VIADUCT_VIPL_DEVICES: "rxe0", or "rxe0@10.9.0.1".
 std::optional<vi::DeviceInfo> chosen_device(std::string_view entry, Devices all) {
   const std::size_t at = std::min(entry.find('@'), entry.size());
   const std::string_view name = entry.substr(0, at);
@@ -115,6 +118,7 @@ const vi::DeviceInfo* find_device(std::string_view name, Devices devices,
   if (const auto* device = find_by(&vi::DeviceInfo::interface, interface, devices))
     return interface.empty() ? nullptr : device;
   if (on_interface && interface == "lo") return devices.empty() ? nullptr : &devices.front();
+  // An interface without an RDMA device: its number would lead to some other device.
   if (on_interface && interface_exists(std::string(interface))) return nullptr;
   const auto number = number_in(rest);
   return number && *number < devices.size() ? &devices[*number] : nullptr;
@@ -126,7 +130,8 @@ std::vector<std::string> names_of(std::size_t which, Devices devices) {
   std::vector<std::string> out{device.name,    device.interface, "/dev/via_" + device.interface,
                                "nic" + number, "VINIC" + number, "/dev/clanvi" + number,
                                "VINIC"};
-  // A device of two ports has its own name for the first of them.
+  // As if every interface existed: only names are listed that mean this device whatever interfaces
+  // there are. A device with two ports is there twice under one name, which leads to the first.
   const auto every = [](const std::string&) { return true; };
   std::erase_if(
       out, [&](const std::string& name) { return find_device(name, devices, every) != &device; });

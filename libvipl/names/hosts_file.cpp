@@ -1,3 +1,4 @@
+// Parsing and searching the hosts file (VIADUCT_VIPL_HOSTS). name_service.cpp reads it from disk.
 #include "libvipl/names/hosts_file.hpp"
 
 #include <arpa/inet.h>
@@ -11,11 +12,12 @@
 namespace viaduct::vipl {
 namespace {
 
+// Host names do not distinguish case.
 bool equal(const std::string& a, const std::string& b) {
   return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
 
-// "node2" means "node2.cluster" as well.
+// Asked for without a domain, "node2" means "node2.cluster" as well.
 bool means(const std::string& asked, const std::string& name) {
   if (equal(asked, name)) return true;
   return asked.find('.') == std::string::npos && equal(asked, name.substr(0, name.find('.')));

@@ -1,3 +1,4 @@
+// The look-ups behind VipNSGetHostByName and VipNSGetHostByAddr (api/names.cpp counts the users).
 #include "libvipl/names/name_service.hpp"
 
 #include <netdb.h>
@@ -56,7 +57,7 @@ std::string NameService::name_of(const NicAddress& address) const {
   const int result = ::getnameinfo(reinterpret_cast<const sockaddr*>(&socket), sizeof socket,
                                    name.data(), name.size(), nullptr, 0, NI_NAMEREQD);
   if (result == 0) return name.data();
-  // Its own address is in no database, as a rule, but what it calls itself leads there.
+  // The NIC's own address is mostly in no database, but the host's own name leads to it.
   if (address.ip != self_.ip || ::gethostname(name.data(), name.size() - 1) != 0) return "";
   return name.data();
 }
@@ -78,7 +79,8 @@ std::vector<NicAddress> NameService::ask_database(const std::string& name) const
   return out;
 }
 
-// Debian gives a host's own name the address 127.0.1.1. No NIC is there: this host's is meant.
+// Debian gives a host's own name the address 127.0.1.1. No NIC has that address; this host's NIC is
+// meant.
 NicAddress NameService::as_seen_from_nic(const NicAddress& address) const {
   const bool other_loopback = address.ip[0] == kLoopbackNet && self_.ip[0] != kLoopbackNet;
   return other_loopback ? NicAddress{self_.ip, address.port} : address;

@@ -1,5 +1,8 @@
-// Names of hosts to NIC addresses and back: first a file (VIADUCT_VIPL_HOSTS), then the host
-// database (/etc/hosts, DNS, whatever nsswitch.conf says).
+// NameService: host names to NIC addresses and back. It asks a file first (VIADUCT_VIPL_HOSTS),
+// then the host database (/etc/hosts, DNS, or what nsswitch.conf says).
+//
+// Immutable after construction, so any thread may ask it. A look-up may block for as long as DNS
+// does.
 #pragma once
 
 #include <optional>
@@ -12,17 +15,19 @@ namespace viaduct::vipl {
 
 class NameService {
  public:
-  // Throws vi::SetupError when there is a file and it cannot be read. Empty: no file.
+  // `self`: the NIC's own address. `hosts_file`: a path; empty: no file. Throws vi::SetupError if
+  // the file cannot be read.
   NameService(const NicAddress& self, const std::string& hosts_file);
 
-  // The address with that number; nullopt: the name is not known, or has not so many. Names that
-  // are addresses mean themselves. May ask the network.
+  // Address number `number` of the host. nullopt: the name is unknown, or has fewer addresses. An
+  // address as text means itself.
   std::optional<NicAddress> address_of(const std::string& name, std::size_t number) const;
-  // Empty: none is known.
+  // The name of the host with this address. Empty: none is known.
   std::string name_of(const NicAddress& address) const;
 
  private:
   std::vector<NicAddress> ask_database(const std::string& name) const;
+  // An address of the loopback network becomes the NIC's own.
   NicAddress as_seen_from_nic(const NicAddress& address) const;
 
   const NicAddress self_;

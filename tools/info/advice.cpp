@@ -1,3 +1,5 @@
+// The rules of advice.hpp, one function for each subject. Each lack names a purpose, because a host
+// needs only what its user wants to do.
 #include "tools/info/advice.hpp"
 
 #include <algorithm>
@@ -16,6 +18,7 @@ std::string sysfs(const std::string& address) {
   return "/sys/bus/pci/devices/" + address;
 }
 
+// None reserved, all in use, or none on a NUMA node that has a network device.
 void about_huge_pages(const Host& host, List& out) {
   const auto sum = [&](auto member) {
     std::uint64_t n = 0;
@@ -34,7 +37,8 @@ void about_huge_pages(const Host& host, List& out) {
     out.push_back({"hugepages: all " + std::to_string(total) + " are in use",
                    "a port opened now falls back to ordinary pages",
                    "sysctl -w vm.nr_hugepages=" + std::to_string(total + 512)});
-  // A NIC far from its memory: each DMA crosses between the sockets.
+  // A NIC whose node has no hugepages gets its frames from another node: each DMA crosses between
+  // the sockets.
   std::set<int> with_nic;
   for (const PciFunction& f : host.functions)
     if (f.numa_node >= 0) with_nic.insert(f.numa_node);
@@ -52,9 +56,11 @@ void about_huge_pages(const Host& host, List& out) {
   }
 }
 
+// Functions that could make virtual functions and have made none.
 void about_virtual_functions(const Host& host, List& out) {
   for (const PciFunction& f : host.functions) {
     if (f.total_vfs == 0 || f.vfs > 0) continue;
+    // Two are enough to try; the user may ask for more.
     const unsigned some = std::min(f.total_vfs, 2u);
     out.push_back(
         {"virtual functions: " + f.address + " has made 0 of " + std::to_string(f.total_vfs),
@@ -63,8 +69,9 @@ void about_virtual_functions(const Host& host, List& out) {
   }
 }
 
-// Only functions that nobody would miss: a physical one keeps its kernel driver when it can make
-// virtual ones, and one whose interface is up may carry this very login.
+// Functions to bind to vfio-pci, and what vfio-pci needs. Only functions whose loss would do no
+// harm are proposed: a physical one keeps its kernel driver when it can make virtual functions, and
+// a function whose interface is up may carry the login of the user who reads this.
 void about_binding(const Host& host, List& out) {
   bool wanted = false;
   for (const PciFunction& f : host.functions) {
@@ -107,6 +114,7 @@ void about_binding(const Host& host, List& out) {
                      "sudo chown $USER /dev/vfio/" + f.iommu_group});
 }
 
+// No driver at all, or one of the four that need no hardware is missing.
 void about_dpdk(const Host& host, List& out) {
   if (host.dpdk.drivers_dir.empty()) return;  // drivers are linked into the program
   const auto missing = [&](std::string_view name) {
@@ -130,6 +138,7 @@ void about_dpdk(const Host& host, List& out) {
                      std::string(row.why), "apt-get install librte-meta-net"});
 }
 
+// No RDMA device, or none that user space can open. The command names an interface that is up.
 void about_verbs(const Host& host, List& out) {
   if (host.verbs.empty()) {
     const auto up = std::find_if(host.interfaces.begin(), host.interfaces.end(),
@@ -146,6 +155,7 @@ void about_verbs(const Host& host, List& out) {
   }
 }
 
+// Capabilities and limits of this process.
 void about_rights(const Host& host, List& out) {
   const Limits& l = host.limits;
   if (!l.has(Capability::net_raw) || !l.has(Capability::net_admin))
@@ -158,9 +168,9 @@ void about_rights(const Host& host, List& out) {
     out.push_back({"capability CAP_SYS_ADMIN: not held",
                    "af_xdp ports and emulated hosts (viaduct-testbed) need it",
                    "sudo -s  (containers: --privileged)"});
-  // What is mapped for a device's DMA counts as locked: all frames of a port.
   const bool vfio = std::any_of(host.functions.begin(), host.functions.end(),
                                 [](const PciFunction& f) { return f.driver == "vfio-pci"; });
+  // What one port needs at least: 128 MiB for the frames on a PCI function, 8 MiB elsewhere.
   const std::uint64_t needed = (vfio ? 128 : 8) * kMegabyte;
   if (l.locked_memory < needed && !l.has(Capability::ipc_lock))
     out.push_back(
@@ -177,7 +187,8 @@ void about_rights(const Host& host, List& out) {
     out.push_back({"limit on open files: " + std::to_string(l.open_files),
                    "DPDK and shared-memory segments need several descriptors for each process",
                    "ulimit -n 1024"});
-  // 3 forbids it to everybody, 1 and 2 to those without CAP_SYS_PTRACE.
+  // ptrace_scope 3 forbids process_vm_readv() to everybody, 1 and 2 to processes without
+  // CAP_SYS_PTRACE.
   if (l.ptrace_scope && *l.ptrace_scope > 0 &&
       (*l.ptrace_scope >= 3 || !l.has(Capability::sys_ptrace)))
     out.push_back(
@@ -189,6 +200,7 @@ void about_rights(const Host& host, List& out) {
                               : "sysctl -w kernel.yama.ptrace_scope=0"});
 }
 
+// Too few processors, or a time-stamp counter that timeouts cannot rely on.
 void about_processors(const Host& host, List& out) {
   if (host.processors.count == 1)
     out.push_back({"processors: one",

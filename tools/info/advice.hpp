@@ -1,4 +1,5 @@
-// From what a host has to what it lacks: why that matters and the command that mends it.
+// From what a host has to what it lacks: why that matters and the command that mends it. A pure
+// function of Host.
 #pragma once
 
 #include <string>
@@ -14,6 +15,8 @@ struct Advice {
   std::string command;  // what mends it, ready to be typed by root
 };
 
+// What is missing, grouped by subject. Empty if nothing is. Nothing is changed: commands are
+// proposed to the user.
 std::vector<Advice> advise(const Host& host);
 
 }  // namespace viaduct::info

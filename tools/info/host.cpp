@@ -1,3 +1,5 @@
+// Reads /sys, /proc and /dev (host.hpp). A file that is missing or cannot be read leaves its field
+// at the default: kernels and containers differ in what they show.
 #include "tools/info/host.hpp"
 
 #include <unistd.h>
@@ -24,6 +26,7 @@ std::string line_of(const fs::path& file) {
   return line;
 }
 
+// The number that a text begins with; none if it begins with no number.
 template <class Number>
 std::optional<Number> parse(std::string_view text, int base = 10) {
   Number value{};
@@ -58,6 +61,7 @@ bool present(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
+// Domain, bus, device and function, as sysfs names them.
 bool is_pci_address(std::string_view name) {
   constexpr std::string_view kShape = "xxxx:xx:xx.x";
   return name.size() == kShape.size() &&
@@ -67,7 +71,8 @@ bool is_pci_address(std::string_view name) {
          });
 }
 
-// A device may sit some levels below its PCI function (virtio's does).
+// The address of the PCI function above a device, or empty. A device may sit some levels below its
+// function (virtio's does), so the last PCI address in the path counts.
 std::string pci_above(const fs::path& device) {
   std::error_code error;
   const fs::path real = fs::canonical(device, error);
@@ -78,8 +83,8 @@ std::string pci_above(const fs::path& device) {
   return found;
 }
 
-// Virtual interfaces have no driver link; their kind ("veth" is not told, "bridge" is) is in
-// uevent.
+// Virtual interfaces have no driver link. Their kind is DEVTYPE in uevent, where the kernel tells
+// it ("bridge"; a veth pair has none).
 std::string interface_driver(const fs::path& interface) {
   std::string driver = target_name(interface / "device" / "driver");
   if (!driver.empty()) return driver;
@@ -132,6 +137,7 @@ std::vector<PciFunction> functions(const fs::path& root) {
   return out;
 }
 
+// Adds the hugepages of all sizes in one directory.
 void add_huge_pages(std::vector<HugePages>& to, const fs::path& directory, int node) {
   constexpr std::string_view kPrefix = "hugepages-";
   for (const fs::path& dir : entries(directory)) {
@@ -147,6 +153,7 @@ void add_huge_pages(std::vector<HugePages>& to, const fs::path& directory, int n
   }
 }
 
+// By NUMA node; as one pool (-1) on a kernel that has no nodes.
 std::vector<HugePages> huge_pages(const fs::path& root) {
   std::vector<HugePages> out;
   for (const fs::path& dir : entries(root / "sys/devices/system/node")) {
@@ -162,6 +169,7 @@ std::vector<HugePages> huge_pages(const fs::path& root) {
   return out;
 }
 
+// The first port of each RDMA device; the interface is that of its first GID.
 std::vector<VerbsDevice> verbs_devices(const fs::path& root) {
   std::vector<VerbsDevice> out;
   for (const fs::path& dir : entries(root / "sys/class/infiniband")) {
@@ -174,7 +182,8 @@ std::vector<VerbsDevice> verbs_devices(const fs::path& root) {
   return out;
 }
 
-// "librte_net_memif.so.23" -> memif. Every driver has several such names; each is told once.
+// The names of DPDK's network drivers: "librte_net_memif.so.23" -> memif. Every driver has several
+// such files; each is named once.
 std::vector<std::string> network_drivers(const fs::path& directory) {
   constexpr std::string_view kPrefix = "librte_net_";
   std::vector<std::string> out;
@@ -189,10 +198,12 @@ std::vector<std::string> network_drivers(const fs::path& directory) {
   return out;
 }
 
+// A limit of /proc/self/limits; 0 if it is not understood.
 std::uint64_t limit(std::string_view text) {
   return text == "unlimited" ? Limits::kUnlimited : parse<std::uint64_t>(text).value_or(0);
 }
 
+// Of this process, from /proc/self and the Yama module.
 Limits limits(const fs::path& root) {
   Limits out;
   std::ifstream in(root / "proc/self/limits");
@@ -220,6 +231,7 @@ Limits limits(const fs::path& root) {
   return out;
 }
 
+// Counts processors; the flags are the same on all of them.
 Processors processors(const fs::path& root) {
   Processors out;
   std::ifstream in(root / "proc/cpuinfo");

@@ -1,4 +1,6 @@
-// viaduct-info: what this machine offers to Viaduct, what is missing and what mends it.
+// viaduct-info: what this machine offers to Viaduct, what is missing and what mends it; or the
+// configuration variables. Looking is host.hpp's, judging advice.hpp's, printing report.hpp's; here
+// they are joined, and VIPL's NICs are opened.
 #include <rte_config.h>
 #include <rte_version.h>
 
@@ -54,7 +56,8 @@ void print(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-// The NICs that the kernel's verbs devices are to Virtual Interface programs, in their words.
+// What the RDMA devices are to VIPL programs, in VIPL's terms. Opens each usable NIC to query its
+// limits. `in_kernel` 0: libibverbs is not asked, as it would complain.
 std::string vipl_report(std::size_t in_kernel) {
   namespace vipl = viaduct::vipl;
   std::vector<viaduct::vi::DeviceInfo> devices;
@@ -73,6 +76,8 @@ std::string vipl_report(std::size_t in_kernel) {
          viaduct::info::vipl_limits_report(nics);
 }
 
+// The default: tables of what there is, and what is missing. Always 0: to lack something is no
+// error.
 int print_host() {
   viaduct::info::Where where;
   where.dpdk_version = rte_version();
@@ -86,6 +91,7 @@ int print_host() {
   return 0;
 }
 
+// --config. 1 if a value is bad or a variable is unknown.
 int print_config() {
   using namespace viaduct;
   const std::array tables{port::config_vars(), link::config_vars(), mpi::config_vars(),

@@ -1,3 +1,4 @@
+// Lays out the sections of report.hpp as tables (table.hpp).
 #include "tools/info/report.hpp"
 
 #include <string_view>
@@ -7,6 +8,7 @@
 namespace viaduct::info {
 namespace {
 
+// A NUMA node; "-" if it is not known.
 std::string node(int n) {
   return n < 0 ? "-" : std::to_string(n);
 }
@@ -15,6 +17,7 @@ std::string size(std::uint64_t bytes) {
   return bytes == Limits::kUnlimited ? "unlimited" : size_text(bytes);
 }
 
+// Each interface with the devargs of an af_packet port on it.
 std::string interfaces(const Host& host) {
   std::vector<Row> rows{{"INTERFACE", "MAC", "MTU", "STATE", "DRIVER", "PCI", "PORT FOR VIADUCT"}};
   for (const Interface& i : host.interfaces)
@@ -39,6 +42,7 @@ std::string pci_functions(const Host& host) {
   return section("Network functions on the PCI bus", rows, "none");
 }
 
+// The drivers in lines of 98 columns.
 std::string dpdk(const Host& host) {
   std::string drivers;
   std::string line = "   ";
@@ -71,6 +75,7 @@ std::string verbs(const Host& host) {
   return section("Verbs (RDMA) devices", rows, "none");
 }
 
+// Capabilities that are not held are marked (no).
 std::string limits(const Host& host) {
   const Limits& l = host.limits;
   std::string held;
@@ -89,6 +94,7 @@ std::string limits(const Host& host) {
          "\n";
 }
 
+// Processors, IOMMU, kernel modules.
 std::string kernel(const Host& host) {
   const Processors& p = host.processors;
   const std::string iommu = host.iommu                            ? "yes"

@@ -1,4 +1,4 @@
-// The text that viaduct-info prints.
+// The text that viaduct-info prints, from data that others have collected. Pure functions.
 #pragma once
 
 #include <span>
@@ -11,11 +11,13 @@
 
 namespace viaduct::info {
 
+// All of the host, a section each; advice_report() prints what is missing, or that nothing is.
 std::string host_report(const Host& host);
 std::string advice_report(const std::vector<Advice>& advice);
 
-// Each library has a table. Of what is wrong in the environment, one sentence each; `unknown` are
-// variables that are in no table.
+// A table of all configuration variables with their values; each library brings a ConfigTable.
+// Below it a sentence for everything that is wrong in the environment. `unknown`: variables
+// VIADUCT_* that are in no table.
 std::string config_report(std::span<const base::ConfigTable> tables,
                           std::span<const std::string> unknown);
 

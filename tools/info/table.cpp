@@ -1,3 +1,4 @@
+// Text in columns (table.hpp). Lines end without spaces.
 #include "tools/info/table.hpp"
 
 #include <algorithm>
@@ -9,6 +10,7 @@ std::string table(const std::vector<Row>& rows, std::string_view indent) {
   std::vector<std::size_t> widths;
   for (const Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
+    // Rows may have different numbers of cells.
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
   }
   std::string out;

@@ -1,3 +1,4 @@
+// Formats the VIPL sections of viaduct-info (vipl.hpp); main.cpp opens the NICs.
 #include "tools/info/vipl.hpp"
 
 #include <array>
@@ -23,6 +24,7 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
+// The reliability levels at which the NIC can do RDMA reads.
 std::string read_levels(VIP_RELIABILITY_LEVEL levels) {
   std::string out;
   if ((levels & VIP_SERVICE_RELIABLE_DELIVERY) != 0) out += " delivery";

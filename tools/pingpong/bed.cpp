@@ -1,3 +1,6 @@
+// Starts the two sides of a testbed as child processes and looks after them (bed.hpp). The parent
+// measures nothing: it waits for signals, says which side failed if the side cannot say so itself,
+// and cleans up. The children talk over a socket pair.
 #include "tools/pingpong/bed.hpp"
 
 #include <sched.h>
@@ -25,9 +28,10 @@ namespace {
 
 constexpr int kServer = 0, kClient = 1;
 constexpr const char* kSideName[] = {"server", "client"};
-constexpr std::chrono::seconds kGrace{2};  // between asking a process to end and making it
+constexpr std::chrono::seconds kGrace{2};  // from SIGTERM to SIGKILL; for the other side's end
 
-// Each side gets a CPU of its own, if there are two: they spin.
+// Binds this side to a CPU of its own, if it is allowed two: both sides spin, and on one CPU they
+// would take turns of a scheduler's time slice.
 void pin(int side) {
   cpu_set_t allowed, one;
   if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2) {
@@ -48,6 +52,7 @@ void pin(int side) {
   }
 }
 
+// What each side is given in that testbed.
 SideConfig side_config(const Options& options, int side) {
   SideConfig out;
   out.client = side == kClient;
@@ -64,13 +69,14 @@ SideConfig side_config(const Options& options, int side) {
     out.ip = addresses[static_cast<std::size_t>(side)];
     out.peer_ip = addresses[static_cast<std::size_t>(1 - side)];
   } else {
-    // An abstract socket: nothing to clean up. Our number makes it unique.
+    // An abstract socket leaves no file behind. The parent's process number makes the name unique.
     out.devargs = std::string("net_memif0,role=") + kSideName[side] + ",socket=viaduct-pingpong-" +
                   std::to_string(::getpid()) + ",socket-abstract=yes";
   }
   return out;
 }
 
+// The body of one child process. The client prints the tables.
 void run_side(const Options& options, const SideConfig& config, int side, Descriptor socket) {
   Side here(config);
   const auto control = socket_control(std::move(socket));
@@ -79,7 +85,9 @@ void run_side(const Options& options, const SideConfig& config, int side, Descri
   report(options, measure(*session, options));
 }
 
-// The two processes, and the signals that concern them.
+// The two child processes, and the signals that concern them. The signals are blocked in the parent
+// and taken with sigtimedwait(), so none is lost between looking and sleeping. The destructor ends
+// what is left.
 class Children {
  public:
   Children() : signals_(interrupts()) {
@@ -93,14 +101,18 @@ class Children {
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
+  // Starts a child that runs `body` and exits with its result. The child gets SIGTERM when the
+  // parent dies.
   void start(int side, const std::function<int()>& body) {
     const pid_t parent = ::getpid();
+    // Otherwise both processes would print what the buffers hold now.
     std::fflush(nullptr);
     const pid_t pid = ::fork();
     if (pid < 0) throw system_failure("cannot start a process");
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       sigprocmask(SIG_SETMASK, &before_, nullptr);
+      // The parent may have died before PR_SET_PDEATHSIG was set.
       if (::getppid() != parent) ::_exit(kExitPeerGone);
       const int status = body();
       std::fflush(nullptr);
@@ -109,7 +121,8 @@ class Children {
     pids_[side] = pid;
   }
 
-  // Until both have ended well, one has not, or somebody wants us to stop. The exit status.
+  // Returns when both have ended well (0), one has not, or a signal asks this process to stop. The
+  // exit status.
   int wait() {
     while (pids_[kServer] != 0 || pids_[kClient] != 0) {
       if (!wait_for_signal(std::chrono::seconds{3600})) continue;
@@ -121,7 +134,7 @@ class Children {
   }
 
  private:
-  // False: none came. SIGCHLD only wakes us; the others set `interrupted`.
+  // False: none came within `limit`. SIGCHLD only wakes the parent; the others set `interrupted`.
   bool wait_for_signal(std::chrono::nanoseconds limit) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
     const timespec time{seconds.count(), (limit - seconds).count()};
@@ -130,6 +143,7 @@ class Children {
     return signal > 0;
   }
 
+  // The side's wait status if it has ended and was not reaped before.
   std::optional<int> reap(int side) {
     int status = 0;
     if (pids_[side] == 0 || ::waitpid(pids_[side], &status, WNOHANG) != pids_[side])
@@ -138,7 +152,8 @@ class Children {
     return status;
   }
 
-  // One side has failed. It has said why itself, unless it was killed or lost the other.
+  // Says why the run failed. A side that failed has said so itself, unless it was killed or lost
+  // the other: then the other side's end is the cause.
   int explain(int side, int status) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == kExitPeerGone) {
       const auto other = reap_soon(1 - side);
@@ -155,6 +170,7 @@ class Children {
     return kExitFailure;
   }
 
+  // As reap(), but waits for up to kGrace.
   std::optional<int> reap_soon(int side) {
     const auto deadline = std::chrono::steady_clock::now() + kGrace;
     for (;;) {
@@ -164,6 +180,7 @@ class Children {
     }
   }
 
+  // Ends the children that are left: SIGTERM first, so that they clean up, then SIGKILL.
   void stop() {
     for (const int signal : {SIGTERM, SIGKILL})
       for (const int side : {kServer, kClient}) {
@@ -192,6 +209,7 @@ int run_bed(const Options& options) {
   Children children;
   for (const int side : {kServer, kClient})
     children.start(side, [&] {
+      // Each process keeps one end only: the end of a process must close the socket for the other.
       sockets[1 - side] = Descriptor();
       const int status = report_errors([&] {
         if (hosts) hosts->enter(side);
@@ -199,7 +217,7 @@ int run_bed(const Options& options) {
         run_side(options, configs[side], side, std::move(sockets[side]));
         return 0;
       });
-      // Killed without mercy, the parent could not take the hosts down.
+      // If the parent was killed, it could not take the hosts down. The server does it then.
       if (hosts && side == kServer && ::getppid() != parent) hosts->take_down_instead();
       return status;
     });

@@ -1,11 +1,13 @@
-// Beds with two processes on this machine.
+// Testbeds with two processes on this machine: netns, memif and verbs. (The bed ring has both sides
+// in one process: ring.cpp.)
 #pragma once
 
 #include "tools/pingpong/options.hpp"
 
 namespace viaduct::pingpong {
 
-// Makes the bed, starts both sides, waits, and takes everything down again. The exit status.
+// Makes the testbed, starts a process for each side, waits for both, and takes everything down
+// again. Returns the exit status; throws Failure if the testbed cannot be made.
 int run_bed(const Options& options);
 
 }  // namespace viaduct::pingpong

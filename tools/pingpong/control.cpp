@@ -1,3 +1,6 @@
+// The control channel's two carriers: SocketControl, a stream socket, and FrameControl, raw
+// Ethernet frames, which may be lost. What they share, numbering, repetition and patience, is in
+// Control itself.
 #include "tools/pingpong/control.hpp"
 
 #include <poll.h>
@@ -20,13 +23,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kRepeat{100};  // of an order that may have got lost
-constexpr int kShortWhile = 20;                    // ms
+constexpr std::chrono::milliseconds kRepeat{100};  // after this an unanswered order may be lost
+constexpr int kShortWhile = 20;  // ms; also how long a signal may wait to be noticed
 
 void check_interrupted() {
   if (interrupted.load(std::memory_order_relaxed)) throw Interrupted{};
 }
 
+// Whether the socket has something to read within so many milliseconds.
 bool readable(int fd, int milliseconds) {
   pollfd p{fd, POLLIN, 0};
   const int n = ::poll(&p, 1, milliseconds);
@@ -43,6 +47,7 @@ Answer Control::call(Order order, std::chrono::milliseconds patience) {
   auto repeat = Clock::now() + kRepeat;
   for (;;) {
     Answer answer;
+    // Answers to earlier orders, late or given twice, have other numbers and are dropped.
     if (receive(answer) && answer.magic == kOrderMagic && answer.sequence == order.sequence) {
       answer.reason[sizeof(answer.reason) - 1] = '\0';
       if (answer.failed) throw Failure(std::string("the other side: ") + answer.reason);
@@ -87,12 +92,16 @@ class SocketControl final : public Control {
   bool receive(Answer& answer) override { return read_all(&answer, sizeof(answer)); }
 
  private:
+  // All of it or nothing: the socket is blocking. It does not block in fact, because an order is
+  // sent only when the last one has been answered, so the socket's buffer is empty.
   void write_all(const void* from, std::size_t size) {
     // The socket's buffer takes one order or answer at once: there is never a second one under way.
     const ssize_t n = ::send(socket_.get(), from, size, MSG_NOSIGNAL);
     if (n != static_cast<ssize_t>(size)) throw PeerGone("the other side has ended");
   }
 
+  // Collects one message, which may come in parts; parts that came stay in `buffer_` when the time
+  // is over.
   bool read_all(void* to, std::size_t size) {
     while (have_ < size) {
       if (!readable(socket_.get(), kShortWhile)) return false;
@@ -107,8 +116,8 @@ class SocketControl final : public Control {
   }
 
   Descriptor socket_;
-  std::size_t have_ = 0;
-  std::byte buffer_[sizeof(Answer)];
+  std::size_t have_ = 0;              // bytes in buffer_
+  std::byte buffer_[sizeof(Answer)];  // the larger of the two messages
 };
 
 class FrameControl final : public Control {
@@ -129,7 +138,7 @@ class FrameControl final : public Control {
   template <class T>
   void transmit(PacketKind kind, const T& body) {
     port::Port::Frame* frame = port_.allocate();
-    if (frame == nullptr) return;  // as good as lost
+    if (frame == nullptr) return;  // as good as lost; the order is repeated
     const RawHead head = raw_head(port_.address(), peer_, kind, 0);
     std::memcpy(port::Port::bytes(frame), &head, sizeof(head));
     std::memcpy(port::Port::bytes(frame) + sizeof(head), &body, sizeof(body));
@@ -137,7 +146,7 @@ class FrameControl final : public Control {
     if (port_.transmit(&frame, 1) == 0) port::Port::release(frame);
   }
 
-  // Spins for a millisecond, then naps: who listens may have to wait for hours.
+  // Spins for a millisecond, then naps: a server may have to wait for its client for hours.
   template <class T>
   bool poll(PacketKind kind, T& body) {
     for (const auto start = Clock::now(); Clock::now() - start < std::chrono::milliseconds{1};)
@@ -156,6 +165,8 @@ class FrameControl final : public Control {
     return ok;
   }
 
+  // Takes the frame if it is of the wanted kind. A server takes orders from anyone and answers
+  // their sender; a client takes answers from its server only.
   template <class T>
   bool accept(port::Port::Frame* frame, PacketKind kind, T& body) {
     RawHead head;
@@ -171,7 +182,7 @@ class FrameControl final : public Control {
   }
 
   port::Port& port_;
-  link::Address peer_;
+  link::Address peer_;  // client: the server; server: the sender of the last order
 };
 
 }  // namespace
@@ -198,7 +209,8 @@ Descriptor connect_to_server(const std::string& ip) {
   for (bool told = false;;) {
     Descriptor out(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!out) throw system_failure("cannot open a socket");
-    timeval limit{2, 0};  // Linux: also the limit of connect
+    // connect() obeys SO_SNDTIMEO on Linux: 2 s for a host that does not answer at all.
+    timeval limit{2, 0};
     ::setsockopt(out.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     if (::connect(out.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0)
       return out;

@@ -1,3 +1,4 @@
+// The text of --help: the manual of the program, with the list of layers as they are registered.
 #include <cstdio>
 
 #include "tools/pingpong/options.hpp"

@@ -1,3 +1,5 @@
+// How two real hosts meet (hosts.hpp). Everything after that is the session (session.hpp), the same
+// as in a testbed.
 #include "tools/pingpong/hosts.hpp"
 
 #include <cstdio>
@@ -21,6 +23,7 @@ int run_listen(const Options& options) {
       std::cout << "its link is down so far: check the cable or the other end of the wire"
                 << std::endl;
   }
+  // Without an IP address, orders come as raw frames through the port itself.
   if (options.ip.empty()) {
     std::cout << "on the other host: viaduct-pingpong --connect " << side.port().address().text()
               << " --port DEVARGS" << std::endl;
@@ -30,6 +33,7 @@ int run_listen(const Options& options) {
   const Descriptor listener = listening_socket(options.ip, kControlPort);
   std::cout << "on the other host: viaduct-pingpong --connect " << options.ip
             << (side.has_port() ? " --port DEVARGS" : "") << std::endl;
+  // After the address was printed, so that a user can start the other side.
   Descriptor socket = wait_for_client(listener);
   config.peer_ip = peer_ip(socket.get());
   side.set_peer_ip(config.peer_ip);
@@ -45,6 +49,8 @@ int run_connect(const Options& options) {
   std::unique_ptr<Control> control;
   const auto address = link::Address::parse(options.connect_to);
   Descriptor socket;
+  // An IPv4 address: TCP first, because the connection tells which of this host's addresses faces
+  // the server.
   if (!address) {
     socket = connect_to_server(options.connect_to);
     config.ip = own_ip(socket.get());
@@ -52,10 +58,12 @@ int run_connect(const Options& options) {
   }
   Side side(config);
   if (address) {
+    // The frames would be sent to this very port and never answered.
     if (*address == side.port().address())
       throw Failure(options.connect_to +
                     " is the address of this side's own port; name that of the other host, which "
                     "viaduct-pingpong --listen prints there");
+    // Frames sent before the link is up would be lost.
     side.wait_for_link();
     control = frame_control(side.port(), &*address);
   } else {

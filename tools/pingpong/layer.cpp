@@ -1,3 +1,4 @@
+// The list of layers, which the files in layers/ fill before main() begins.
 #include "tools/pingpong/layer.hpp"
 
 #include <algorithm>
@@ -6,6 +7,7 @@ namespace viaduct::pingpong {
 
 namespace {
 
+// A static object within a function exists whenever a static object of another file asks for it.
 std::vector<LayerKind>& registered() {
   static std::vector<LayerKind> kinds;
   return kinds;

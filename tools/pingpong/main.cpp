@@ -1,5 +1,6 @@
-// viaduct-pingpong: latency and streaming bandwidth of StarT-X and MBCF, of the bare port beneath
-// it and of the kernel's network stack, by message size and in one run.
+// viaduct-pingpong: latency and streaming bandwidth of StarT-X, MBCF and MPI, of the bare port
+// beneath them, of VIPL and verbs, and of the kernel's network stack, by message size and in one
+// run. This file picks the mode; the run itself is run.hpp.
 #include "tools/pingpong/main.hpp"
 
 #include <array>
@@ -34,6 +35,7 @@ int report_errors(const std::function<int()>& body) try {
 
 namespace {
 
+// Both sides in this process: no children, no control channel.
 int run_ring(const Options& options) {
   const auto session = ring_session(options.mtu, options.checksum);
   report(options, measure(*session, options));
@@ -48,7 +50,7 @@ int run(const Options& options) {
                  "viaduct-pingpong: there is no configuration variable %s, it is ignored; "
                  "viaduct-info --config prints those there are\n",
                  name.c_str());
-  // Before two sides are started that would both complain.
+  // Bad variables are reported here, before two sides are started that would both complain.
   for (const base::ConfigTable& table : tables) table.check();
   check_outputs(options);
   catch_interrupts();

@@ -5,7 +5,9 @@
 
 namespace viaduct::pingpong {
 
-// Runs the body, says what went wrong in one sentence, and returns the exit status.
+// Runs the body, prints what went wrong in one sentence to standard error, and returns the exit
+// status. Catches all exceptions that this program throws; for PeerGone and Interrupted nothing is
+// printed.
 int report_errors(const std::function<int()>& body);
 
 }  // namespace viaduct::pingpong

@@ -1,3 +1,5 @@
+// Parses the command line (options.hpp). Options are taken one by one; whether they fit each other
+// is checked at the end, so that their order does not matter.
 #include "tools/pingpong/options.hpp"
 
 #include <arpa/inet.h>
@@ -17,6 +19,7 @@ std::string in_quotes(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
+// The value of an option as a number from `least` to `most`; throws UsageError.
 std::uint64_t number(std::string_view option, std::string_view text, std::uint64_t least,
                      std::uint64_t most) {
   std::uint64_t value = 0;
@@ -27,6 +30,8 @@ std::uint64_t number(std::string_view option, std::string_view text, std::uint64
   return value;
 }
 
+// One size, such as 64 or 8K. The limit is checked before the shift, which would overflow, and
+// after it.
 std::size_t size(std::string_view text) {
   const auto bad = [&] {
     return UsageError("--sizes takes sizes from 4 to 64M such as 8:1M or 8,64,1K, not " +
@@ -57,6 +62,7 @@ void each_part(std::string_view list, Take take) {
   }
 }
 
+// Adds the layers of a list, each once, in the order in which they are named.
 void add_layers(std::vector<std::string>& to, std::string_view list,
                 std::span<const LayerInfo> known) {
   each_part(list, [&](std::string_view name) {
@@ -70,11 +76,13 @@ void add_layers(std::vector<std::string>& to, std::string_view list,
   });
 }
 
+// The layer's info; `layer` is known to exist.
 const LayerInfo& info_of(std::string_view layer, std::span<const LayerInfo> known) {
   return *std::find_if(known.begin(), known.end(),
                        [&](const LayerInfo& l) { return l.name == layer; });
 }
 
+// One pass over the arguments. take_*() return false if the option is not theirs.
 class Parser {
  public:
   Parser(std::span<const char* const> arguments, std::span<const LayerInfo> known)
@@ -83,6 +91,7 @@ class Parser {
   Options parse() {
     while (next_ < arguments_.size()) {
       const std::string_view argument = arguments_[next_++];
+      // --help wins over all that follows.
       if (argument == "--help" || argument == "-h") return Options{};
       if (!take(argument)) throw UsageError("unknown argument " + in_quotes(argument));
     }
@@ -91,6 +100,7 @@ class Parser {
   }
 
  private:
+  // Takes one option in the form "--option value" or "--option=value".
   bool take(std::string_view argument) {
     option_ = argument;
     inline_value_.reset();
@@ -128,7 +138,8 @@ class Parser {
     return true;
   }
 
-  // What is measured; the side that listens is told by the other.
+  // What is measured. The side that listens may have none of these options, because the other side
+  // tells it.
   bool take_measure() {
     if (option_ == "--layer")
       add_layers(out_.layers, value(), known_);
@@ -150,6 +161,7 @@ class Parser {
     return true;
   }
 
+  // Which port, address and driver.
   bool take_place() {
     if (option_ == "--port")
       out_.port = value();
@@ -181,6 +193,7 @@ class Parser {
     return true;
   }
 
+  // The value of the current option: behind '=', or the next argument.
   std::string_view value() {
     if (inline_value_ && !inline_value_->empty()) return *inline_value_;
     if (inline_value_ || next_ == arguments_.size())
@@ -219,6 +232,7 @@ class Parser {
     return text == "on";
   }
 
+  // Whether the options fit each other; fills in the defaults that depend on others.
   void check() {
     using Mode = Options::Mode;
     if (out_.mode == Mode::help)
@@ -257,6 +271,7 @@ class Parser {
   bool connects_to_ip() const {
     return out_.mode == Options::Mode::connect && !link::Address::parse(out_.connect_to);
   }
+  // Whether this run has what a layer stands on.
   bool has(Over what) const {
     using Mode = Options::Mode;
     switch (what) {
@@ -267,6 +282,8 @@ class Parser {
     return out_.mode == Mode::connect ? !out_.port.empty() : out_.mode != Mode::verbs;
   }
 
+  // Without --layer: the usual layers among those that can run here. With it: all of them must be
+  // able to.
   void check_layers() {
     if (out_.layers.empty()) {
       const bool rdma = out_.mode == Options::Mode::verbs;
@@ -298,10 +315,11 @@ class Parser {
 
   std::span<const char* const> arguments_;
   std::span<const LayerInfo> known_;
+  // The argument that is taken next.
   std::size_t next_ = 0;
-  std::string_view option_;
-  std::optional<std::string_view> inline_value_;
-  std::string_view measure_option_;  // the last one given
+  std::string_view option_;                       // the current option, without its value
+  std::optional<std::string_view> inline_value_;  // ... and what is behind '='
+  std::string_view measure_option_;               // the last one that only the client may have
   bool pmd_given_ = false, offload_given_ = false;
   Options out_;
 };
@@ -316,6 +334,7 @@ std::vector<std::size_t> parse_sizes(std::string_view text) {
     const std::size_t most = colon == std::string_view::npos ? least : size(part.substr(colon + 1));
     if (most < least)
       throw UsageError("--sizes takes the smaller size first, not " + in_quotes(part));
+    // `most` is in the list only if doubling reaches it.
     for (std::size_t s = least; s <= most; s *= 2) out.push_back(s);
   });
   std::sort(out.begin(), out.end());

@@ -1,3 +1,5 @@
+// Looks up RDMA devices by the address of their interface (rdma_devices.hpp). A device is usable if
+// it is active and its interface has an IPv4 address (drivers/vi_over_verbs).
 #include "tools/pingpong/rdma_devices.hpp"
 
 #include <arpa/inet.h>

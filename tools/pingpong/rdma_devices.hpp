@@ -1,4 +1,5 @@
-// The RDMA devices of this host, by the IPv4 address of their network interface.
+// The RDMA devices of this host, by the IPv4 address of their network interface, for the layers
+// verbs and vipl-*.
 #pragma once
 
 #include <string>
@@ -8,11 +9,11 @@
 
 namespace viaduct::pingpong {
 
-// Two addresses to run two sides between on this host: those of two devices, or twice that of the
-// only one. Throws Failure.
+// Two IPv4 addresses to run two sides between on this host: those of two devices, or twice that of
+// the only one. Throws Failure if there is no usable device.
 std::vector<std::string> rdma_addresses();
 
-// The device with that address. Throws Failure.
+// The device with that IPv4 address. Throws Failure if there is none.
 vi::DeviceInfo rdma_device(const std::string& ip);
 
 }  // namespace viaduct::pingpong

@@ -1,5 +1,6 @@
-// The bed `ring`: two ethdevs joined by rings in memory, both polled by one thread. There is no
-// wire: what is left is the cost of the software.
+// The testbed `ring`: two ethdevs joined by rings in memory (net_ring), both polled by one thread.
+// There is no wire and no second processor: what is left is the cost of the software. Needs no
+// Control, as both sides are objects of this process.
 #include <rte_eth_ring.h>
 #include <rte_ring.h>
 
@@ -16,12 +17,14 @@ namespace {
 constexpr unsigned kRingFrames = 1024;
 constexpr std::chrono::seconds kConnectPatience{5};
 
+// A ring with one producer and one consumer, the ports' queue.
 rte_ring* make_ring(const char* name) {
   rte_ring* ring = rte_ring_create(name, kRingFrames, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
   if (ring == nullptr) throw Failure("no memory for a ring; free some memory");
   return ring;
 }
 
+// Makes a port of two rings and returns its name for port::Port::open().
 std::string make_ethdev(const char* name, rte_ring* receive, rte_ring* transmit) {
   const int port = rte_eth_from_rings(name, &receive, 1, &transmit, 1, 0);
   if (port < 0)
@@ -29,10 +32,12 @@ std::string make_ethdev(const char* name, rte_ring* receive, rte_ring* transmit)
   return "port:" + std::to_string(port);
 }
 
+// Opens both ports; makes both sides of a layer for each turn.
 class RingSession final : public Session {
  public:
   RingSession(std::size_t mtu, bool checksum) : checksum_(checksum) {
     port::ensure_eal({});
+    // `there`: frames from client to server; `back`: from server to client.
     rte_ring* there = make_ring("viaduct_there");
     rte_ring* back = make_ring("viaduct_back");
     client_ = open(make_ethdev("viaduct_client", back, there), mtu);
@@ -67,6 +72,7 @@ class RingSession final : public Session {
       throw Failure("the two sides do not find each other");
   }
 
+  // One side's Wire: `client` says which.
   Wire wire(bool client, const Point& point) {
     Wire out;
     out.client = client;
@@ -80,7 +86,7 @@ class RingSession final : public Session {
   }
 
   bool checksum_;
-  std::uint8_t turn_ = 0;
+  std::uint8_t turn_ = 0;  // tells this turn's frames from late ones
   std::unique_ptr<port::Port> client_, server_;
 };
 

@@ -1,3 +1,5 @@
+// The rounds of a run (run.hpp). The order of the loops is the method of measuring: rounds outside,
+// layers in the middle, sizes inside.
 #include "tools/pingpong/run.hpp"
 
 #include <unistd.h>
@@ -14,7 +16,8 @@ namespace viaduct::pingpong {
 
 namespace {
 
-// One line on a terminal that is written again and again; elsewhere nothing.
+// A line on a terminal that is written again and again, and removed at the end. Nothing if standard
+// error is not a terminal.
 class Progress {
  public:
   explicit Progress(std::size_t points) : points_(points), terminal_(isatty(STDERR_FILENO) != 0) {}
@@ -33,6 +36,7 @@ class Progress {
   bool terminal_;
 };
 
+// One layer at one size in one round: a turn for the round trip and one for the bandwidth.
 void measure_point(Session& session, const Options& options, const LayerKind& kind,
                    Series& series) try {
   Point point;
@@ -47,6 +51,7 @@ void measure_point(Session& session, const Options& options, const LayerKind& ki
     point.measure = Measure::bandwidth;
     series.add(session.bandwidth(kind, point));
   }
+  // The other process says itself why it ended; a sentence about this side would hide that.
 } catch (const PeerGone&) {
   throw;
 } catch (const Failure& failure) {
@@ -54,6 +59,8 @@ void measure_point(Session& session, const Options& options, const LayerKind& ki
                 " bytes: " + failure.what());
 }
 
+// Throws Failure if the file cannot be written: the file itself if it exists, otherwise its
+// directory. Empty name: nothing is to be written.
 void check_writable(const std::string& file) {
   namespace fs = std::filesystem;
   if (file.empty()) return;
@@ -74,6 +81,7 @@ void check_writable(const std::string& file) {
 
 std::vector<Series> measure(Session& session, const Options& options) {
   std::vector<Series> out;
+  // out[l * sizes + s] is layer l at size s.
   for (const std::string& layer : options.layers)
     for (const std::size_t bytes : options.sizes) {
       out.emplace_back();
@@ -84,6 +92,7 @@ std::vector<Series> measure(Session& session, const Options& options) {
   Progress progress(options.rounds * layers * sizes);
   for (unsigned round = 0; round < options.rounds; ++round)
     for (std::size_t turn = 0; turn < layers; ++turn) {
+      // Each round begins one layer further.
       const std::size_t l = (turn + round) % layers;
       for (std::size_t s = 0; s < sizes; ++s) {
         Series& series = out[l * sizes + s];
@@ -102,6 +111,8 @@ void report(const Options& options, const std::vector<Series>& series) {
   if (!options.plot.empty()) plot(options, series);
 }
 
+// Before the first measurement, which may take minutes: a file that cannot be written would cost
+// all of it.
 void check_outputs(const Options& options) {
   check_writable(options.json);
   check_writable(options.plot);

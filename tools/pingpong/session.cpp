@@ -1,3 +1,6 @@
+// The two ends of a session between processes: RemoteSession sends the orders, Server follows them.
+// The sequence of orders and answers is drawn in session.hpp. Both sides open their side of a layer
+// anew for each turn, so that no turn inherits state from the one before.
 #include "tools/pingpong/session.hpp"
 
 #include <algorithm>
@@ -9,22 +12,28 @@ namespace viaduct::pingpong {
 
 namespace {
 
-// The other side may have to open its port first...
+// How long the client waits for answers. The server may have to open its port before it answers ...
 constexpr std::chrono::seconds kOpenPatience{15};
-// ... unless the order comes by that port: then it is open, if anybody is there.
+// ... but not if orders travel over that port: a server that answers at all has it open.
 constexpr std::chrono::seconds kThrough{3};
-// Or it has only to say what it has; it may be waiting for a link of which we have seen the end.
+// For other answers. The server may still be waiting for its link, whose other end is up already
+// here.
 constexpr std::chrono::seconds kAnswerPatience{15};
-constexpr std::chrono::seconds kNextPatience{15};   // between two orders
-constexpr std::chrono::seconds kBrokenPatience{3};  // after a turn that broke off
-constexpr std::chrono::seconds kByePatience{1};     // a client without an answer says it again
+constexpr std::chrono::seconds kNextPatience{15};   // the server: between two orders
+constexpr std::chrono::seconds kBrokenPatience{3};  // the server: after a turn that broke off
+constexpr std::chrono::seconds kByePatience{1};     // the server: for a repeated bye
+// The client: for the layer to connect, once the server has its side.
 constexpr std::chrono::seconds kConnectPatience{8};
-// A client that has not come by then may not have got our answer: it will ask again.
+// The server: for the client to connect in a turn. A client that has not come by then may have
+// missed the answer; it repeats the order, and the server has to be listening again. Shorter than
+// kConnectPatience for that reason.
 constexpr std::chrono::milliseconds kClientPatience{1500};
-constexpr std::chrono::milliseconds kWarmUp{100};
+constexpr std::chrono::milliseconds kWarmUp{100};  // of the first point after a port was opened
 constexpr std::size_t kMinMtu = 64;
-constexpr std::uint64_t kMaxTime = 60'000'000'000;
+constexpr std::uint64_t kMaxTime = 60'000'000'000;  // ns; what --time-per-point can ask for
 
+// What one side of a layer needs to know (layer.hpp), from what this side has and what the order
+// says. Both sides derive `turn` from the number of the order, so it agrees.
 Wire make_wire(Side& side, const LayerKind& kind, const link::Address& peer, std::size_t mtu,
                bool checksum, std::uint32_t turn, const Point& point) {
   Wire out;
@@ -35,11 +44,12 @@ Wire make_wire(Side& side, const LayerKind& kind, const link::Address& peer, std
   out.ip = side.config().ip;
   out.peer_ip = side.config().peer_ip;
   out.checksum = checksum;
-  out.turn = static_cast<std::uint8_t>(turn);
+  out.turn = static_cast<std::uint8_t>(turn);  // a late frame of 256 turns ago cannot exist
   out.point = point;
   return out;
 }
 
+// The client. Says hello in its constructor.
 class RemoteSession final : public Session {
  public:
   RemoteSession(Side& side, Control& control, bool checksum)
@@ -76,6 +86,8 @@ class RemoteSession final : public Session {
   }
 
  private:
+  // Opens the port if need be and begins a turn. With a fixed number of messages there is no
+  // warm-up: then instructions are counted and every message matters.
   std::unique_ptr<Layer> start(const LayerKind& kind, const Point& point) {
     if (side_.prepare(kind)) {
       bring_up(kind);
@@ -84,14 +96,17 @@ class RemoteSession final : public Session {
     return begin(kind, point);
   }
 
-  // A port that was just opened writes to memory that nobody has touched: on a memif the first
-  // message in each place of its ring takes twenty times as long as those that follow.
+  // A port that was just opened writes to memory that nobody has touched. On a memif the first
+  // message in each slot of its ring takes twenty times as long as those that follow, so a turn is
+  // run and thrown away.
   void warm_up(const LayerKind& kind) {
     const Point point{.time = kWarmUp};
     begin(kind, point)->ping(point);
     result();
   }
 
+  // Orders a turn and connects this side of the layer to the server's, which is there once the
+  // answer comes.
   std::unique_ptr<Layer> begin(const LayerKind& kind, const Point& point) {
     Order order;
     order.what = Order::What::turn;
@@ -111,7 +126,8 @@ class RemoteSession final : public Session {
     return layer;
   }
 
-  // Both sides wait for their links at the same time: a memif comes up only while both are polled.
+  // The server answers before it waits for its link, so that both sides wait at the same time: a
+  // memif comes up only while both ends are polled.
   void bring_up(const LayerKind& kind) {
     Order order;
     order.what = Order::What::bring_up;
@@ -120,6 +136,8 @@ class RemoteSession final : public Session {
     side_.wait_for_link();
   }
 
+  // What the server measured in the last turn. Needed for round trips too: the server has left the
+  // turn when it answers.
   Answer result() {
     Order order;
     order.what = Order::What::result;
@@ -133,6 +151,8 @@ class RemoteSession final : public Session {
   std::size_t mtu_ = 0;
 };
 
+// The server: takes one order after the other. A turn is carried out inside follow(); no order is
+// taken meanwhile.
 class Server {
  public:
   Server(Side& side, Control& control) : side_(side), control_(control) {}
@@ -146,21 +166,24 @@ class Server {
       follow(order);
       patience = broken_.empty() ? kNextPatience : kBrokenPatience;
     } while (order.what != Order::What::bye);
+    // The answer to bye may have been lost: a client that has not got it repeats bye.
     while (control_.lossy() && control_.next(order, kByePatience) && order.what == Order::What::bye)
       follow(order);
   }
 
  private:
+  // Carries out one order and answers. A failure becomes the answer's reason; the session goes on.
   void follow(const Order& order) {
     Answer answer;
     answer.sequence = order.sequence;
     try {
-      // A turn answers in its middle.
+      // A turn and bring_up answer in their middle, so they return instead of breaking.
       switch (order.what) {
         case Order::What::hello: hello(order, answer); break;
         case Order::What::bring_up: return bring_up(order, answer);
         case Order::What::turn:
-          // One that was repeated because its answer was slow has been carried out already.
+          // The client repeats an order whose answer is slow or lost. A turn in which something
+          // arrived has been carried out already; one in which nothing came is tried again.
           if (order.sequence != turn_ || !anything_) turn(order, answer);
           return;
         case Order::What::result:
@@ -202,6 +225,9 @@ class Server {
     side_.wait_for_link();
   }
 
+  // One turn. The layer must be listening before the answer is sent, because the client connects as
+  // soon as it has the answer. A failure after that cannot be answered any more: it is kept for the
+  // result.
   void turn(const Order& order, Answer& answer) {
     const std::unique_ptr<Layer> layer = open_layer(order);
     turn_ = order.sequence;
@@ -217,6 +243,7 @@ class Server {
     }
   }
 
+  // The measured part. Returns without a result if no client connects.
   void carry_out(const Order& order, Layer& layer) {
     if (!layer.connect(kClientPatience)) return;
     const Point point = point_of(order);
@@ -233,6 +260,8 @@ class Server {
             std::chrono::nanoseconds{order.nanoseconds}};
   }
 
+  // The layer that the order names. Throws Failure if this side does not have it, or was started
+  // without the port or address that the layer needs.
   const LayerKind& kind_of(const Order& order) const {
     const LayerKind* kind = find_layer(order.layer);
     if (kind == nullptr)
@@ -245,6 +274,8 @@ class Server {
     return *kind;
   }
 
+  // This side of the layer. An order comes from a wire, so its numbers are checked before memory is
+  // allocated for them.
   std::unique_ptr<Layer> open_layer(const Order& order) {
     const LayerKind& kind = kind_of(order);
     if (order.bytes < kMinBytes || order.bytes > kMaxBytes || order.nanoseconds > kMaxTime ||
@@ -258,7 +289,7 @@ class Server {
   Side& side_;
   Control& control_;
   link::Address peer_;
-  std::uint32_t turn_ = 0;  // number of the last turn...
+  std::uint32_t turn_ = 0;  // order number of the last turn...
   bool anything_ = false;   // ... whether anything arrived in it...
   Received received_;       // ... and what...
   std::string broken_;      // ... or why it ended too early

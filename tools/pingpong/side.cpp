@@ -1,3 +1,4 @@
+// Opens, closes and waits for one side's port (side.hpp).
 #include "tools/pingpong/side.hpp"
 
 #include "tools/pingpong/watch.hpp"
@@ -30,7 +31,7 @@ port::Port& Side::port() {
 void Side::wait_for_link() {
   Watch watch(kLinkPatience);
   while (!port().link_up()) {
-    // A memif is brought up by polling it.
+    // A memif connects only while it is polled.
     for (int i = 0; i < kPolls; ++i) {
       port::Port::Frame* frame;
       if (port().receive(&frame, 1) > 0) port::Port::release(frame);

@@ -1,3 +1,4 @@
+// The few socket calls that several files share (socket.hpp), each with a sentence for its failure.
 #include "tools/pingpong/socket.hpp"
 
 #include <arpa/inet.h>
@@ -24,6 +25,7 @@ sockaddr_in socket_address(const std::string& ip, std::uint16_t port) {
 Descriptor bound_socket(int type, const std::string& ip, std::uint16_t port) {
   Descriptor out(::socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!out) throw system_failure("cannot open a socket");
+  // The port of the last turn's connection may still be in TIME_WAIT.
   set_option(out.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
   const sockaddr_in address = socket_address(ip, port);
   if (::bind(out.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
@@ -34,6 +36,7 @@ Descriptor bound_socket(int type, const std::string& ip, std::uint16_t port) {
   return out;
 }
 
+// A backlog of 1: there is one client.
 Descriptor listening_socket(const std::string& ip, std::uint16_t port) {
   Descriptor out = bound_socket(SOCK_STREAM, ip, port);
   if (::listen(out.get(), 1) != 0) throw system_failure("cannot listen at " + ip);
@@ -47,6 +50,7 @@ void set_option(int fd, int level, int option, int value, const char* name) {
 
 namespace {
 
+// getsockname() and getpeername() differ in nothing but their name.
 std::string ip_of(int fd, int (*name)(int, sockaddr*, socklen_t*)) {
   sockaddr_in address{};
   socklen_t length = sizeof(address);

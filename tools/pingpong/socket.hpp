@@ -1,5 +1,5 @@
-// Kernel sockets: ownership and the few calls that the layers udp and tcp and the TCP control
-// channel share.
+// Kernel sockets: ownership, and the few calls that the layers udp, tcp, packet and verbs and the
+// control channel share.
 #pragma once
 
 #include <netinet/in.h>
@@ -9,9 +9,12 @@
 
 namespace viaduct::pingpong {
 
+// TCP and UDP ports of the server: control channel, layer udp, layer tcp, introductions of layer
+// verbs.
 inline constexpr std::uint16_t kControlPort = 17751, kUdpPort = 17752, kTcpPort = 17753,
                                kVerbsPort = 17754;
 
+// Owns a file descriptor and closes it. Moved-from and default ones own none.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -30,7 +33,9 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// All of these throw Failure.
+// All of these throw Failure. socket_address(): `ip` is an IPv4 address in dots; `port` in host
+// order. Port 0 of bound_socket(): the kernel chooses one. own_ip() and peer_ip(): the two ends of
+// a connected socket.
 sockaddr_in socket_address(const std::string& ip, std::uint16_t port);
 Descriptor bound_socket(int type, const std::string& ip, std::uint16_t port);  // non-blocking
 Descriptor listening_socket(const std::string& ip, std::uint16_t port);        // non-blocking

@@ -1,3 +1,5 @@
+// Runs viaduct-testbed as a child process, to make two emulated hosts and to remove them
+// (testbed.hpp). Also removes testbeds of earlier runs whose processes were all killed.
 #include "tools/pingpong/testbed.hpp"
 
 #include <fcntl.h>
@@ -23,10 +25,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNamePrefix = "pingpong-";  // then our process number
-constexpr const char* kNamespaces = "/run/netns";
+constexpr const char* kNamePrefix = "pingpong-";   // then the owner's process number
+constexpr const char* kNamespaces = "/run/netns";  // where `ip netns` keeps them, by name
 
-// Beside this program, in the source tree of a build directory, or installed.
+// The path of viaduct-testbed: beside this program (installed), in the source tree of a build
+// directory, or in PATH.
 std::string find_program() {
   std::vector<fs::path> places;
   std::error_code error;
@@ -45,6 +48,8 @@ std::string find_program() {
       "ninja -C build");
 }
 
+// Becomes another program. Both callers are processes with nothing else left to do, so failure ends
+// them.
 [[noreturn]] void execute(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -53,18 +58,21 @@ std::string find_program() {
   ::_exit(127);
 }
 
-// Signal masks and handlers are inherited; the program must have its own way with signals.
+// Blocked signals are inherited across exec(); viaduct-testbed must get those that ask it to stop.
 void reset_signals() {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// How a child process ended.
 struct Ended {
   int status;
   std::string said;  // on standard error
 };
 
+// Runs a program to its end and collects its standard error. If this process is interrupted
+// meanwhile, the child is asked to stop, and still waited for, because it cleans up after itself.
 Ended run(const std::vector<std::string>& words) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw system_failure("cannot make a pipe");
@@ -79,6 +87,7 @@ Ended run(const std::vector<std::string>& words) {
     ::dup2(null, STDOUT_FILENO);
     execute(words);
   }
+  // The child has the only writing end now, so reading ends when the child does.
   write_end = Descriptor();
   Ended out{0, {}};
   bool told = false;
@@ -97,7 +106,7 @@ Ended run(const std::vector<std::string>& words) {
   return out;
 }
 
-// Its own words, without its name and the line's end.
+// The child's own words, without its name and the line's end.
 std::string reason(const Ended& ended) {
   std::string out = ended.said;
   while (!out.empty() && out.back() == '\n') out.pop_back();
@@ -106,7 +115,8 @@ std::string reason(const Ended& ended) {
   return out.empty() ? "viaduct-testbed ended with status " + std::to_string(ended.status) : out;
 }
 
-// Beds of earlier runs that were killed with all their processes.
+// Takes down testbeds of earlier runs that were killed with all their processes. A testbed is an
+// orphan if no process has the number in its name.
 void remove_orphans(const std::string& program) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(kNamespaces, error)) {
@@ -125,6 +135,7 @@ Testbed::Testbed(std::size_t mtu, bool offload)
   remove_orphans(program_);
   const Ended ended = run({program_, "up", "--hosts", "2", "--ports", "1", "--name", name_, "--mtu",
                            std::to_string(mtu), "--offload", offload ? "on" : "off"});
+  // The script may have finished before the signal reached it.
   if (interrupted) {
     run({program_, "down", "--name", name_});
     throw Interrupted{};
@@ -144,7 +155,8 @@ void Testbed::enter(int host) const {
   const Descriptor space(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!space || ::setns(space.get(), CLONE_NEWNET) != 0)
     throw system_failure("cannot enter the emulated host " + file);
-  // /sys shows the interfaces of the namespace that mounted it (AF_XDP looks there).
+  // /sys shows the interfaces of the namespace in which it was mounted, and AF_XDP looks for the
+  // interface there. The mount namespace is this process's own, so the host's /sys is not touched.
   if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", nullptr, MS_SLAVE | MS_REC, nullptr) != 0 ||
       ::mount("sysfs", "/sys", "sysfs", 0, nullptr) != 0)
     throw system_failure("cannot mount /sys for the emulated host " + file);

@@ -1,3 +1,4 @@
+// The signals that end a run (watch.hpp), and the text of failed system calls (error.hpp).
 #include "tools/pingpong/watch.hpp"
 
 #include <cerrno>
@@ -19,6 +20,7 @@ const sigset_t& interrupts() {
   return signals;
 }
 
+// The handler only sets a flag. Without SA_RESTART: a system call that waits returns with EINTR.
 void catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted.store(true, std::memory_order_relaxed); };

@@ -1,6 +1,6 @@
-// Link: making acknowledgements. What has arrived is told by the frames that go the other way, or,
-// if there are none in time, by a frame of its own, with selective acknowledgement of what lies
-// behind a gap.
+// Link: making acknowledgements. Data frames that go the other way carry them (piggybacking). If no
+// data frame leaves in time, an ack frame does, and an ack frame alone can carry the selective
+// acknowledgement of frames behind a gap. loss_recovery.hpp reads acknowledgements.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,10 @@
 
 namespace viaduct::link {
 
-// Frames that go the other way carry acknowledgements; only when none does in time is there a frame
-// for them alone. Peers whose time has come stand in front.
+// Schedules an ack frame for the peer: with the next send_due_acks() if `flow` has an
+// acknowledgement due, else after ack_delay(), to give data frames the time to carry the
+// acknowledgement. In the list acking_, due peers stand in front and the others in the order in
+// which they were added.
 template <PacketDevice D>
 void Link<D>::ack_later(Peer* p, const Receive& flow, Time now) {
   if (flow.ack_due()) {
@@ -25,13 +27,16 @@ void Link<D>::ack_later(Peer* p, const Receive& flow, Time now) {
   }
 }
 
-// A quarter of the round trip, so that waiting for company never dominates what the peer measures.
+// A quarter of the round trip, so that the delay never dominates the round trip that the peer
+// measures; between 1 us and LinkConfig::ack_delay.
 template <PacketDevice D>
 Duration Link<D>::ack_delay(const Peer* p) const {
   return std::clamp(p->rtt.smoothed() / 4, std::min(kMinAckDelay, config_.ack_delay),
                     config_.ack_delay);
 }
 
+// Sends ack frames to the peers whose time has come. Data frames do not take a peer out of acking_,
+// which would cost the fast path a list operation; so each peer is examined here anew.
 template <PacketDevice D>
 void Link<D>::send_due_acks(Time now) {
   while (Peer* p = acking_.front()) {
@@ -43,8 +48,8 @@ void Link<D>::send_due_acks(Time now) {
       if (r.ack_pending()) since = std::min(since, r.unacknowledged_since());
     }
     acking_.remove(p);
-    if (since == Time::max() && !due) continue;  // other frames have carried it
-    if (!due && since + ack_delay(p) > now) {    // and this has arrived after them
+    if (since == Time::max() && !due) continue;  // data frames have carried the acknowledgement
+    if (!due && since + ack_delay(p) > now) {    // what is pending arrived after those data frames
       p->ack_at = since + ack_delay(p);
       acking_.add(p);
       return;
@@ -57,7 +62,11 @@ void Link<D>::send_due_acks(Time now) {
   }
 }
 
-// False: not now, and nothing counts as told.
+// Sends an ack frame, also as keepalive and window probe (`flags`: kFlagAnswer). The frame has a
+// block for each lane with something to acknowledge, a gap, or frames waiting for credit
+// (kFlagWant); with flags for every lane. False: no frame or no place in the burst; nothing counts
+// as acknowledged. The caller, or the end of the poll, flushes. The burst takes over the only
+// reference.
 template <PacketDevice D>
 bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
   if (tx_burst_size_ == kBurst) flush();

@@ -1,4 +1,5 @@
-// All members of Link, for the files that instantiate it.
+// All members of Link, for the files that instantiate the template (drivers/endpoint).
+// All other files include link.hpp only.
 #pragma once
 
 #include "drivers/link/impl/ack.hpp"

@@ -1,4 +1,6 @@
-// Link: the connection table: construction, and connections from the first message to the last.
+// Link: the connection table. Construction and destruction of the link, making a Peer for an
+// address, ending a Peer (silence, destroy, unname, leave, forget), and the plain queries about
+// peers. How a connection comes up is in handshake.hpp.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +25,15 @@ Link<D>::Link(D& device, const LinkConfig& config)
   if (config_.dead_after < std::chrono::milliseconds{1})
     throw SetupError("LinkConfig::dead_after must be a millisecond or more.");
 
-  // What peers may send unasked must fit the receive ring; a quarter stays for acknowledgements and
-  // handshakes. The bulk lane gets half of the rest.
+  // All credit together must fit the receive ring, so that no number of peers overruns the ring. A
+  // quarter of the ring stays free for ack frames and handshakes, which need no credit; the bulk
+  // lane gets half of the rest, high and low a quarter each.
   const auto ring = static_cast<std::uint32_t>(device.receive_capacity());
   credit_[0].capacity = credit_[1].capacity = std::max(ring * 3 / 16, 1u);
   credit_[2].capacity = std::max(ring * 3 / 8, 1u);
-  // Frames held for sending must leave the device its receive ring and what the lanes may hold.
-  // Lower lanes stop earlier, so that they cannot take the last frames from higher ones.
+  // Sending must leave the pool enough frames to fill the receive ring (one capacity) and to hold
+  // what the lanes have received (another). Lower lanes stop allocating earlier, so that they
+  // cannot take the last frames from higher lanes.
   const std::size_t reserved = 2 * device.receive_capacity();
   const std::size_t sending =
       device.pool_size() > reserved + 64 ? device.pool_size() - reserved : 64;
@@ -52,8 +56,9 @@ void Link<D>::attach(Protocol protocol, MessageSink* sink) {
   sinks_[static_cast<std::size_t>(protocol)] = sink;
 }
 
+// splitmix64 (Steele, Lea and Flood, 2014): the same numbers for the same seed on any machine.
 template <PacketDevice D>
-std::uint64_t Link<D>::random() {  // splitmix64
+std::uint64_t Link<D>::random() {
   std::uint64_t z = random_state_ += 0x9e3779b97f4a7c15;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
   z = (z ^ z >> 27) * 0x94d049bb133111eb;
@@ -65,9 +70,10 @@ PeerId Link<D>::peer(const Address& address) {
   if (address == device_.address()) return {};
   if (const auto known = by_address_.find(address_key(address)); known != by_address_.end()) {
     Peer* p = peers_[known->second].get();
-    adopt(p);  // if it is connecting to us just now, it is ours too from here on
+    adopt(p);  // the peer may be half-open, connecting to us just now
     return p->id;
   }
+  // A peer that our side names is worth more than a stranger's unfinished request.
   if (!has_slot() && half_open_.front()) evict(half_open_.front());
   Peer* p = create(address);
   if (!p) return {};
@@ -75,7 +81,8 @@ PeerId Link<D>::peer(const Address& address) {
   return p->id;
 }
 
-// From here on it is not just somebody else's request.
+// Takes the peer out of the half-open ones: our side has named the peer, or the connection is up,
+// or the peer ends. A half-open peer may be evicted and ends unreported; any other peer may not.
 template <PacketDevice D>
 void Link<D>::adopt(Peer* p) {
   if (!p->half_open()) return;
@@ -83,12 +90,16 @@ void Link<D>::adopt(Peer* p) {
   --half_open_count_;
 }
 
+// Gives up a half-open peer for a newer request. forget() does not report half-open peers, so no
+// handler sees the reason.
 template <PacketDevice D>
 void Link<D>::evict(Peer* half_open) {
   counters_.add(Counter::half_open_evicted);
   forget(half_open, DownReason::refused);
 }
 
+// A peer in a free slot, in state fresh, with a new PeerId and token; nullptr: the table is full.
+// The caller enters the peer into by_address_ or as a successor.
 template <PacketDevice D>
 auto Link<D>::create(const Address& address) -> Peer* {
   std::uint32_t slot;
@@ -105,7 +116,7 @@ auto Link<D>::create(const Address& address) -> Peer* {
   }
   peers_[slot] = std::make_unique<Peer>();
   Peer* p = peers_[slot].get();
-  if (++generations_[slot] == 0) generations_[slot] = 1;
+  if (++generations_[slot] == 0) generations_[slot] = 1;  // 0 in slot 0 would be PeerId{}
   peer_counters_[slot] = {};
   p->id = PeerId{static_cast<std::uint32_t>(generations_[slot]) << 16 | slot};
   p->address = address;
@@ -119,8 +130,8 @@ auto Link<D>::create(const Address& address) -> Peer* {
   draw_token(p);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     p->send[lane].start(config_.first_sequence.value_or(static_cast<std::uint32_t>(random())));
-    // Half of the credit may be given away for good; later peers start with none and must ask. What
-    // is on loan at the moment does not count against it, as it comes back.
+    // Half of the lane's credit may be granted for good, as base windows; later peers start without
+    // credit and must ask. Leases do not count against that half, because leased credit comes back.
     CreditPool& pool = credit_[lane];
     const bool plenty = pool.promised + config_.idle_window <= pool.capacity / 2 &&
                         pool.lent + config_.idle_window <= pool.capacity;
@@ -131,7 +142,8 @@ auto Link<D>::create(const Address& address) -> Peer* {
   return p;
 }
 
-// What was sent with an earlier token is no longer from this peer.
+// Gives the connection a new token and seed. Frames with the earlier token are from then on dropped
+// (drop_token).
 template <PacketDevice D>
 void Link<D>::draw_token(Peer* p) {
   const std::uint64_t secrets = secrets_.next();
@@ -140,19 +152,23 @@ void Link<D>::draw_token(Peer* p) {
   p->incoming_sum = route_checksum(p->incoming, p->seed);
 }
 
-// Nothing is sent to the peer any more.
+// Stops all sending to the peer: frees its frames in backlog and in flight, and takes the peer out
+// of the lists and the timers that could send. Frames that a handler has still to take stay
+// (stalled_).
 template <PacketDevice D>
 void Link<D>::silence(Peer* p) {
   for (Send& flow : p->send) flow.clear([this](Frame* f) { release_sent(f); });
   pending_.remove(p);
   acking_.remove(p);
   credit_waiters_.remove(p);
+  // The frames themselves are freed with the next poll (settle_delivered).
   for (std::uint16_t i = 0; i < delivered_count_; ++i)
     if (delivered_[i].peer == p) delivered_[i].peer = nullptr;
   timers_.remove(p);
 }
 
-// Frees everything the peer holds; tells nobody.
+// Frees the peer, everything it holds and its slot, and returns its credit to the pools. Reports
+// nothing, and leaves by_address_ alone: see forget().
 template <PacketDevice D>
 void Link<D>::destroy(Peer* p) {
   silence(p);
@@ -163,13 +179,14 @@ void Link<D>::destroy(Peer* p) {
     credit_[lane].lent -= p->receive[lane].window();
     if (p->receive[lane].borrows()) --credit_[lane].borrowers;
   }
-  adopt(p);
+  adopt(p);  // out of the half-open list
   const std::uint32_t slot = p->id.value & 0xffff;
   free_slots_.push_back(slot);
   peers_[slot].reset();
 }
 
-// Its address may be somebody else's from now on.
+// Makes the peer's address free for another incarnation. A successor that is not up yet ends, too:
+// its requester repeats the hello and then finds the address free.
 template <PacketDevice D>
 void Link<D>::unname(Peer* p) {
   if (Peer* next = find(p->successor)) destroy(next);
@@ -178,8 +195,9 @@ void Link<D>::unname(Peer* p) {
     by_address_.erase(known);
 }
 
-// The peer has said goodbye. It was told that the messages which busy sinks made wait have arrived:
-// they are still delivered (offer_stalled), and only then is it gone.
+// The peer has said goodbye. If busy handlers have made messages wait, our side has acknowledged
+// those messages, so the peer counts on their delivery: offer_stalled() delivers them, and only
+// then does the peer end. The address is free meanwhile.
 template <PacketDevice D>
 void Link<D>::leave(Peer* p) {
   if (!p->stalled_hook.linked) return forget(p, DownReason::left);
@@ -188,6 +206,9 @@ void Link<D>::leave(Peer* p) {
   unname(p);
 }
 
+// Ends a peer: frees the peer and reports `reason` to all handlers, unless the peer is half-open.
+// `peer` is invalid afterwards. The handlers are called last, when the link's state is consistent
+// again, because they may call try_send.
 template <PacketDevice D>
 void Link<D>::forget(Peer* p, DownReason reason) {
   const PeerId id = p->id;
@@ -201,6 +222,7 @@ void Link<D>::forget(Peer* p, DownReason reason) {
     if (sink) sink->on_peer_down(id, address, reason);
 }
 
+// Reports that the connection is up.
 template <PacketDevice D>
 void Link<D>::announce(Peer* p) {
   counters_.add(Counter::peers_up);
@@ -280,8 +302,8 @@ std::vector<PeerId> Link<D>::peers() const {
 
 template <PacketDevice D>
 std::size_t Link<D>::memory_per_peer() const {
-  // The peer itself, its counters, its slot, generation and place in the heap, and its node in the
-  // address map.
+  // The peer itself, its counters, its slot, generation and place in the heap, and an estimate of
+  // its node in the address map.
   return sizeof(Peer) + sizeof(Counters) + 3 * sizeof(void*) + sizeof(std::uint16_t) +
          6 * sizeof(void*);
 }

@@ -1,6 +1,8 @@
 // Link: credit. The receiver grants each lane of each peer a window of frames: a base window for
-// good, and more, as a lease, while the peer has much to send (credit grant). A sender without
-// credit probes for it. docs/link.md has the rules.
+// good, and more, as a lease, while the peer has much to send (credit grant). All windows of a lane
+// share one CreditPool, so no number of senders overruns the receive ring. A sender without credit
+// probes for credit. docs/link.md has the rules; the states are drawn in rx_lane.hpp (receiver) and
+// tx_lane.hpp (sender).
 #pragma once
 
 #include <algorithm>
@@ -9,6 +11,8 @@
 
 namespace viaduct::link {
 
+// The handlers have taken a whole frame: gives the peer new credit for that frame, except while
+// windows above the fair share have to shrink because other peers wait for credit.
 template <PacketDevice D>
 inline void Link<D>::consumed(Peer* p, Lane lane, Time now) {
   CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
@@ -20,7 +24,8 @@ inline void Link<D>::consumed(Peer* p, Lane lane, Time now) {
   if (!flow.borrows()) --pool.borrowers;
 }
 
-// The peer has more to send than it may. If nothing is free now it stands in line.
+// The peer has more to send than its credit allows. If no credit is free, the peer becomes a credit
+// waiter. An acknowledgement at once tells the peer of its credit either way.
 template <PacketDevice D>
 void Link<D>::on_credit_wanted(Peer* p, Lane lane, Time now) {
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
@@ -32,16 +37,19 @@ void Link<D>::on_credit_wanted(Peer* p, Lane lane, Time now) {
   ack_later(p, flow, now);
 }
 
-// Doubles the peer's window, but leaves as much as it has then: whoever comes next finds credit,
-// too, and need not wait until a lease has run out. False: there is none, and it has less than a
-// fair share. A window that is not drained, or as large as any may be, is left as it is.
+// Doubles the peer's window if the pool keeps as much free credit as the window has then, otherwise
+// grows the window by what that rule allows: the next peer finds credit, too, and need not wait
+// until a lease has run out. A window that the handlers do not drain, or of the largest size, is
+// left as it is. False: nothing was granted, and the peer has less than its fair share.
 template <PacketDevice D>
 bool Link<D>::grant_credit(Peer* p, Lane lane, Time now) {
   CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
   if (flow.window() >= config_.max_window || (flow.stalled && flow.window() != 0)) return true;
+  // Too little is free, and other peers hold leases: perhaps some have run out.
   if (pool.spare(flow.window()) < std::max(flow.window(), 1u) && pool.borrowers > flow.borrows())
     reclaim_credit(lane, now);
+  // Read after the reclaim, which may have changed this very window.
   const std::uint32_t window = flow.window(), others = pool.borrowers - flow.borrows();
   const std::uint32_t wanted = std::min(std::max(window, 1u), config_.max_window - window);
   const std::uint32_t by = std::min(wanted, pool.spare(window));
@@ -54,7 +62,8 @@ bool Link<D>::grant_credit(Peer* p, Lane lane, Time now) {
   return true;
 }
 
-// One peer in line a poll, so that a poll stays short.
+// Serves one credit waiter a poll, so that a poll stays short. A waiter that gets nothing goes to
+// the end of the line.
 template <PacketDevice D>
 void Link<D>::serve_credit_waiters(Time now) {
   Peer* p = credit_waiters_.front();
@@ -72,7 +81,8 @@ void Link<D>::serve_credit_waiters(Time now) {
   }
 }
 
-// Looks at a few peers, round robin, whose lease may have run out.
+// Takes back leases that have run out. Looks at 16 slots of the table at most, going on from the
+// last call's (clock_hand_), so that the cost of a call does not grow with the number of peers.
 template <PacketDevice D>
 void Link<D>::reclaim_credit(Lane lane, Time now) {
   CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
@@ -86,8 +96,10 @@ void Link<D>::reclaim_credit(Lane lane, Time now) {
   }
 }
 
-// A lane that waits for credit with nothing in flight hears of it only if it asks, and goes on
-// asking: the timer repeats the probe until credit comes.
+// A lane that waits for credit with nothing in flight gets no acknowledgement that would tell of
+// credit. The lane therefore sends a window probe, and its timer repeats the probe until credit
+// comes: a lost credit update cannot deadlock. If the device is full now, the timer sends the first
+// probe.
 template <PacketDevice D>
 void Link<D>::probe_for_credit(Peer* p, Send& flow, Time now) {
   if (!flow.must_probe() || flow.probing()) return;

@@ -1,4 +1,6 @@
-// Link: its state as text, for whoever has to find out why something does not go on.
+// Link: what a person asks of a link whose messages do not arrive: the counters of one peer, when
+// the peer was last heard, a keepalive on demand, and the whole state as text. Nothing here is on
+// the data path; dump() allocates.
 #pragma once
 
 #include "drivers/link/link.hpp"
@@ -7,6 +9,7 @@ namespace viaduct::link {
 
 template <PacketDevice D>
 const Counters& Link<D>::counters(PeerId id) const {
+  // A slot's counters belong to the latest incarnation in that slot, up or ended.
   static const Counters kNone;
   const std::size_t slot = id.value & 0xffff;
   return slot < generations_.size() && generations_[slot] == id.value >> 16 ? peer_counters_[slot]

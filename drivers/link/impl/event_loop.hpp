@@ -1,12 +1,16 @@
-// Link: the event loop. A poll receives, acknowledges, runs the timers that are due and sends what
-// can be sent. One timer for each peer: the earliest of its retransmission timers, its window
-// probes and its keepalive. docs/link.md has the reasons.
+// Link: the event loop. A poll receives, acknowledges, runs the timers that are due and sends
+// frames that can leave. Each peer has one timer: the earliest of its retransmission timers, its
+// window probes and its keepalive, or the repetition of its handshake. docs/link.md has the
+// reasons.
 #pragma once
 
 #include "drivers/link/link.hpp"
 
 namespace viaduct::link {
 
+// The order matters. First the upkeep of frames that the last poll delivered. Then receiving, so
+// that handlers see messages as early as possible. Then what receiving has made due. Sending is
+// last, so that waiting frames, acknowledgements and retransmissions leave in one burst.
 template <PacketDevice D>
 void Link<D>::poll(Time now) {
   if (delivered_count_ != 0) settle_delivered();
@@ -14,7 +18,9 @@ void Link<D>::poll(Time now) {
   if (stalled_.front()) offer_stalled(now);
   if (credit_waiters_.front()) serve_credit_waiters(now);
   if (acking_.front()) send_due_acks(now);
-  // No timer may see frames in flight whose acknowledgement lies here unsettled.
+  // A timer must not see frames in flight whose acknowledgement lies unsettled in delivered_:
+  // settle first. The upkeep delays the answer, so timers that are barely due wait for the next
+  // poll, which settles anyway; but for kTimerSlack at most.
   if (timers_.due(delivered_count_ == 0 ? now : now - kTimerSlack)) {
     settle_delivered();
     run_timers(now);
@@ -33,24 +39,29 @@ Time Link<D>::next_work() const {
   return std::min(timers_.next(), acking ? acking->ack_at : Time::max());
 }
 
+// The lane's retransmission timeout: from the measured round trip, doubled for each timeout in a
+// row (exponential back-off).
 template <PacketDevice D>
 Duration Link<D>::timeout(const Peer* p, const Send& flow) const {
   if (config_.fixed_timeout) return *config_.fixed_timeout;
-  // A round trip during which one of both had no CPU may have been measured: the ceiling is for
-  // all.
+  // The ceiling applies without back-off, too: a measured round trip may contain a time during
+  // which one of the processes had no CPU. 20 doublings keep the product from overflowing.
   const std::uint32_t doublings = std::min(flow.timeouts(), 20u);
   return std::min(p->rtt.timeout(config_.min_timeout) * (std::int64_t{1} << doublings),
                   config_.max_timeout);
 }
 
-// Silence is first asked about after a quarter of the time, then often: on a network that loses a
-// third of the frames a few questions prove nothing.
+// When the next keepalive is due: after a quarter of dead_after without a frame, then after each
+// 32nd part. That makes at least kMaxUnanswered keepalives before the peer counts as dead. Fewer
+// would prove nothing on a network that loses a third of the frames.
 template <PacketDevice D>
 Time Link<D>::next_probe(const Peer* p) const {
   return std::max(p->last_heard, p->probe_sent_at) +
          config_.dead_after / (p->unanswered_probes == 0 ? 4 : 32);
 }
 
+// The earliest time at which peer_timer() has work. In a lane with frames in flight only the oldest
+// frame has a timer.
 template <PacketDevice D>
 Time Link<D>::next_deadline(const Peer* p) const {
   if (!p->up()) return p->handshake_at;
@@ -65,6 +76,8 @@ Time Link<D>::next_deadline(const Peer* p) const {
   return deadline;
 }
 
+// Sets each timer that has run to a time after `now`, even if its work could not be done (full
+// device): otherwise the loop would not end.
 template <PacketDevice D>
 void Link<D>::run_timers(Time now) {
   while (timers_.due(now)) {
@@ -74,7 +87,7 @@ void Link<D>::run_timers(Time now) {
   }
 }
 
-// False: the peer is no more.
+// False: the peer has ended and `p` is invalid.
 template <PacketDevice D>
 bool Link<D>::peer_timer(Peer* p, Time now) {
   const PeerId id = p->id;
@@ -82,7 +95,8 @@ bool Link<D>::peer_timer(Peer* p, Time now) {
     handshake_timer(p, now);
     return find(id) != nullptr;
   }
-  // Silence counts only while we have been asking: after a pause of our own the peer gets its say.
+  // Both conditions: if our own process has not polled for long, much time has passed but few
+  // keepalives have gone, and the peer gets the chance to answer.
   if (now - p->last_heard >= config_.dead_after && p->unanswered_probes >= kMaxUnanswered) {
     forget(p, DownReason::silent);
     return false;
@@ -92,13 +106,15 @@ bool Link<D>::peer_timer(Peer* p, Time now) {
     if (probe(p, now))
       count(p, Counter::keepalives);
     else
-      on_probe_sent(p, now);  // who cannot be sent to for so long cannot be reached, either
+      on_probe_sent(p, now);  // no frame, or a full device: counts as unanswered all the same
   }
   return true;
 }
 
-// Tail-loss probe and timeout in one: send the oldest frame again. Its acknowledgement tells which
-// others are missing, and frees them to be sent at once.
+// The retransmission timer of a lane, which is the tail-loss probe, too: sends the oldest frame in
+// flight again. The acknowledgement of that frame tells which others are lost, and resend_lost()
+// sends those at once. For a lane without credit and with nothing in flight: repeats the window
+// probe. The fixed timeout, for comparison only, sends every overdue frame again.
 template <PacketDevice D>
 void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
@@ -115,7 +131,8 @@ void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
   }
 }
 
-// Asks for an answer, whatever it is; says which lanes wait for credit. False: not now.
+// Keepalive and window probe: an ack frame that asks for an ack frame, and says which lanes wait
+// for credit. False: not sent, for want of a frame or of a place in the burst.
 template <PacketDevice D>
 bool Link<D>::probe(Peer* p, Time now) {
   if (!send_ack(p, kFlagAnswer, now)) return false;

@@ -1,9 +1,12 @@
-// Link: making and ending connections. A request (hello) from an address that has not been proven
-// is answered by a cookie (retry), no larger than it and without keeping anything. The request that
+// Link: the handshake that makes a connection, and the goodbye that ends one. docs/link.md has the
+// reasons, docs/wire.md the frames, peer.hpp the states.
+//
+// A connection request (hello) from an address that has not been proven is answered by a cookie
+// (retry). The answer is no longer than the request, and the responder keeps nothing for it, so
+// forged addresses can neither fill the connection table nor amplify traffic. The request that
 // returns the cookie is padded to the size of frame that the connection is to carry, and so is its
 // answer (welcome). Then each side waits for any frame of the connection from the other, and only
-// then gives up what it has of an earlier life: a replayed request costs one half-open peer and no
-// connection. docs/link.md has the reasons.
+// then ends an earlier incarnation: a replayed request costs one half-open peer and no connection.
 #pragma once
 
 #include "drivers/base/crc32c.hpp"
@@ -11,28 +14,33 @@
 
 namespace viaduct::link {
 
+// The interval before the first repetition of a hello or welcome; doubles with each repetition.
 inline constexpr Duration kFirstGreetingInterval = std::chrono::milliseconds{1};
-// In which a half-open peer hears five welcomes, if it is there.
+// How long a half-open peer is safe from eviction. A requester that exists hears five welcomes
+// meanwhile (after 0, 1, 3, 7 and 15 ms).
 inline constexpr Duration kHalfOpenGrace = std::chrono::milliseconds{20};
-// Requests of one size that go unanswered while those without a cookie are answered: it is their
-// size. Then the next smaller one of these is tried.
+// Path-MTU search. So many padded hellos of one size in a row go unanswered, although the small
+// hello just before each was answered: frames of that size do not pass. The next smaller size of
+// the table is tried then. The sizes are Ethernet payloads.
 inline constexpr std::uint16_t kProbesOfASize = 8;
 inline constexpr std::uint16_t kPathMtus[] = {9000, 4000, 1500, 1400, 1280, kMinMtu};
 
-// Our side wants the connection. A hello that came before ours is no reason to send none: whoever
-// sent it may be dead, and another life of it, which has not, may hear ours.
+// Requests the connection for our side. Sends our hello even if the peer's has arrived (state
+// answering): the incarnation that sent that hello may be dead, and its successor, which has not
+// sent one, can answer ours.
 template <PacketDevice D>
 void Link<D>::greet(Peer* p, Time now) {
   p->wanted = true;
   if (p->state == PeerState::fresh) p->state = PeerState::greeting;
-  p->last_heard = now;  // the start: a handshake that takes longer than dead_after has failed
+  p->last_heard = now;  // the handshake begins: after dead_after without success it has failed
   p->greetings = 0;
   repeat_later(p, now);
   send_hello(p, 0);
 }
 
-// A hello or a welcome goes, and again if nothing comes of it: at least every 32 ms if our side
-// wants the connection.
+// Sets the handshake timer, with exponential back-off. If our side wants the connection, the
+// interval grows to 32 ms only, so that a peer which starts late is found soon; else to about a
+// second.
 template <PacketDevice D>
 void Link<D>::repeat_later(Peer* p, Time now) {
   const auto doublings = std::min(p->greetings++, p->wanted ? 5u : 10u);
@@ -41,28 +49,31 @@ void Link<D>::repeat_later(Peer* p, Time now) {
   timers_.set_no_later(p, p->handshake_at);
 }
 
-// Without a cookie it is small, and asks for one; so each one with a cookie is sent to a peer that
-// answered just before.
+// `cookie` 0: a small hello, which asks for a cookie. With a cookie: a padded hello. A padded hello
+// only follows a retry, so its peer answered just before; if nothing comes of the padded hello, its
+// size is the likely reason.
 template <PacketDevice D>
 void Link<D>::send_hello(Peer* p, std::uint64_t cookie) {
   p->tried = cookie != 0;
   send_handshake(p, FrameType::hello, cookie != 0 ? p->probed_mtu : 0, cookie);
 }
 
+// The answer to a hello with a good cookie. For a peer that is up, the hello is a late duplicate:
+// the welcome goes once and sets no timer.
 template <PacketDevice D>
 void Link<D>::send_welcome(Peer* p, Time now) {
   if (!p->up()) repeat_later(p, now);
   send_handshake(p, FrameType::welcome, p->mtu, 0);
 }
 
-// `mtu`: padded to that size; 0: not padded.
+// Sends a hello or welcome, at once. `mtu`: the Ethernet payload to pad to; 0: no padding.
 template <PacketDevice D>
 void Link<D>::send_handshake(Peer* p, FrameType type, std::size_t mtu, std::uint64_t cookie) {
   Handshake body{};
   body.cookie = cookie;
   FrameHeader route = p->outgoing;
   std::uint32_t sum = p->outgoing_sum;
-  if (type == FrameType::hello) {  // to whatever life there is
+  if (type == FrameType::hello) {  // for whatever incarnation is at the address: no route yet
     route.connection = 0;
     route.token = 0;
     sum = route_checksum(route, 0);
@@ -81,7 +92,9 @@ void Link<D>::send_handshake(Peer* p, FrameType type, std::size_t mtu, std::uint
   flush();
 }
 
-// To an address that is not proven. Such answers leave together at the end of a poll.
+// The answer to a hello whose address is not proven, and (cookie 0) to one for which there is no
+// room. The frame uses the route and seed that the hello names; the link keeps nothing. There is no
+// flush: under a flood of requests these answers leave in bursts, at the end of the poll.
 template <PacketDevice D>
 void Link<D>::send_retry(const FrameHeader& header, const Handshake& hello, std::uint64_t cookie) {
   FrameHeader route = header;
@@ -97,6 +110,9 @@ void Link<D>::send_retry(const FrameHeader& header, const Handshake& hello, std:
   counters_.add(Counter::retries_sent);
 }
 
+// Completes a handshake frame and lines it up for the device. Without a free frame nothing is sent:
+// the requester's timer repeats the handshake. `sum`: the route's checksum so far. Handshakes
+// always have a checksum, because neither side knows yet whether the other does without.
 template <PacketDevice D>
 void Link<D>::stage_handshake(const FrameHeader& route, FrameType type, Handshake body,
                               std::size_t mtu, std::uint32_t sum) {
@@ -117,6 +133,8 @@ void Link<D>::stage_handshake(const FrameHeader& route, FrameType type, Handshak
   D::release(f);
 }
 
+// Best effort: a goodbye is sent once and never acknowledged. A peer that misses it finds out by
+// its keepalives.
 template <PacketDevice D>
 void Link<D>::send_goodbye(Peer* p) {
   Frame* f = new_control_frame();
@@ -126,6 +144,8 @@ void Link<D>::send_goodbye(Peer* p) {
   D::release(f);
 }
 
+// Checks a handshake frame and passes it on. `peer`: the connection that the frame's route names;
+// nullptr for most hellos.
 template <PacketDevice D>
 void Link<D>::receive_handshake(Peer* p, FrameType type, const FrameHeader& header,
                                 std::span<const std::byte> payload, Time now) {
@@ -137,17 +157,19 @@ void Link<D>::receive_handshake(Peer* p, FrameType type, const FrameHeader& head
                   (body.connection != 0 || type == FrameType::retry);
   for (std::size_t lane = 0; lane < kLanes; ++lane)
     possible = possible && body.window[lane] <= kMaxWindow;
-  // A connection is for frames of the size that has passed.
+  // A padded frame must be as long as the MTU that it claims has passed.
   const bool padded = type == FrameType::welcome || (type == FrameType::hello && body.cookie != 0);
   if (padded && payload.size() + kLinkHeader < body.mtu) possible = false;
   if (!possible) return drop(Counter::drop_handshake);
 
   if (type == FrameType::hello) {
+    // The source must be a single host's address (no group bit), and not ours.
     if ((header.from[0] & 1) != 0 || header.connection != 0 ||
         std::memcmp(header.from, header.to, sizeof header.to) == 0)
       return drop(Counter::drop_handshake);
     return receive_hello(header, body, now);
   }
+  // Retry and welcome must answer our present incarnation, not an earlier one of this address.
   if (body.echo != config_.incarnation) return drop(Counter::drop_incarnation);
   if (type == FrameType::welcome) return receive_welcome(p, body, now);
   receive_retry(p, body, now);
@@ -160,11 +182,15 @@ void Link<D>::receive_hello(const FrameHeader& header, const Handshake& hello, T
   if (!cookies_.good(hello.cookie, from, hello.incarnation, now))
     return send_retry(header, hello, cookies_.make(from, hello.incarnation, now));
   if (Peer* p = accept(from, hello, now)) return send_welcome(p, now);
+  // The address is proven, so an answer cannot be misdirected: cookie 0 says "no room".
   drop(Counter::drop_peers_full);
   send_retry(header, hello, 0);
 }
 
-// The peer that says so and whose address is proven; nullptr: no room.
+// The Peer for a hello whose address is proven, made if need be; nullptr: no room. The hello may
+// repeat one that was accepted (same life), come from a new incarnation, or be a replay of an
+// earlier incarnation's. A peer that is up therefore stays up: the other incarnation becomes its
+// successor, and takes over only when a frame proves that it is alive (bring_up).
 template <PacketDevice D>
 auto Link<D>::accept(const Address& from, const Handshake& hello, Time now) -> Peer* {
   const auto same_life = [&hello](const Peer* p) {
@@ -174,9 +200,9 @@ auto Link<D>::accept(const Address& from, const Handshake& hello, Time now) -> P
   const auto known = by_address_.find(address_key(from));
   Peer* p = known == by_address_.end() ? nullptr : peers_[known->second].get();
   const PeerId mapped = p ? p->id : PeerId{};
-  if (p && p->up() && !same_life(p)) {  // a later life of a peer that is up, or a replay
+  if (p && p->up() && !same_life(p)) {
     Peer* next = find(p->successor);
-    if (next && !same_life(next)) {
+    if (next && !same_life(next)) {  // at most one successor: the latest hello's
       destroy(next);
       next = nullptr;
     }
@@ -194,20 +220,22 @@ auto Link<D>::accept(const Address& from, const Handshake& hello, Time now) -> P
       by_address_[address_key(from)] = p->id.value & 0xffff;
   } else if (!p->up()) {
     if (!p->nearly_up() || !same_life(p)) {
-      if (p->nearly_up()) draw_token(p);  // the earlier life may have heard ours
+      // A new token, as the other incarnation may know the old one: its frames must not bring up
+      // this connection.
+      if (p->nearly_up()) draw_token(p);
       p->last_heard = now;
       p->greetings = 0;
       learn(p, hello);
       p->state = PeerState::answering;
     }
-    p->mtu = smaller_mtu(hello.mtu);  // it may have found that larger frames do not pass
+    p->mtu = smaller_mtu(hello.mtu);  // smaller than before if larger frames did not pass
   }
   return p;
 }
 
-// A peer made by somebody else's hello, if need be instead of one that has been waited for in vain.
-// nullptr: none of them has had the time that an honest one takes, and the new one has to try
-// again.
+// A half-open peer for a hello from `from`. If there are too many, the oldest half-open peer is
+// evicted, provided that it has had the time an honest requester needs (kHalfOpenGrace). Otherwise
+// nullptr: the new requester has to try again.
 template <PacketDevice D>
 auto Link<D>::open_half(const Address& from, Time now) -> Peer* {
   Peer* const oldest = half_open_.front();
@@ -221,6 +249,8 @@ auto Link<D>::open_half(const Address& from, Time now) -> Peer* {
   return p;
 }
 
+// Takes the connection's parameters from the peer's handshake. Not for a peer that is up: this
+// resets the receive lanes and the credit.
 template <PacketDevice D>
 void Link<D>::learn(Peer* p, const Handshake& theirs) {
   p->incarnation = theirs.incarnation;
@@ -240,7 +270,7 @@ void Link<D>::receive_welcome(Peer* p, const Handshake& welcome, Time now) {
   switch (p->state) {
     case PeerState::fresh:
     case PeerState::leaving: return drop(Counter::drop_state);
-    case PeerState::up:  // and what told it so was lost
+    case PeerState::up:  // the ack that should have brought the peer up was lost
       if (p->incarnation != welcome.incarnation) return drop(Counter::drop_incarnation);
       send_ack(p, 0, now);
       return;
@@ -250,24 +280,28 @@ void Link<D>::receive_welcome(Peer* p, const Handshake& welcome, Time now) {
       learn(p, welcome);
       p->state = PeerState::confirming;
       p->probes = 0;
+      // This ack brings the peer up, and its answer our side.
       send_ack(p, kFlagAnswer, now);
       return;
   }
 }
 
+// A retry brings a cookie: answers with a padded hello, and searches for the path MTU on the way.
 template <PacketDevice D>
 void Link<D>::receive_retry(Peer* p, const Handshake& retry, Time now) {
   if (!p->wanted || p->up()) return drop(Counter::drop_state);
   if ((retry.flags & kHandshakeNoRoom) != 0) {
     p->no_room = true;
-    p->probes = 0;  // that size has got through
+    p->probes = 0;  // "no room" answers a padded hello, so that size passes
     return;
   }
-  if (p->tried) return;  // until the timer asks again
+  // One padded hello for each small hello: duplicates of a retry must not use up the tries.
+  if (p->tried) return;
   const std::uint16_t largest = smaller_mtu(retry.mtu);
   if (p->probed_mtu == 0) {
     p->probed_mtu = largest;
-    // When hellos have crossed there is no telling which of our frames it answers.
+    // The first sample of the round trip, only if exactly one hello has gone: otherwise the retry
+    // may answer either (Karn).
     if (p->state == PeerState::greeting && p->greetings == 1) p->rtt.sample(now - p->greeted_at);
   }
   p->probed_mtu = std::min(p->probed_mtu, largest);
@@ -276,7 +310,7 @@ void Link<D>::receive_retry(Peer* p, const Handshake& retry, Time now) {
   send_hello(p, retry.cookie);
 }
 
-// False: not even the least size gets through.
+// Goes on to the next smaller size. False: there is none, not even kMinMtu passes.
 template <PacketDevice D>
 bool Link<D>::lower_path_mtu(Peer* p) {
   for (const std::uint16_t mtu : kPathMtus) {
@@ -289,6 +323,8 @@ bool Link<D>::lower_path_mtu(Peer* p) {
   return false;
 }
 
+// The first frame of the connection has arrived: the peer is alive and has our token. From here on
+// the connection is up, and ends the incarnation that was up before.
 template <PacketDevice D>
 void Link<D>::bring_up(Peer* p, Time now) {
   adopt(p);
@@ -298,7 +334,8 @@ void Link<D>::bring_up(Peer* p, Time now) {
   known->second = slot;
   p->state = PeerState::up;
   p->last_heard = p->probe_sent_at = now;
-  // What has been waiting was summed before the route was known.
+  // The checksums of waiting frames begin with the route, which was not known when the messages
+  // were written: compute them anew.
   for (Send& flow : p->send)
     flow.for_each_waiting([&](Frame* f) {
       D::meta(f).tx.sum =
@@ -306,13 +343,16 @@ void Link<D>::bring_up(Peer* p, Time now) {
     });
   timers_.set_no_later(p, next_deadline(p));
   pending_.add(p);
-  if (earlier) {  // whoever connects anew because of this finds the new life
+  // by_address_ names the new incarnation already, so a handler that reacts to the loss by sending
+  // to the address again reaches the new incarnation.
+  if (earlier) {
     earlier->successor = PeerId{};
     forget(earlier, DownReason::restarted);
   }
   announce(p);
 }
 
+// The peer is not up and its timer has run out: gives the handshake up, or repeats it.
 template <PacketDevice D>
 void Link<D>::handshake_timer(Peer* p, Time now) {
   if (p->handshake_at > now) return;
@@ -321,11 +361,15 @@ void Link<D>::handshake_timer(Peer* p, Time now) {
   if (now - p->last_heard >= patience) {
     if (p->wanted || p->half_open())
       return forget(p, p->no_room ? DownReason::no_room : DownReason::refused);
-    p->state = PeerState::fresh;  // only named so far: who greeted it has not failed its user
+    // Our side has named the peer but asked for nothing, so there is no failure to report: the
+    // PeerId stays valid, and only the other side's unfinished request is forgotten.
+    p->state = PeerState::fresh;
     p->handshake_at = Time::max();
     draw_token(p);
     return;
   }
+  // Always a small hello: a fresh retry proves that the peer still answers, and brings a cookie
+  // that has not expired.
   if (p->wanted) send_hello(p, 0);
   if (p->state == PeerState::answering)
     send_welcome(p, now);

@@ -1,5 +1,6 @@
-// Link: what holds after every poll. Checked in debug builds only (without NDEBUG); in others
-// nothing is left of it.
+// Link: what holds after every poll: nothing waits without an event that will end the wait.
+// Asserted in debug builds only; with NDEBUG the check compiles to nothing. Costs time in
+// proportion to the number of peers.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +42,7 @@ void Link<D>::check_invariants([[maybe_unused]] Time now) const {
 template <PacketDevice D>
 bool Link<D>::timer_set(const Peer& p, Time active, Time now) const {
   const Duration longest = config_.fixed_timeout.value_or(config_.max_timeout);
-  // A timer that could not do its work is set anew for the next poll.
+  // A timer whose work failed (full device) is set to just after `now`, for the next poll.
   const Time latest = std::max(active + longest, now + Duration{1});
   return p.timer_position != base::kNotQueued && p.timer_at <= latest;
 }

@@ -1,5 +1,6 @@
-// Link: reading acknowledgements, and retransmission of the frames that they show to be lost. The
-// retransmission timer is in event_loop.hpp.
+// Link: reading acknowledgements, and fast retransmission of the frames that acknowledgements show
+// to be lost. Which frames are lost TxLane decides (tx_lane.hpp). Losses that no acknowledgement
+// shows are found by the retransmission timer in event_loop.hpp.
 #pragma once
 
 #include <cstring>
@@ -10,21 +11,26 @@
 
 namespace viaduct::link {
 
+// Applies an acknowledgement from a data or ack frame to one sending lane. `now` may be that of the
+// poll that received the frame, if the frame was settled later.
 template <PacketDevice D>
 void Link<D>::acknowledge(Peer* p, Lane lane, const Acknowledgement& ack, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
   if (!flow.plausible(ack)) return count(p, Counter::drop_ack);
   const bool backed_off = flow.timeouts() != 0;
   const auto result = flow.acknowledge(ack, now, p->rtt);
-  // It can send, or has to ask whether it may.
+  // send_pending() lets the lane send with the new credit, or, with nothing in flight any more,
+  // probe for credit.
   if (flow.backlog() != 0 && (result.more_credit || flow.in_flight().empty())) pending_.add(p);
   if (result.freed == 0) return;
   frames_sending_ -= result.freed;
   if (result.rtt != Duration{0}) p->rtt.sample(result.rtt);
-  if (backed_off) timers_.set_no_later(p, next_deadline(p));  // it may stand far off
+  // The timer was set with the backed-off timeout, and may be far later than the next deadline now.
+  if (backed_off) timers_.set_no_later(p, next_deadline(p));
   if (flow.has_gap() && !config_.fixed_timeout) resend_lost(p, lane, now);
 }
 
+// The payload of an ack frame. A malformed block ends the reading; blocks before that block count.
 template <PacketDevice D>
 void Link<D>::receive_ack(Peer* p, std::span<const std::byte> payload, Time now) {
   while (!payload.empty()) {
@@ -36,7 +42,7 @@ void Link<D>::receive_ack(Peer* p, std::span<const std::byte> payload, Time now)
     if (index >= kLanes || (block.lane_flags & ~(kLaneMask | kFlagWant)) != 0 ||
         block.words > kBitmapWords || payload.size() < sizeof(block) + bytes)
       return count(p, Counter::drop_ack);
-    std::uint64_t bitmap[kBitmapWords];
+    std::uint64_t bitmap[kBitmapWords];  // a copy, because the payload need not be aligned
     std::memcpy(bitmap, payload.data() + sizeof(block), bytes);
     const auto lane = static_cast<Lane>(index);
     acknowledge(p, lane, {block.ack, block.ack + block.credit, {bitmap, block.words}}, now);
@@ -45,6 +51,7 @@ void Link<D>::receive_ack(Peer* p, std::span<const std::byte> payload, Time now)
   }
 }
 
+// Sends the same frame again: no copy, and the same header (see build_header).
 template <PacketDevice D>
 void Link<D>::resend(Peer* p, Lane lane, Frame* f, Time now) {
   if (!enqueue_tx(f))
@@ -53,6 +60,8 @@ void Link<D>::resend(Peer* p, Lane lane, Frame* f, Time now) {
   count(p, Counter::retransmits);
 }
 
+// Fast retransmission: sends again every frame that the latest acknowledgement shows to be lost.
+// Frames numbered above the highest acknowledged cannot be judged yet, so the loop ends there.
 template <PacketDevice D>
 void Link<D>::resend_lost(Peer* p, Lane lane, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];

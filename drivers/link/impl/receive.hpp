@@ -1,4 +1,6 @@
-// Link: from the device to the receive handlers.
+// Link: from the device to the receive handlers: the checks on a frame, sequence numbers, delivery,
+// and frames held for a gap to close or for a busy handler. Every drop has a counter. Ack frames go
+// on to loss_recovery.hpp, handshakes to handshake.hpp.
 #pragma once
 
 #include <utility>
@@ -8,30 +10,31 @@
 
 namespace viaduct::link {
 
-// In short bursts: what the driver has just copied is then still in the first-level cache when it
-// is summed and delivered.
+// Fetches frames in short bursts: bytes that the device's driver has just copied are then still in
+// the first-level cache when their frame is summed and delivered.
 template <PacketDevice D>
 void Link<D>::receive(Time now) {
   Frame* burst[kReceiveBurst];
   for (std::uint16_t taken = 0; taken < kBurst && device_.may_receive();) {
     const std::uint16_t count = device_.receive(burst, kReceiveBurst);
     if (count == 0) break;
-    device_.expect_transmit();  // before the work, which hides it
+    device_.expect_transmit();  // a prefetch, which the work on the frames hides
     counters_.add(Counter::frames_received, count);
     for (std::uint16_t i = 0; i < count; ++i) {
       if (i + 1 < count) __builtin_prefetch(D::bytes(burst[i + 1]));
       receive_frame(burst[i], now);
     }
     delivered_at_ = now;
-    // A burst is a stream, whose sender waits for acknowledgements rather than for an answer.
+    // So many frames are a stream: its sender waits for acknowledgements rather than for an answer.
     if (delivered_count_ > kFewFrames) settle_delivered();
     taken = static_cast<std::uint16_t>(taken + count);
     if (count < kReceiveBurst) break;
   }
 }
 
-// Takes over the frame. Nothing is believed before the route (who it is from, which connection, its
-// token) and the checksum.
+// Takes over the caller's reference. The link believes nothing in a frame before the route (source,
+// connection, token) and the checksum are right: first the table by the connection number, then one
+// comparison of the whole route.
 template <PacketDevice D>
 inline void Link<D>::receive_frame(Frame* f, Time now) {
   const std::size_t length = D::length(f);
@@ -73,13 +76,14 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
   D::release(f);
 }
 
+// An ack frame or a goodbye of a connection that is up. After a goodbye the peer may be gone.
 template <PacketDevice D>
 void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header,
                               std::span<const std::byte> payload, Time now) {
   if (type == FrameType::ack) {
     receive_ack(p, payload, now);
     if ((header.lane_flags & kFlagAnswer) != 0) {
-      p->receive[0].ack_at_once = true;
+      p->receive[0].ack_at_once = true;  // any lane will do: the ack frame is the answer
       ack_later(p, p->receive[0], now);
     }
   } else if (type == FrameType::goodbye) {
@@ -89,7 +93,8 @@ void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header
   }
 }
 
-// A frame that does not start like those of any connection: a hello, or something to be counted.
+// A frame whose route is not that of a connection: a hello, or a stray to be counted and dropped.
+// The order of the checks is that of docs/wire.md, so a counter has one meaning.
 template <PacketDevice D>
 void Link<D>::receive_from_unknown(Frame* f, Time now) {
   const std::size_t length = D::length(f);
@@ -119,8 +124,10 @@ void Link<D>::receive_from_unknown(Frame* f, Time now) {
   D::release(f);
 }
 
-// The usual case, without a gap and with nothing waiting in either direction, is short and leaves
-// all upkeep for later; receive_unusual has the others.
+// A data frame of a connection that is up; takes over the reference. The fast path: the frame is
+// the next in order, nothing waits in either direction, and the peer has enough credit. That path
+// delivers at once and leaves all upkeep to settle_delivered(). receive_unusual has the other
+// cases.
 template <PacketDevice D>
 inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time now) {
   const std::size_t index = header.lane_flags & kLaneMask;
@@ -131,6 +138,7 @@ inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, 
   const auto lane = static_cast<Lane>(index);
   const std::uint32_t sequence = header.sequence;
   Receive& flow = p->receive[index];
+  // With a backlog of our own the acknowledgement counts at once: the frame may bring credit.
   if (!flow.next_in_line(sequence) || (header.lane_flags & kFlagWant) != 0 ||
       p->send[index].backlog() != 0) [[unlikely]]
     return receive_unusual(p, lane, f, header, now);
@@ -142,9 +150,12 @@ inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, 
     return stall(p, lane, f, sequence, now);
   }
   consumed(p, lane, now);
+  // There is room: at most kFewFrames are left of earlier bursts, and a burst has kReceiveBurst.
   delivered_[delivered_count_++] = {p, f, lane};
 }
 
+// A data frame off the fast path: duplicates, gaps, frames beyond the credit, requests for credit,
+// a busy handler. Upkeep happens at once; takes over the reference.
 template <PacketDevice D>
 void Link<D>::receive_unusual(Peer* p, Lane lane, Frame* f, const FrameHeader& header, Time now) {
   using Arrival = typename Receive::Arrival;
@@ -154,7 +165,8 @@ void Link<D>::receive_unusual(Peer* p, Lane lane, Frame* f, const FrameHeader& h
   const bool wants = (header.lane_flags & kFlagWant) != 0;
   const Arrival arrival = flow.classify(sequence);
   if (arrival == Arrival::duplicate || arrival == Arrival::beyond_credit) {
-    // The peer has not heard what we have, or means to have credit that we took back.
+    // Either our acknowledgement was lost, or the peer counts on a lease that our side has taken
+    // back. An ack frame at once corrects both.
     count(p, arrival == Arrival::duplicate ? Counter::drop_duplicate : Counter::drop_credit);
     flow.ack_at_once = true;
     ack_later(p, flow, now);
@@ -163,6 +175,7 @@ void Link<D>::receive_unusual(Peer* p, Lane lane, Frame* f, const FrameHeader& h
   }
   const bool had_gap = flow.has_gap();
   flow.arrived(sequence, now);
+  // A gap has opened, changed or closed: the sender's loss detection needs to know at once.
   if (had_gap || flow.has_gap()) flow.ack_at_once = true;
   if (wants) on_credit_wanted(p, lane, now);
 
@@ -181,7 +194,9 @@ void Link<D>::receive_unusual(Peer* p, Lane lane, Frame* f, const FrameHeader& h
   ack_later(p, flow, now);
 }
 
-// Keeps a frame whose sink is busy.
+// Holds a frame whose handler is busy; offer_stalled() offers the frame again at each poll. The
+// frame is acknowledged, since the frame has arrived; not being consumed, the frame brings no new
+// credit.
 template <PacketDevice D>
 void Link<D>::stall(Peer* p, Lane lane, Frame* f, std::uint32_t sequence, Time now) {
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
@@ -191,6 +206,8 @@ void Link<D>::stall(Peer* p, Lane lane, Frame* f, std::uint32_t sequence, Time n
   ack_later(p, flow, now);
 }
 
+// The upkeep of frames that the fast path has delivered: applies the acknowledgement that each
+// frame carried, schedules ours, and frees the frame.
 template <PacketDevice D>
 void Link<D>::settle_delivered() {
   for (std::uint16_t i = 0; i < delivered_count_; ++i) {
@@ -206,7 +223,9 @@ void Link<D>::settle_delivered() {
   delivered_count_ = 0;
 }
 
-// Offers the frame's messages from where the last offer stopped. False: a sink is busy.
+// Offers the frame's messages to their handlers, from where the last offer stopped (rx.consumed).
+// False: a handler is busy. Bytes that do not make up a whole message end the frame: the checksum
+// was right, so the sender is wrong, and there is nothing to wait for.
 template <PacketDevice D>
 inline bool Link<D>::deliver(Peer* p, Lane lane, Order order, Frame* f, Time now) {
   const std::byte* const payload = D::bytes(f) + kFrameHeader;
@@ -234,7 +253,8 @@ inline bool Link<D>::deliver(Peer* p, Lane lane, Order order, Frame* f, Time now
   return true;
 }
 
-// Delivers what waited for a gap to close or for a busy sink, as far as that goes now.
+// Delivers held frames in order, as far as gaps and handlers allow. Unordered frames do not wait
+// for a gap; only a busy handler holds them.
 template <PacketDevice D>
 void Link<D>::deliver_held(Peer* p, Lane lane, Time now) {
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
@@ -258,9 +278,12 @@ void Link<D>::deliver_held(Peer* p, Lane lane, Time now) {
   }
 }
 
+// Offers the messages of every stalled lane again, once a poll. A peer that has said goodbye ends
+// when its last message is taken.
 template <PacketDevice D>
 void Link<D>::offer_stalled(Time now) {
-  // Those whose sinks are still busy go into the new list; each is offered once a poll.
+  // deliver_held() adds a peer whose handler is still busy to the list again, so the loop must not
+  // work on that list itself.
   auto waiting = std::exchange(stalled_, {});
   while (Peer* p = waiting.front()) {
     waiting.remove(p);

@@ -1,4 +1,7 @@
-// Link: from try_send to the device, which gets frames in bursts.
+// Link: from try_send to the device, which gets frames in bursts. A message either leaves in a
+// frame of its own at once, or joins the last frame of the lane's backlog; credit (credit.hpp)
+// decides when frames of the backlog leave. Sent frames stay in the lane for retransmission
+// (loss_recovery.hpp).
 #pragma once
 
 #include <algorithm>
@@ -9,6 +12,8 @@
 
 namespace viaduct::link {
 
+// The first half is the fast path: an urgent message, nothing waiting, credit. All else is the
+// second half.
 template <PacketDevice D>
 SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type,
                              std::span<const std::byte> head, std::span<const std::byte> body,
@@ -20,7 +25,7 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
   const std::size_t capacity = p->up() ? p->payload_capacity() : kMinMtu - kLinkHeader;
   if (size > capacity) [[unlikely]] {
     if (size > device_.mtu() - kLinkHeader || p->up()) return SendStatus::too_big;
-    connect(to, now);  // it may fit once the peer's MTU is known
+    connect(to, now);  // the message may fit once the peer's MTU is known
     return SendStatus::try_again;
   }
   Send& flow = p->send[static_cast<std::size_t>(lane)];
@@ -34,7 +39,7 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
     D::set_length(f, kFrameHeader + size);
     D::meta(f).tx.order = static_cast<std::uint8_t>(order);
     build_header(p, lane, f, sum);
-    flush();  // the peer need not wait for our book-keeping
+    flush();  // before the book-keeping, for which the peer need not wait
     on_transmitted(p, lane, f, now);
     counters_.add(Counter::messages_sent);
     return SendStatus::sent;
@@ -44,6 +49,7 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
   if (!p->up()) [[unlikely]] {
     connect(to, now);
   } else if (alone) {
+    // Urgent, but not on the fast path: sends what credit and device allow, or probes for credit.
     transmit_lane(p, lane, now);
     if (tx_burst_size_ != 0) flush();
   } else {
@@ -55,16 +61,19 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
 template <PacketDevice D>
 bool Link<D>::secure(PeerId to, Lane lane) {
   const Peer* p = find(to);
-  if (!p || p->leaving()) return true;  // the message will be told so
+  if (!p || p->leaving()) return true;  // try_send will say peer_down
   if (p->send[static_cast<std::size_t>(lane)].backlog() >= config_.max_backlog ||
       frames_sending_ >= sending_limit_[static_cast<std::size_t>(lane)])
     return false;
-  Frame* f = device_.allocate();  // nobody takes one before the caller does
+  // Allocates to find out: the frame goes back to the pool, and nothing else of this thread takes a
+  // frame before the caller's try_send does.
+  Frame* f = device_.allocate();
   if (f) D::release(f);
   return f != nullptr;
 }
 
-// Adds a message to the frame that waits last, or to a new one behind it. False: no room.
+// Adds a message to the last frame of the backlog, or to a new frame behind that. False: the
+// backlog or the frame pool is full. `capacity`: payload bytes of a frame to this peer.
 template <PacketDevice D>
 bool Link<D>::enqueue(Peer* p, Lane lane, Order order, MessageType type,
                       std::span<const std::byte> head, std::span<const std::byte> body,
@@ -88,6 +97,8 @@ bool Link<D>::enqueue(Peer* p, Lane lane, Order order, MessageType type,
   return true;
 }
 
+// A frame for data; counts against what all lanes may hold for sending. nullptr: none for this
+// lane.
 template <PacketDevice D>
 inline auto Link<D>::new_frame(Lane lane) -> Frame* {
   if (frames_sending_ >= sending_limit_[static_cast<std::size_t>(lane)]) return nullptr;
@@ -97,6 +108,8 @@ inline auto Link<D>::new_frame(Lane lane) -> Frame* {
   return f;
 }
 
+// A frame for an acknowledgement or a handshake. Nothing keeps such a frame once it was sent, so no
+// lane's limit applies: the link must be able to acknowledge when sending has used up its share.
 template <PacketDevice D>
 auto Link<D>::new_control_frame() -> Frame* {
   Frame* f = device_.allocate();
@@ -110,14 +123,17 @@ inline bool Link<D>::can_send(Peer* p, Lane lane, Time now) {
   if (!p->up()) [[unlikely]]
     return false;
   Send& flow = p->send[static_cast<std::size_t>(lane)];
+  // A lease can only run out while nothing is in flight (TxLane::expire_credit).
   if (flow.in_flight().empty()) flow.expire_credit(now);
   if (tx_burst_size_ == kBurst) flush();
   return flow.has_credit() && tx_burst_size_ != kBurst;
 }
 
-// Gives the frame its number and header and lines it up for the device. From here on it never
-// changes: it may be sent again while the device still has it, and whatever it says of
-// acknowledgement and credit only grows old.
+// Gives the frame its sequence number and header and lines the frame up for the device, with a
+// reference for the burst. From here on the frame never changes, because a retransmission may
+// happen while the device is still reading the frame. A retransmitted frame therefore tells of
+// outdated acknowledgement and credit, which TxLane::acknowledge ignores. `sum`: over seed, route
+// and payload. The caller has checked can_send(), so the burst has a place.
 template <PacketDevice D>
 inline void Link<D>::build_header(Peer* p, Lane lane, Frame* f, std::uint32_t sum) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
@@ -136,7 +152,9 @@ inline void Link<D>::build_header(Peer* p, Lane lane, Frame* f, std::uint32_t su
   tx_burst_[tx_burst_size_++] = f;
 }
 
-// The frame that was lined up last is kept until it is acknowledged, and timed.
+// The frame has gone to the device, or is lined up for the next flush: moves the frame to those in
+// flight, and starts the retransmission timer if no other frame of the lane is in flight. The frame
+// carried an acknowledgement of its lane, which is noted, too.
 template <PacketDevice D>
 inline void Link<D>::on_transmitted(Peer* p, Lane lane, Frame* f, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
@@ -145,7 +163,8 @@ inline void Link<D>::on_transmitted(Peer* p, Lane lane, Frame* f, Time now) {
   p->receive[static_cast<std::size_t>(lane)].acknowledged(now);
 }
 
-// Hands the lane's waiting frames to the device as far as credit and device allow.
+// Lines up the lane's waiting frames for the device as far as credit and device allow. A lane that
+// has used up its credit begins to probe for credit if nothing is in flight.
 template <PacketDevice D>
 void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
@@ -159,7 +178,7 @@ void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
     flow.note_credit_shortage();
     probe_for_credit(p, flow, now);
   } else if (flow.ready()) {
-    pending_.add(p);  // the device is full
+    pending_.add(p);  // the device is full: the next poll goes on
   }
 }
 
@@ -174,6 +193,8 @@ bool Link<D>::enqueue_tx(Frame* f) {
   return true;
 }
 
+// Hands the burst to the device. Frames that a full device does not take stay at the front of the
+// burst, in order, for the next flush.
 template <PacketDevice D>
 inline void Link<D>::flush() {
   const std::uint16_t taken = device_.transmit(tx_burst_, tx_burst_size_);
@@ -185,7 +206,8 @@ inline void Link<D>::flush() {
   std::memmove(tx_burst_, tx_burst_ + taken, tx_burst_size_ * sizeof(Frame*));
 }
 
-// Sends what has been waiting for the next poll, for credit or for the device; high lanes first.
+// Sends frames that have been waiting for the next poll, for credit or for the device. The lane is
+// the outer loop: the high lanes of all peers leave before any low lane.
 template <PacketDevice D>
 void Link<D>::send_pending(Time now) {
   for (Lane lane : {Lane::high, Lane::low, Lane::bulk})
@@ -194,7 +216,7 @@ void Link<D>::send_pending(Time now) {
   for (Peer* p = pending_.front(); p;) {
     Peer* next = pending_.next(p);
     if (std::none_of(p->send.begin(), p->send.end(), [](const Send& s) { return s.ready(); }))
-      pending_.remove(p);  // what is blocked comes back with the credit
+      pending_.remove(p);  // acknowledge() adds a blocked peer again when credit comes
     p = next;
   }
 }

@@ -19,12 +19,14 @@ static void check(int status, const char* what) {
   if (status != 0) fail(what, strerror(-status));
 }
 
-/* Nothing moves unless somebody polls. */
+/* The driver has no threads of its own: nothing moves unless the program polls. */
 static void poll_node(struct rte_pmd_mbcf* node) {
   check(rte_pmd_mbcf_poll(node), "poll");
 }
 
-/* Waits for the completion of a request; what the word held before, for atomic ones. */
+/* Waits for the completion of a request. `issued` is what issuing it returned. Only one request is
+ * open at a time here, so the next completion is its own. Returns what the word held before, for
+ * atomic requests. */
 static uint64_t complete(struct rte_pmd_mbcf* node, int issued, const char* what) {
   struct rte_pmd_mbcf_completion done;
   check(issued, what);
@@ -33,12 +35,13 @@ static uint64_t complete(struct rte_pmd_mbcf* node, int issued, const char* what
   return done.value;
 }
 
-/* What the first program offers. */
+/* The layout of the memory that the first program registers. */
 struct shared {
   uint64_t count;
   char text[64];
 };
 
+/* The second program, the initiator: writes a text into the other's memory and adds to its word. */
 static void write_there(struct rte_pmd_mbcf* node, const char* address, const char* key) {
   static const char text[] = "written from afar";
   uint8_t mac[6];
@@ -55,6 +58,7 @@ static void write_there(struct rte_pmd_mbcf* node, const char* address, const ch
   printf("before: %" PRIu64 "\n", before);
 }
 
+/* The first program, the target: registers memory and polls until the initiator has left. */
 static void offer(struct rte_pmd_mbcf* node) {
   static struct shared shared = {.count = 41};
   uint8_t mac[6];

@@ -1,5 +1,19 @@
-// Engine: credit for FIFOs. Our ends of other tasks' FIFOs, and what we say to those who write to
-// ours (fifo.hpp decides what that is).
+// Engine: flow control of FIFOs by credit. First our writers to FIFOs of peers (engine.hpp draws
+// their states at Engine::Writer), then our own FIFOs as their owner (fifo.hpp decides what is
+// granted and recalled; this file carries the messages).
+//
+//    writer, low lane                          owner, high lane
+//    want: needs more credit       ------->
+//                                  <-------    grant: credit, asked for or not
+//                                  <-------    recall: give back what you have not spent
+//    give_back                     ------->
+//    give_back, closing            ------->
+//                                  <-------    gone, done: acknowledges the close (farewell)
+//                                  <-------    gone, with a reason: there is no such FIFO (now)
+//
+// Entries travel on the writer's low lane as well, so the owner sees a give_back behind the entries
+// that were appended before. Entries chained to long writes come by the bulk lane; the owner counts
+// their credit as lent until they arrive.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +22,12 @@
 
 namespace viaduct::mbcf {
 
-// How long a writer keeps credit that its owner has recalled and its user has waited for. Without
-// it, two users who each need most of a FIFO could take it from each other for ever.
+// How long a writer holds credit that the FIFO's owner recalls, if its user has waited for that
+// credit. Without the hold, two writers that each need most of a FIFO could take the credit from
+// each other for ever, before either user had tried its append again.
 inline constexpr link::Duration kKeepRecalled = std::chrono::milliseconds{1};
 
+// nullptr: that writer has been closed, or there never was one.
 template <link::PacketDevice D>
 auto Engine<D>::find_writer(WriterId id) -> Writer* {
   const std::size_t index = (id.value & 0xffff) - std::size_t{1};  // wraps for 0: not found
@@ -21,6 +37,8 @@ auto Engine<D>::find_writer(WriterId id) -> Writer* {
   return there && w.generation == id.value >> 16 ? &w : nullptr;
 }
 
+// The writer that a message of the FIFO's owner is about, also one that the user has closed.
+// nullptr: it is over, or the peer names a writer to another peer's FIFO.
 template <link::PacketDevice D>
 auto Engine<D>::find_waiting(std::uint32_t name, link::PeerId owner) -> Writer* {
   const std::size_t index = (name & 0xffff) - std::size_t{1};
@@ -33,14 +51,17 @@ auto Engine<D>::find_waiting(std::uint32_t name, link::PeerId owner) -> Writer* 
 template <link::PacketDevice D>
 WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   std::size_t index = writers_.size();
-  Writer before;  // if it is still on its way out
+  // A writer to the same FIFO that is closing or closed is opened again, in its place and under its
+  // name, with the credit that it still has: the owner knows one writer of each peer.
+  Writer before;
   for (std::size_t i = 0; i < writers_.size(); ++i) {
     Writer& w = writers_[i];
     if (w.peer == peer && w.key == fifo && w.state != Writer::State::free &&
         w.state != Writer::State::gone) {
       if (w.state == Writer::State::open) return id_of(w);
-      if (w.sending || w.carried != 0) return {};  // until its last entry has been sent
-      index = i;                                   // on its way out: it stays
+      // Its last entries have not been sent, and would count for the new writer.
+      if (w.sending || w.carried != 0) return {};
+      index = i;
       before = w;
       break;
     }
@@ -58,6 +79,7 @@ WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   w.capacity = before.capacity;
   w.farewells = before.farewells;
   w.recalled = before.recalled;
+  // A writer in state closing has not sent its close yet: the owner takes it for open.
   w.introduce = before.state != Writer::State::closing || before.introduce;
   // Grants may be on their way to the old name.
   w.name = before.name != 0 ? before.name : ++names_ << 16 | static_cast<std::uint32_t>(index + 1);
@@ -65,7 +87,7 @@ WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   w.generation = generation;
   w.peer = peer;
   w.key = fifo;
-  w.need = 1;
+  w.need = 1;  // any credit: the first grant tells the capacity, and brings an allotment
   talk(w);
   pump(now);
   return id_of(w);
@@ -89,7 +111,8 @@ std::size_t Engine<D>::capacity(WriterId id) const {
   return w ? std::size_t{w->capacity} * kBlock : 0;
 }
 
-// ok if an entry of so many blocks may be sent now.
+// ok if the writer may send an entry of so many blocks now; the caller then calls spend(). no_room:
+// it has asked the owner for what is missing. Otherwise the reason why no such entry can be sent.
 template <link::PacketDevice D>
 Status Engine<D>::afford(Writer& w, std::uint64_t blocks, Time now) {
   if (w.state == Writer::State::gone) return w.why;
@@ -97,11 +120,12 @@ Status Engine<D>::afford(Writer& w, std::uint64_t blocks, Time now) {
   if (blocks <= w.credit) [[likely]]
     return Status::ok;
   if (w.capacity == 0)
-    blocks = 1;  // until it is known, whatever is longer could be too long
+    blocks = 1;  // the owner drops a want beyond the capacity, which is not known yet
   else if (blocks > w.capacity)
     return Status::too_long;
   counters_.add(Counter::fifo_waits);
   w.blocked = true;
+  // Ask once for an entry; an entry of another size replaces what was asked for.
   if (!w.asked || blocks != w.need) {
     w.need = static_cast<std::uint32_t>(blocks);
     w.asked = false;
@@ -111,6 +135,7 @@ Status Engine<D>::afford(Writer& w, std::uint64_t blocks, Time now) {
   return Status::no_room;
 }
 
+// Pays for an entry that the link has taken, or that waits behind its long write.
 template <link::PacketDevice D>
 void Engine<D>::spend(Writer& w, std::uint64_t blocks) {
   w.credit -= static_cast<std::uint32_t>(blocks);
@@ -119,7 +144,8 @@ void Engine<D>::spend(Writer& w, std::uint64_t blocks) {
   w.keep_until = {};
 }
 
-// A long write was refused before its entry was sent. The owner may have asked for its credit.
+// A long write was refused before its second part was sent, so the entry's credit comes back to the
+// writer. The owner may have recalled credit meanwhile and got none of this: give it back unasked.
 template <link::PacketDevice D>
 void Engine<D>::refund(const Request& r) {
   Writer* w = r.carries ? find_waiting(r.writer, r.peer) : nullptr;
@@ -130,12 +156,14 @@ void Engine<D>::refund(const Request& r) {
   talk(*w);
 }
 
+// Has pump() call speak() for this writer until it has sent what is due.
 template <link::PacketDevice D>
 void Engine<D>::talk(Writer& w) {
   if (!std::exchange(w.talking, true)) ++talking_;
 }
 
-// Says what the owner should hear: credit given back, credit wanted.
+// Sends the credit messages that are due to the FIFO's owner, give_back before want, as far as the
+// link takes them. What it does not take, and what may not be sent yet, stays due: `talking`.
 template <link::PacketDevice D>
 void Engine<D>::speak(Writer& w, Time now) {
   const auto send = [&](Kind kind, Bytes bytes) {
@@ -145,8 +173,8 @@ void Engine<D>::speak(Writer& w, Time now) {
     return status == link::SendStatus::sent;
   };
   if (w.state == Writer::State::closing) {
-    if (w.sending || w.carried != 0) return;
-    if (w.introduce) {  // the owner takes it for closed, or has never heard of it
+    if (w.sending || w.carried != 0) return;  // the close is sent after all paid entries
+    if (w.introduce) {  // the owner takes it for closed, or does not know it: no close to send
       w.state = Writer::State::closed;
       w.recalled = w.credit != 0;
     }
@@ -155,7 +183,9 @@ void Engine<D>::speak(Writer& w, Time now) {
   if (closing || (w.recalled && w.keep_until <= now)) {
     if (!send(Kind::give_back, bytes_of(GiveBack{w.key.value, w.credit, closing ? w.name : 0})))
       return;
-    if (w.credit >= w.need) w.need = 0;  // its user may never want that again
+    // The user had the credit for its entry and did not use it: do not ask again before it tries
+    // again. A need that was not met is asked for anew below, as all of the credit is gone.
+    if (w.credit >= w.need) w.need = 0;
     w.credit = 0;
     w.recalled = w.asked = false;
     if (closing) {
@@ -169,13 +199,14 @@ void Engine<D>::speak(Writer& w, Time now) {
     w.asked = true;
     w.introduce = false;
   }
-  if (w.recalled) return;
+  if (w.recalled) return;  // the hold has still to pass
   if (w.state == Writer::State::closed && w.farewells == 0) w.state = Writer::State::free;
   w.talking = false;
   --talking_;
 }
 
-// Its FIFO or its peer is gone: the user hears why from the next append.
+// The writer's FIFO or peer is gone. An open writer stays, as `gone`, until its user closes it: the
+// next append returns the reason. A writer that was closing or closed is free.
 template <link::PacketDevice D>
 void Engine<D>::drop_writer(Writer& w, Status why) {
   w.why = why;
@@ -198,9 +229,9 @@ void Engine<D>::on_grant(const link::Incoming& m) {
   if (w->asked) {
     w->asked = false;
     if (w->credit < w->need)
-      talk(*w);  // with what is still missing
+      talk(*w);  // wants what is still missing
     else if (w->blocked)
-      w->keep_until = m.now + kKeepRecalled;
+      w->keep_until = m.now + kKeepRecalled;  // the hold begins
   }
 }
 
@@ -227,7 +258,8 @@ void Engine<D>::on_gone(const link::Incoming& m) {
   if (w->farewells == 0) return counters_.add(Counter::drop_credit);
   --w->farewells;
   if (w->state != Writer::State::closed) return;  // opened again since
-  w->recalled = true;                             // what has come behind our back
+  // Gives back grants that crossed the close on the wire; then the writer is free.
+  w->recalled = true;
   talk(*w);
 }
 
@@ -247,6 +279,7 @@ link::Verdict Engine<D>::on_want(const link::Incoming& m) {
   return say_gone(m, want.writer, status);
 }
 
+// Refuses a credit message: the FIFO that it names is withdrawn, or was never there.
 template <link::PacketDevice D>
 link::Verdict Engine<D>::say_gone(const link::Incoming& m, std::uint32_t writer, Status why) {
   if (!may_answer(m.from)) return link::Verdict::busy;
@@ -264,31 +297,35 @@ link::Verdict Engine<D>::on_give_back(const link::Incoming& m) {
   if (!take(rest, back) || !rest.empty()) return bad(Counter::drop_length);
   Fifo* fifo = nullptr;
   const Status status = keys_.fifo({back.key}, fifo);
+  // A writer that closes waits for an answer; another one hears of it with its next entry or want.
   if (status != Status::ok)
     return back.closing != 0 ? say_gone(m, back.closing, status) : link::Verdict::taken;
   if (!fifo->give_back(m.from, back.blocks, back.closing != 0)) return bad(Counter::drop_credit);
   return link::Verdict::taken;
 }
 
+// Sends, as owner, what is due to writers: `gone` to those whose FIFO was withdrawn, then grants,
+// recalls and farewells of all FIFOs in news_. What the link does not take is tried again in the
+// next poll.
 template <link::PacketDevice D>
 void Engine<D>::tell_writers(Time now) {
   std::erase_if(bereft_, [&](const Bereft& w) {
     const Answer gone{w.name, static_cast<std::uint32_t>(Status::withdrawn)};
     return link_.try_send(w.peer, link::Lane::high, link::Order::ordered, message_type(Kind::gone),
                           bytes_of(gone), {}, link::Urgency::batch,
-                          now) != link::SendStatus::try_again;
+                          now) != link::SendStatus::try_again;  // sent, or the peer has ended
   });
   for (std::size_t i = 0; i < news_.size();) {
     if (tell_writers(*news_[i], now)) {
       ++i;
-    } else {
+    } else {  // the order in news_ does not matter
       news_[i] = news_.back();
       news_.pop_back();
     }
   }
 }
 
-// False: it has nothing more to tell.
+// One FIFO's messages. False: it has no more to send, and leaves news_.
 template <link::PacketDevice D>
 bool Engine<D>::tell_writers(Fifo& fifo, Time now) {
   const auto send = [&](link::PeerId to, Kind kind, Bytes bytes) {

@@ -1,4 +1,6 @@
-// Engine: requests of ours, from the user to the link.
+// Engine, as initiator: takes a request from the user, and hands it to the link or, if it is long,
+// queues it for segmentation.hpp. Answers arrive in completions.hpp, which ends requests by
+// complete(), at the end of this file. requests.hpp draws the states of a request.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 
 namespace viaduct::mbcf {
 
+// The result for the user when the link did not take a message.
 template <link::PacketDevice D>
 Issued Engine<D>::refused(link::SendStatus status) {
   switch (status) {
@@ -16,8 +19,8 @@ Issued Engine<D>::refused(link::SendStatus status) {
   }
 }
 
-// A request that is one message and has an answer: `send` hands it to the link under the number
-// that it is given.
+// A request that is one message and has an answer. `send` is given the request's number, and hands
+// the message to the link.
 template <link::PacketDevice D>
 template <class Send>
 inline Issued Engine<D>::issue_answered(Kind kind, link::PeerId to, const Options& options,
@@ -33,12 +36,15 @@ inline Issued Engine<D>::issue_answered(Kind kind, link::PeerId to, const Option
   return {Status::ok, requests_.id(slot)};
 }
 
-// A request that is one message, target ++ the rest of `head` ++ body. `head` begins with room for
-// the longer kind of target; the shorter one goes to the end of it. The target's fields are stored
-// one by one, in the pieces in which the link reads them.
+// A request that is one message on the low lane: target ++ the rest of `head` ++ body. `head`
+// begins with room for a TargetHead. A silent request has the shorter SilentTarget, which takes the
+// end of that room, so that the rest of `head` need not move. The fields are stored in the pieces
+// in which the link reads them (store forwarding; see write_header in link/wire_format.hpp).
 template <link::PacketDevice D>
 inline Issued Engine<D>::issue(Kind kind, const Remote& to, std::span<std::byte> head, Bytes body,
                                const Options& options, Time now) {
+  // A SilentTarget has 32 bits of offset. Beyond that a silent request is answered on the wire, and
+  // complete() keeps the completion from the user.
   if (!options.silent || to.offset > UINT32_MAX)
     return issue_answered(kind, to.peer, options, [&](std::uint32_t id) {
       const TargetHead target{to.key.value, to.offset, id};
@@ -55,6 +61,7 @@ inline Issued Engine<D>::issue(Kind kind, const Remote& to, std::span<std::byte>
   if (status != link::SendStatus::sent) [[unlikely]]
     return refused(status);
   counters_.add(Counter::requests_issued);
+  // The target counts, too, when it executes or refuses the request.
   return {Status::ok, {silent_number(silent_count(to.peer).issued++)}};
 }
 
@@ -69,7 +76,8 @@ Issued Engine<D>::write_short(const Remote& to, Bytes data, const Options& optio
   return issue(Kind::write, to, head, data, options, now);
 }
 
-// What can be told of the second part before anything is sent; its writer, if it has one.
+// Checks of the second part that need no target: the size of an entry, and whether there is credit
+// for it. `writer` becomes the writer of an entry, and stays nullptr for a signal or a flag.
 template <link::PacketDevice D>
 Status Engine<D>::check(const Then& then, Writer*& writer, Time now) {
   if (then.kind != Then::Kind::entry) return Status::ok;
@@ -86,7 +94,7 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
   Writer* writer = nullptr;
   if (const Status status = check(then, writer, now); status != Status::ok) return {status, {}};
   if (writer && writer->peer != to.peer) return {Status::wrong_kind, {}};
-  // Only an entry's size has been checked.
+  // A span in `then` counts only for an entry, as check() has limited the size of no other.
   const Bytes entry = writer ? then.entry : Bytes{};
   WriteThenHead head;
   std::copy(entry.begin(), entry.end(), head.entry);
@@ -96,7 +104,7 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
                static_cast<std::uint8_t>(then.kind),
                static_cast<std::uint8_t>(then.width),
                static_cast<std::uint16_t>(entry.size())};
-  const std::size_t size = sizeof head - kMaxCarried + entry.size();
+  const std::size_t size = sizeof head - kMaxCarried + entry.size();  // without unused bytes
   Issued issued;
   if (size + data.size() <= link_.max_message(to.peer)) {
     issued = issue(Kind::write_then, to, bytes_in(head).first(size), data, options, now);
@@ -104,11 +112,13 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
     const Carried carried{head.then, entry, writer};
     issued = write_long(to, data, &carried, options, now);
   }
+  // The entry of a long write is paid for now, so that later appends cannot take its credit.
   if (writer && issued.status == Status::ok) spend(*writer, blocks_of(entry.size()));
   return issued;
 }
 
-// Sent piece by piece by pump(), after the long writes to that peer that came before.
+// Queues a long write, which pump() sends piece by piece after the long writes to that peer that
+// were issued before.
 template <link::PacketDevice D>
 Issued Engine<D>::write_long(const Remote& to, Bytes data, const Carried* carried,
                              const Options& options, Time now) {
@@ -142,6 +152,9 @@ Issued Engine<D>::write_long(const Remote& to, Bytes data, const Carried* carrie
 template <link::PacketDevice D>
 Issued Engine<D>::read(const Remote& from, std::span<std::byte> into, const Options& options,
                        Time now) {
+  // The answer, not the request, has to fit a frame. The target decides in the same way whether it
+  // answers at once; before the connection is up, max_message() is smaller here, and more reads
+  // take a place in the queue, which does no harm.
   if (into.size() + sizeof(StreamHead) > link_.max_message(from.peer))
     return read_long(from, into, options, now);
   const Slot slot = requests_.add(Kind::read, from.peer, options);
@@ -162,6 +175,8 @@ Issued Engine<D>::read(const Remote& from, std::span<std::byte> into, const Opti
   return {Status::ok, requests_.id(slot)};
 }
 
+// Queues a long read. pump() sends the request when fewer than kMaxReading are open at that peer;
+// otherwise the target would exert back-pressure, and our whole low lane to it would wait.
 template <link::PacketDevice D>
 Issued Engine<D>::read_long(const Remote& from, std::span<std::byte> into, const Options& options,
                             Time now) {
@@ -215,12 +230,15 @@ Issued Engine<D>::signal(link::PeerId to, Key key, const Options& options, Time 
   return issue(Kind::signal, {to, key, 0}, head, {}, options, now);
 }
 
+// Two things make a fence complete. Its message is behind all short requests on the low lane, so
+// its answer says that the target has executed those. Long requests go other ways: the initiator
+// counts those that are open now (`behind`) and waits for their own answers.
 template <link::PacketDevice D>
 Issued Engine<D>::fence(link::PeerId to, const Options& options, Time now) {
   Peer* peer = peer_of(to);
   if (peer == nullptr) return {Status::peer_down, {}};
   Options loud = options;
-  loud.silent = false;
+  loud.silent = false;  // a fence is issued for its completion
   const Issued issued = issue_answered(Kind::fence, to, loud, [&](std::uint32_t id) {
     return link_.try_send(to, link::Lane::low, link::Order::ordered, message_type(Kind::fence),
                           bytes_of(StreamHead{id}), {}, options.urgency, now);
@@ -242,6 +260,7 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
     return {status, {}};
   if (sizeof(TargetHead) + size > link_.max_message(writer->peer))
     return append_long(*writer, head, body, options, now);
+  // A message has the offset field of its target for the entry's length.
   AppendHead all;
   if (!head.empty()) std::memcpy(all.head, head.data(), head.size());
   Issued issued = issue(Kind::append, {writer->peer, writer->key, size},
@@ -259,7 +278,9 @@ void Engine<D>::relocate(RequestId append, Bytes body) {
   requests_[slot].local = const_cast<std::byte*>(body.data());
 }
 
-// The first piece leaves at once or nothing does; the entries behind it wait until the last has.
+// Sends the first piece now, or refuses the request; pump() sends the others. Only one long entry
+// to a peer is under way, as the target puts together one at a time. Later entries of this writer
+// wait for the last piece (Writer::sending), which keeps the writer's entries in order.
 template <link::PacketDevice D>
 Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Options& options,
                               Time now) {
@@ -273,6 +294,7 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
   all.target = {writer.key.value, size, requests_.id(slot).value};
   if (!head.empty()) std::memcpy(all.head, head.data(), head.size());
   const std::size_t in_front = sizeof(TargetHead) + head.size();
+  // At least one byte of `body` is left, as head and body together did not fit; `head` alone does.
   const std::size_t piece = std::min(link_.max_message(writer.peer) - in_front, body.size());
   const link::SendStatus status =
       link_.try_send(writer.peer, link::Lane::low, link::Order::ordered, message_type(Kind::append),
@@ -295,13 +317,15 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
   spend(writer, blocks_of(size));
   start_now(*peer, options, now);
   counters_.add(Counter::requests_issued);
+  // `copied` if start_now() has handed all pieces to the link.
   return {Status::ok, requests_.id(slot), r.state != RequestState::waiting};
 }
 
 // ---- the book-keeping of requests -------------------------------------------------------------
 
-// Made when the peer connects, or at the first long request if it was connected before this engine
-// was there; nullptr when it has ended.
+// The state of long requests with a peer. Made when the peer connects; or here, before the peer is
+// connected, or if it was connected before this engine was made. May allocate then. nullptr when
+// that incarnation has ended.
 template <link::PacketDevice D>
 auto Engine<D>::peer_of(link::PeerId id) -> Peer* {
   if (Peer* peer = find_peer(id)) return peer;
@@ -312,12 +336,15 @@ auto Engine<D>::peer_of(link::PeerId id) -> Peer* {
   return peers_[slot].get();
 }
 
+// Has pump() look at the peer; pump() takes it off the list when it is idle.
 template <link::PacketDevice D>
 void Engine<D>::activate(Peer& peer) {
   if (!std::exchange(peer.listed, true)) active_.push_back(&peer);
 }
 
-// The request is in no list of its peer any more.
+// Ends a request with a status, and puts it into the completion queue unless it is silent and
+// succeeded. The caller has taken the request out of its peer's lists. Then fences that waited for
+// this request may be complete, too.
 template <link::PacketDevice D>
 void Engine<D>::complete(Slot slot, Status status) {
   Request& r = requests_[slot];
@@ -331,12 +358,13 @@ void Engine<D>::complete(Slot slot, Status status) {
     r.state = RequestState::complete;
     complete_.push_back(requests_.data(), slot);
   }
+  // `r` may be free by now, but nothing has overwritten its slot.
   if (!std::exchange(r.lasting, false)) return;
   Peer* peer = find_peer(r.peer);
-  if (peer == nullptr) return;
+  if (peer == nullptr) return;  // on_peer_down() ends all requests, fences included
   --peer->lasting;
   for (Slot s = peer->fences.first(); s != base::kNoSlot;) {
-    const Slot next = RequestList::after(requests_.data(), s);
+    const Slot next = RequestList::after(requests_.data(), s);  // before `s` may leave the list
     Request& fence = requests_[s];
     if (fence.serial > r.serial && --fence.behind == 0 && fence.answered) {
       peer->fences.remove(requests_.data(), s);
@@ -348,6 +376,7 @@ void Engine<D>::complete(Slot slot, Status status) {
 
 template <link::PacketDevice D>
 bool Engine<D>::next_completion(Completion& completion) {
+  // Refusals of silent requests first: their queue is short and loses what does not fit.
   if (const Completion* failure = failures_.front()) {
     completion = *failure;
     failures_.pop();

@@ -1,4 +1,6 @@
-// Engine: long requests, sent piece by piece as the link takes them.
+// Engine: sends what is long, piece by piece as the link takes it. As initiator: long writes, long
+// entries and the requests of long reads, which initiator.hpp has queued. As target: the data of
+// long reads, which target.hpp has queued. target.hpp and completions.hpp take the pieces.
 #pragma once
 
 #include <algorithm>
@@ -7,10 +9,14 @@
 
 namespace viaduct::mbcf {
 
-// How much one poll sends at most: long requests must not keep it from receiving.
+// How many bytes one poll sends at most (plus the rest of a piece): sending long requests must not
+// keep a poll from receiving.
 inline constexpr std::size_t kPumpBytes = 64 * 1024;
 
-// One piece of each kind from each peer in turn, so that a short one does not wait for a long one.
+// Round robin: one piece of each kind for each active peer in turn, so that a request of moderate
+// length does not wait for a very long one to another peer. Ends when the budget is spent, or when
+// the link has taken nothing for any peer since the last success. Credit messages that are due come
+// first: they are few and short, and entries wait for them.
 template <link::PacketDevice D>
 void Engine<D>::pump(Time now) {
   if (talking_ != 0)
@@ -21,7 +27,7 @@ void Engine<D>::pump(Time now) {
     if (next_active_ >= active_.size()) next_active_ = 0;
     Peer& peer = *active_[next_active_];
     const bool moved = pump_peer(peer, budget, now);
-    if (peer.idle()) {
+    if (peer.idle()) {  // leaves the list, whose last peer takes its place
       peer.listed = false;
       active_[next_active_] = active_.back();
       active_.pop_back();
@@ -32,7 +38,8 @@ void Engine<D>::pump(Time now) {
   }
 }
 
-// What was asked for now does not wait for the next poll.
+// Urgency::now: sends as much as the budget and the link allow before the call returns.
+// send_piece() only queues frames at the link; push() hands them to the device in bursts.
 template <link::PacketDevice D>
 void Engine<D>::start_now(Peer& peer, const Options& options, Time now) {
   if (options.urgency != link::Urgency::now) return;
@@ -41,6 +48,7 @@ void Engine<D>::start_now(Peer& peer, const Options& options, Time now) {
   link_.push(now);
 }
 
+// One piece of each kind. True if the link took any.
 template <link::PacketDevice D>
 bool Engine<D>::pump_peer(Peer& peer, std::size_t& budget, Time now) {
   bool moved = false;
@@ -51,8 +59,9 @@ bool Engine<D>::pump_peer(Peer& peer, std::size_t& budget, Time now) {
   return moved;
 }
 
-// Hands head ++ as much of `left` bytes at `from` as fits to the link. How many bytes of it;
-// nothing: the link has no room.
+// Hands one message to the link: head ++ as many of the `left` bytes at `from` as fit a frame.
+// Returns how many bytes those were, which may be 0; nullopt when the link has no room. Takes the
+// message's length from the budget.
 template <link::PacketDevice D>
 std::optional<std::size_t> Engine<D>::send_piece(link::PeerId to, link::Lane lane, Kind kind,
                                                  Bytes head, const std::byte* from,
@@ -68,6 +77,8 @@ std::optional<std::size_t> Engine<D>::send_piece(link::PeerId to, link::Lane lan
   return size;
 }
 
+// The long entry to that peer is sent, or need not be sent any more: other entries may follow. The
+// writer is not found if it has been dropped in the meantime.
 template <link::PacketDevice D>
 void Engine<D>::end_append(Peer& peer) {
   if (Writer* writer = find_waiting(requests_[peer.append].writer, peer.id))
@@ -90,6 +101,8 @@ bool Engine<D>::send_append(Peer& peer, std::size_t& budget, Time now) {
   return true;
 }
 
+// The next message of the first long write: long_write, long_more as often as needed, and long_then
+// if a second part is chained to the write.
 template <link::PacketDevice D>
 bool Engine<D>::send_write(Peer& peer, std::size_t& budget, Time now) {
   const Slot slot = peer.writes.first();
@@ -113,7 +126,7 @@ bool Engine<D>::send_write(Peer& peer, std::size_t& budget, Time now) {
                        Bytes(r.entry).first(r.then.length), link::Urgency::batch,
                        now) != link::SendStatus::sent)
       return false;
-    r.carries = false;
+    r.carries = false;  // from now on the target accounts for the credit of a refused entry
     if (Writer* writer = find_waiting(r.writer, r.peer)) --writer->carried;
     sent = 0;
   }
@@ -126,6 +139,7 @@ bool Engine<D>::send_write(Peer& peer, std::size_t& budget, Time now) {
   return true;
 }
 
+// Sends the request of the first long read that waits.
 template <link::PacketDevice D>
 bool Engine<D>::send_read(Peer& peer, Time now) {
   const Slot slot = peer.reads.first();
@@ -140,6 +154,8 @@ bool Engine<D>::send_read(Peer& peer, Time now) {
   return true;
 }
 
+// As target: sends the next piece of the long read that came first. The key is checked with each
+// piece, because it may be withdrawn meanwhile; the bytes are copied into the frame.
 template <link::PacketDevice D>
 bool Engine<D>::answer_read(Peer& peer, std::size_t& budget, Time now) {
   auto& read = peer.serving[peer.serving_first];

@@ -1,6 +1,13 @@
-// Engine: requests of others. Each is checked wholly before it touches anything, and put off
-// (Verdict::busy: only that peer's lane waits) while its answer could not be sent, so that it is
-// executed exactly once and answered exactly once.
+// Engine, as target: executes the requests of peers, on the owner thread, inside poll(). engine.hpp
+// draws the states of requests in several messages, at Engine::Peer; segmentation.hpp answers long
+// reads.
+//
+// Exactly once. The link delivers each message once. Each handler first checks the request wholly,
+// then calls may_answer(), and only then touches memory and answers. While the link has no room for
+// the answer, may_answer() is false and the handler returns Verdict::busy (back-pressure): nothing
+// has been done, the link offers the same message again, and only that peer's lane waits. So no
+// request is executed without its answer, and none is executed twice. No call that could take the
+// room may come between may_answer() and the answer.
 #pragma once
 
 #include <atomic>
@@ -10,7 +17,8 @@
 
 namespace viaduct::mbcf {
 
-// Bytes into exported memory. What has the size and place of a word is stored as one.
+// Bytes into exported memory. What has the size and the alignment of a word is one store with
+// release order: a thread that acquires the word sees all of it, and what was written before it.
 inline void store(std::byte* at, std::span<const std::byte> data) {
   const auto word = [&]<class T>(T value) {
     std::memcpy(&value, data.data(), sizeof value);
@@ -25,6 +33,7 @@ inline void store(std::byte* at, std::span<const std::byte> data) {
     std::memcpy(at, data.data(), data.size());
 }
 
+// Of a word for atomic operations and flags, in bytes.
 constexpr bool valid_width(std::uint8_t width) {
   return width == 4 || width == 8;
 }
@@ -42,6 +51,8 @@ inline Counter refusal_counter(Status status) {
   }
 }
 
+// Secures room for one answer on the high lane. If the peer has ended, the answer vanishes, which
+// is fine.
 template <link::PacketDevice D>
 inline bool Engine<D>::may_answer(link::PeerId to) {
   if (link_.secure(to, link::Lane::high)) [[likely]]
@@ -55,7 +66,8 @@ void Engine<D>::count_refusal(Status status) {
   counters_.add(refusal_counter(status));
 }
 
-// After may_answer(). Silent requests hear of refusals only.
+// Sends done, or the reason of a refusal. The caller has called may_answer() before, except for a
+// silent request that was done, which gets no answer. Urgency::batch: answers share frames.
 template <link::PacketDevice D>
 void Engine<D>::answer(link::PeerId to, std::uint32_t id, Status status, Time now) {
   if (status != Status::ok)
@@ -67,6 +79,8 @@ void Engine<D>::answer(link::PeerId to, std::uint32_t id, Status status, Time no
                  bytes_of(message), {}, link::Urgency::batch, now);
 }
 
+// Where the link delivers every MBCF message. A kind on another lane than its own is dropped: the
+// order of requests, and that answers never wait behind requests, rest on the lanes.
 template <link::PacketDevice D>
 link::Verdict Engine<D>::on_message(const link::Incoming& m) {
   if (m.kind >= kSilentKind) return serve_silent(m, static_cast<Kind>(m.kind - kSilentKind));
@@ -104,8 +118,9 @@ link::Verdict Engine<D>::on_message(const link::Incoming& m) {
   return link::Verdict::taken;
 }
 
-// A silent request has its number from its place among those of its peer: each counts once, also
-// one that is too short.
+// A silent request has no number on the wire: its number is its place among the silent requests of
+// its peer. So both sides must count alike. Each one counts once, when it is taken, also if it is
+// too short. One of an impossible kind, lane or order does not count (docs/wire.md).
 template <link::PacketDevice D>
 inline link::Verdict Engine<D>::serve_silent(const link::Incoming& m, Kind kind) {
   if (!may_be_silent(kind)) return bad(Counter::drop_kind);
@@ -123,6 +138,7 @@ inline link::Verdict Engine<D>::serve_silent(const link::Incoming& m, Kind kind)
   return verdict;
 }
 
+// Requests that begin with a target. A plain write is expected most often, and tested for first.
 template <link::PacketDevice D>
 inline link::Verdict Engine<D>::serve_request(const link::Incoming& m, Kind kind,
                                               const TargetHead& target, Bytes rest) {
@@ -146,6 +162,7 @@ inline link::Verdict Engine<D>::serve_write(const link::Incoming& m, const Targe
                                             Bytes data) {
   std::byte* at = nullptr;
   const Status status = keys_.segment({head.key}, head.offset, data.size(), Rights::write, at);
+  // A silent write needs no room for an answer unless it is refused.
   if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
     return link::Verdict::busy;
   if (status == Status::ok) [[likely]] {
@@ -157,18 +174,21 @@ inline link::Verdict Engine<D>::serve_write(const link::Incoming& m, const Targe
   return link::Verdict::taken;
 }
 
-// The second part of a combination, checked. A FIFO entry has its place from then on.
+// The second part of a write with notify, after prepare() has checked it: what carry_out() needs. A
+// FIFO entry has its blocks from prepare() on, so carry_out() cannot fail.
 template <link::PacketDevice D>
 struct Engine<D>::Second {
   Then::Kind kind = Then::Kind::none;
   Fifo* fifo = nullptr;
-  std::uint32_t at = 0;  // of the entry
+  std::uint32_t at = 0;  // the entry's first block
   Signal* signal = nullptr;
-  std::byte* flag = nullptr;
-  std::uint64_t value = 0;
-  std::uint8_t width = 0;
+  std::byte* flag = nullptr;  // the word in a segment
+  std::uint64_t value = 0;    // for the flag
+  std::uint8_t width = 0;     // of the flag, bytes
 };
 
+// Checks the second part against the key table, and reserves the blocks of an entry. After ok the
+// caller calls carry_out() in the same message.
 template <link::PacketDevice D>
 Status Engine<D>::prepare(link::PeerId from, const ThenHead& head, Second& second) {
   second.kind = static_cast<Then::Kind>(head.kind);
@@ -189,7 +209,8 @@ Status Engine<D>::prepare(link::PeerId from, const ThenHead& head, Second& secon
   return aligned ? Status::ok : Status::misaligned;
 }
 
-// The data has been refused: the credit that the requester paid for the entry is free again.
+// The data has been refused, so the chained entry does not enter its FIFO: the credit that the
+// initiator spent on the entry becomes free.
 template <link::PacketDevice D>
 void Engine<D>::forgo(link::PeerId from, const ThenHead& then) {
   Fifo* fifo = nullptr;
@@ -212,7 +233,7 @@ void Engine<D>::carry_out(const Second& second, Bytes entry) {
   }
 }
 
-// Whether a second part can be what it says. `length`: of the entry that follows.
+// Whether the fields of a second part are possible at all; keys and credit are checked later.
 inline bool plausible(const ThenHead& head) {
   switch (static_cast<Then::Kind>(head.kind)) {
     case Then::Kind::entry: return head.length <= kMaxCarried;
@@ -222,6 +243,8 @@ inline bool plausible(const ThenHead& head) {
   }
 }
 
+// A short write with notify: both parts are checked before either is executed, so both happen or
+// neither does. The data is stored first.
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_write_then(const link::Incoming& m, const TargetHead& head,
                                           Bytes rest) {
@@ -248,6 +271,7 @@ link::Verdict Engine<D>::serve_write_then(const link::Incoming& m, const TargetH
   return link::Verdict::taken;
 }
 
+// Answers the long write that was arriving. What still comes of it is dropped.
 template <link::PacketDevice D>
 void Engine<D>::end_long_write(Peer& peer, Status status, Time now) {
   peer.write.open = false;
@@ -265,11 +289,13 @@ link::Verdict Engine<D>::serve_long_write(const link::Incoming& m, const TargetH
   if (peer == nullptr || (peer->write.open && peer->write.id == head.id))
     return bad(Counter::drop_stream);
   std::byte* at = nullptr;
-  // All of it is checked now; that it has not been withdrawn, with each piece.
+  // The whole range is checked now, so that a write that is too long touches nothing. Each later
+  // piece is checked again, as the key may be withdrawn meanwhile.
   const Status status = keys_.segment({head.key}, head.offset, size.length, Rights::write, at);
   const bool last = data.size() == size.length && size.then == 0;
   if ((last || status != Status::ok) && !may_answer(m.from)) return link::Verdict::busy;
-  if (peer->write.open) counters_.add(Counter::drop_stream);  // it will never end
+  // A correct initiator sends one long write after the other; the one before will never end.
+  if (peer->write.open) counters_.add(Counter::drop_stream);
   peer->write = {true,
                  size.then != 0,
                  head.id,
@@ -290,7 +316,7 @@ link::Verdict Engine<D>::serve_long_more(const link::Incoming& m) {
   StreamHead head;
   if (!take(data, head)) return bad(Counter::drop_length);
   Peer* peer = find_peer(m.from);
-  // What follows a refusal ends here, too.
+  // Pieces that the initiator sent before it heard of a refusal are dropped here.
   if (peer == nullptr || !peer->write.open || peer->write.id != head.id)
     return bad(Counter::drop_stream);
   auto& write = peer->write;
@@ -320,6 +346,8 @@ link::Verdict Engine<D>::serve_long_then(const link::Incoming& m) {
   Peer* peer = find_peer(m.from);
   if (peer == nullptr || !peer->write.open || peer->write.id != head.id || !peer->write.then ||
       peer->write.remaining != 0) {
+    // The refusal of the write has crossed this message on the wire. The initiator takes back the
+    // credit for the entry only if it has not sent the entry yet; so the owner frees it here.
     forgo(m.from, then);
     return bad(Counter::drop_stream);
   }
@@ -335,9 +363,10 @@ link::Verdict Engine<D>::serve_long_then(const link::Incoming& m) {
 
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_append(const link::Incoming& m, const TargetHead& head, Bytes data) {
-  const std::uint64_t length = head.offset;
+  const std::uint64_t length = head.offset;  // of the whole entry, bytes
   if (data.size() > length) return bad(Counter::drop_length);
   const bool whole = data.size() == length;
+  // Further pieces name the request by its number, which a silent one does not have on the wire.
   if (!whole && head.id >= kSilent) return bad(Counter::drop_field);
   Peer* peer = peer_of(m.from);
   if (peer == nullptr) return bad(Counter::drop_stream);
@@ -349,7 +378,7 @@ link::Verdict Engine<D>::serve_append(const link::Incoming& m, const TargetHead&
   if (!whole && peer->append_in.open) return bad(Counter::drop_stream);  // one at a time
   if (status == Status::ok) [[likely]] {
     std::uint32_t at = 0;
-    fifo->begin(m.from, length, at);
+    fifo->begin(m.from, length, at);  // cannot fail after check()
     if (!data.empty()) std::memcpy(fifo->bytes(at), data.data(), data.size());
     counters_.add(Counter::bytes_appended, data.size());
     if (!whole) {
@@ -363,6 +392,8 @@ link::Verdict Engine<D>::serve_append(const link::Incoming& m, const TargetHead&
   return link::Verdict::taken;
 }
 
+// The next piece of a long entry. It is copied to its final place at once; the reader does not see
+// the entry before finish().
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_append_more(const link::Incoming& m) {
   Bytes data = m.bytes;
@@ -392,6 +423,8 @@ link::Verdict Engine<D>::serve_append_more(const link::Incoming& m) {
 
 // ---- the others -------------------------------------------------------------------------------
 
+// A read that fits a frame is answered here. A longer one is queued for answer_read() in
+// segmentation.hpp; a peer may have kMaxReading of them, and its low lane waits with the next.
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_read(const link::Incoming& m, const TargetHead& head, Bytes rest) {
   LongHead size;
@@ -413,7 +446,8 @@ link::Verdict Engine<D>::serve_read(const link::Incoming& m, const TargetHead& h
     activate(*peer);
     return link::Verdict::taken;
   }
-  // A word is read as one.
+  // A word is one load with acquire order; the copy into the frame, which may go byte by byte, then
+  // reads `word` instead of the segment.
   Bytes bytes{at, static_cast<std::size_t>(size.length)};
   std::uint64_t word;
   if (bytes.size() == 8 && reinterpret_cast<std::uintptr_t>(at) % 8 == 0) {
@@ -423,6 +457,7 @@ link::Verdict Engine<D>::serve_read(const link::Incoming& m, const TargetHead& h
     word = std::atomic_ref(*reinterpret_cast<std::uint32_t*>(at)).load(std::memory_order_acquire);
     bytes = bytes_of(word).first(4);
   }
+  // At once: the initiator of a read waits for its bytes. The same holds for atomic operations.
   link_.try_send(m.from, link::Lane::high, link::Order::ordered, message_type(Kind::data),
                  bytes_of(StreamHead{head.id}), bytes, link::Urgency::now, m.now);
   counters_.add(Counter::reads_served);
@@ -430,7 +465,9 @@ link::Verdict Engine<D>::serve_read(const link::Incoming& m, const TargetHead& h
   return link::Verdict::taken;
 }
 
-// On the word itself, as any other thread of this task would do it. Returns what it held before.
+// The CPU's atomic instruction, as other threads of this task may use the same word. (In the
+// original MBCF the receive interrupt on the task's own CPU made operations atomic; here poll() may
+// run beside the task's threads.) Returns what the word held before.
 template <class Word>
 std::uint64_t execute(const AtomicHead& head, std::byte* at) {
   const std::atomic_ref<Word> word(*reinterpret_cast<Word*>(at));
@@ -439,6 +476,7 @@ std::uint64_t execute(const AtomicHead& head, std::byte* at) {
   switch (static_cast<AtomicOp>(head.op)) {
     case AtomicOp::swap: return word.exchange(operand);
     case AtomicOp::fetch_add: return word.fetch_add(operand);
+    // Leaves the word's value in `before` if it differs from `compare`.
     case AtomicOp::compare_swap: word.compare_exchange_strong(before, operand); break;
   }
   return before;
@@ -481,6 +519,8 @@ link::Verdict Engine<D>::serve_signal(const link::Incoming& m, const TargetHead&
   return link::Verdict::taken;
 }
 
+// The low lane is ordered, so all short requests that were issued before the fence are executed by
+// now. The initiator waits for long requests itself (Engine::fence).
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_fence(const link::Incoming& m) {
   Bytes rest = m.bytes;

@@ -16,6 +16,8 @@ struct rte_vdev_device {
   struct rte_device device;
 };
 
+/* EAL calls probe for each device whose name begins with driver.name, and remove when the device is
+ * unplugged or EAL cleans up. */
 struct rte_vdev_driver {
   RTE_TAILQ_ENTRY(rte_vdev_driver) next;
   struct rte_driver driver;
@@ -37,6 +39,7 @@ static inline const char* rte_vdev_device_args(const struct rte_vdev_device* dev
   return dev && dev->device.devargs ? dev->device.devargs->args : "";
 }
 
+/* Registers the driver with EAL before main(), or when the shared library is loaded. */
 #define RTE_PMD_REGISTER_VDEV(nm, vdrv) \
   RTE_INIT(vdrvinitfn_##vdrv) {         \
     (vdrv).driver.name = RTE_STR(nm);   \

@@ -1,7 +1,8 @@
 /* Stands in for DPDK's lib/eal/include/dev_driver.h where the distribution leaves the driver
  * headers out (Debian builds without enable_driver_sdk). Mirrors struct rte_driver and struct
  * rte_device of DPDK 22.11 (ABI DPDK_23), which does not change within that ABI; the driver
- * compares versions when it is probed. */
+ * compares versions when it is probed (rawdev.hpp). Order and types of the fields are DPDK's:
+ * change them only to follow another version. */
 #ifndef DEV_DRIVER_H
 #define DEV_DRIVER_H
 

@@ -3,7 +3,8 @@
  *   packets net_memif0,role=server,socket=/tmp/m.sock,socket-abstract=no
  *   packets net_memif0,role=client,socket=/tmp/m.sock,socket-abstract=no ADDRESS
  *
- * The first prints its address, which the second is given. Build it with
+ * The first program prints its Ethernet address, and the second is given that address. The first
+ * waits for a packet and answers; the second sends one and prints the answer. Build it with
  * cc packets.c $(pkg-config --cflags --libs viaduct-startx). */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,11 +21,12 @@ static void check(int status, const char* what) {
   if (status != 0) fail(what, strerror(-status));
 }
 
-/* Nothing moves unless somebody polls. */
+/* The driver has no thread of its own: nothing is sent or received unless the program polls. */
 static void poll_node(struct rte_pmd_startx* node) {
   check(rte_pmd_startx_poll(node), "poll");
 }
 
+/* -EAGAIN means that the queue to that peer is full: polling makes room. */
 static void send_packet(struct rte_pmd_startx* node, uint32_t to, uint32_t word) {
   const struct rte_pmd_startx_packet packet = {.tag = 1, .words = 2, .payload = {word, word + 1}};
   int status;
@@ -33,7 +35,7 @@ static void send_packet(struct rte_pmd_startx* node, uint32_t to, uint32_t word)
   check(status, "send");
 }
 
-/* The first word of the next packet, and who sent it. */
+/* The first word of the next packet, and in `from` the peer that sent it. */
 static uint32_t receive_packet(struct rte_pmd_startx* node, uint32_t* from) {
   const struct rte_pmd_startx_received* packet;
   struct rte_pmd_startx_event event;
@@ -41,12 +43,13 @@ static uint32_t receive_packet(struct rte_pmd_startx* node, uint32_t* from) {
     poll_node(node);
     if (rte_pmd_startx_event(node, &event) == 0 && !event.up) fail("the other side", event.reason);
   }
-  const uint32_t word = packet->payload[0];
+  const uint32_t word = packet->payload[0]; /* before the pop, which frees the entry */
   *from = packet->from;
   rte_pmd_startx_pop(node, RTE_PMD_STARTX_HIGH);
   return word;
 }
 
+/* The second program: connects by sending. */
 static void ask(struct rte_pmd_startx* node, const char* address) {
   uint8_t mac[6];
   uint32_t peer;
@@ -58,6 +61,7 @@ static void ask(struct rte_pmd_startx* node, const char* address) {
   printf("answer: %" PRIu32 "\n", receive_packet(node, &peer));
 }
 
+/* The first program: learns of its peer by the packet that arrives. */
 static void answer(struct rte_pmd_startx* node) {
   uint8_t mac[6];
   uint32_t peer;
@@ -66,7 +70,7 @@ static void answer(struct rte_pmd_startx* node) {
   printf("%02x:%02x:%02x:%02x:%02x:%02x\n", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
   fflush(stdout);
   send_packet(node, (receive_packet(node, &peer), peer), 42);
-  do poll_node(node); /* until the other side has it and ends the connection */
+  do poll_node(node); /* until the other side has the answer and ends the connection */
   while (rte_pmd_startx_event(node, &event) != 0 || event.up);
 }
 

@@ -1,5 +1,5 @@
-/* A DPDK program that knows StarT-X by its header only: EAL loads the driver and makes two devices,
- * which exchange a packet.
+/* A DPDK program that knows StarT-X by its header only and is not linked with the driver. EAL loads
+ * the driver and makes two rawdevs, which exchange a packet over two ring ports.
  *
  *   cc plugin.c $(pkg-config --cflags viaduct-startx libdpdk) \
  *     $(pkg-config --libs libdpdk) -lrte_net_ring -o plugin
@@ -18,7 +18,8 @@ static void check(int ok, const char* what) {
   exit(1);
 }
 
-/* Two ports, net_ring_a and net_ring_b: what one sends the other receives. */
+/* Two ports, net_ring_a and net_ring_b: what one sends the other receives. They may be made after
+ * rte_eal_init(), because a rawdev opens its port only when it is started. */
 static void make_ports(void) {
   struct rte_ring* ab = rte_ring_create("ab", 1024, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
   struct rte_ring* ba = rte_ring_create("ba", 1024, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
@@ -27,8 +28,10 @@ static void make_ports(void) {
   check(rte_eth_from_rings("b", &ab, 1, &ba, 1, 0) >= 0, "rte_eth_from_rings");
 }
 
+/* The driver's functions, from any of its rawdevs. */
 static const struct rte_pmd_startx_functions* startx;
 
+/* Starts a rawdev and gives the handle of its node, which the rawdev owns. */
 static struct rte_pmd_startx* start(const char* name) {
   const uint16_t id = rte_rawdev_get_dev_id(name);
   uint64_t address;
@@ -50,6 +53,7 @@ int main(int argc, char** argv) {
   uint32_t peer;
   check(startx->address(b, mac) == 0 && startx->peer(a, mac, &peer) == 0, "peer");
   check(startx->send(a, peer, RTE_PMD_STARTX_HIGH, &packet) == 0, "send");
+  /* Both sides must poll: one sends and hears acknowledgements, the other receives. */
   while ((received = startx->peek(b, RTE_PMD_STARTX_HIGH)) == NULL)
     check(startx->poll(a) == 0 && startx->poll(b) == 0, "poll");
   printf("received: %u %u\n", received->payload[0], received->payload[1]);

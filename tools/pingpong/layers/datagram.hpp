@@ -1,5 +1,5 @@
-// What the layers without a protocol of their own (raw, udp) put in front of each packet, to know
-// which message it belongs to.
+// The header that the unreliable layers (raw, packet, udp) put in front of each packet, to know
+// which message it belongs to; messages cut into packets, and put together again.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,11 @@
 
 namespace viaduct::pingpong {
 
+// What a frame or datagram carries: a part of a message, the end of a turn, or (control.cpp) an
+// order or answer.
 enum class PacketKind : std::uint8_t { data = 1, finish = 2, order = 3, answer = 4 };
 
+// On the wire as it is, little-endian.
 struct PacketHead {
   PacketKind kind;
   std::uint8_t turn;      // Wire::turn
@@ -17,7 +20,7 @@ struct PacketHead {
 };
 static_assert(sizeof(PacketHead) == 8);
 
-// A message of `bytes` in as few packets as possible, as equal as possible.
+// A message of `bytes` cut into as few packets as possible, whose sizes differ by one byte at most.
 struct Split {
   Split() = default;
   Split(std::size_t bytes, std::size_t most_in_a_packet)
@@ -30,12 +33,13 @@ struct Split {
   }
 
   std::uint32_t packets = 1;
-  std::size_t small = 0;
+  std::size_t small = 0;     // payload bytes of a packet, or one less
   std::uint32_t larger = 0;  // so many of them are one byte larger
 };
 
 // Puts messages together again: a message is complete when as many packets with its number have
-// come as it has. Packets of another message mean that the rest of this one is lost.
+// come as a message has. A packet of another message means that the rest of the last one is lost.
+// Packets are counted, not identified, so a duplicate would count as well.
 class Assembly {
  public:
   void begin(std::uint32_t packets) {

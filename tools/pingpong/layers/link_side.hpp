@@ -1,6 +1,13 @@
-// What the layers over a link have in common: the link for one turn, the connection to the other
-// side, and the few words that the two sides exchange beside what is measured. Those travel as
-// messages of the link itself, on the high lane.
+// What the layers over a link have in common (StarT-X, MBCF): the link for one turn, the connection
+// to the other side, and the few words that the two sides exchange beside what is measured. Those
+// travel as messages of the link itself, with the protocol number of tests, on the high lane, so
+// the measured traffic does not hold them up.
+//
+// Before a turn is measured (MBCF; StarT-X needs only the first step):
+//
+//     connecting --on_peer_up()--> up_ --introduce() has sent--> said_ --+
+//                                   |                                    +--> introduced()
+//                                   +--- the other's words came: heard_ -+
 #pragma once
 
 #include <array>
@@ -13,10 +20,12 @@
 
 namespace viaduct::pingpong {
 
+// Owns the link, which borrows the port of the Wire. One thread uses it and polls the link (through
+// the engine or NIU above it).
 class LinkSide final : private link::MessageSink {
  public:
   using Link = link::Link<port::Port>;
-  // What one side has to tell the other before they can begin.
+  // What one side has to tell the other before they can begin: keys of memory, for MBCF.
   using Introduction = std::array<std::uint64_t, 2>;
 
   explicit LinkSide(const Wire& wire) : link_(*wire.port, config(wire)) {
@@ -36,18 +45,21 @@ class LinkSide final : private link::MessageSink {
 
   // The first reason stays.
   std::string_view failure() const { return failure_; }
+  // Marks the turn as failed. The first reason stays.
   void fail(std::string_view why) {
     if (failure_.empty()) failure_ = why;
   }
 
-  // To be called with each poll until it is introduced().
+  // Sends this side's words once the connection is up; tries again at the next call if there is no
+  // room. To be called with each poll until introduced().
   void introduce(const Introduction& mine, link::Time now) {
     if (up_ && !said_) said_ = say(kIntroduction, mine, now);
   }
   bool introduced() const { return said_ && heard_; }
   const Introduction& theirs() const { return theirs_; }
 
-  // The end of a turn: how much has been sent before it, in a unit that the layer chooses.
+  // Ends a turn: tells how much has been sent before, in a unit that the layer chooses. finished()
+  // compares that with what has been received, because the end may overtake data on another lane.
   bool try_finish(std::uint64_t sent, link::Time now) { return say(kFinish, sent, now); }
   bool finished(std::uint64_t received) const { return received >= announced_; }
 
@@ -80,6 +92,7 @@ class LinkSide final : private link::MessageSink {
     if (message.kind == kFinish) hear(message, announced_);
     return link::Verdict::taken;
   }
+  // The server learns here who its client is.
   void on_peer_up(link::PeerId peer, const link::Address&) override {
     if (!peer_) peer_ = peer;
     up_ = up_ || peer == peer_;
@@ -91,7 +104,7 @@ class LinkSide final : private link::MessageSink {
   link::PeerId peer_;
   bool up_ = false, said_ = false, heard_ = false;
   Introduction theirs_{};
-  std::uint64_t announced_ = UINT64_MAX;
+  std::uint64_t announced_ = UINT64_MAX;  // how much the other side has sent; no end yet
   std::string failure_;
   link::Link<port::Port> link_;  // the last one: it ends first
 };

@@ -10,30 +10,32 @@
 
 namespace viaduct::pingpong {
 
-// Leaves at once; the user sees the effect.
+// A request that leaves at once, without a completion: the user sees the effect.
 inline constexpr mbcf::Options kSilentNow{.urgency = link::Urgency::now, .silent = true};
-// Shares frames with others.
+// A request without a completion that shares frames with others.
 inline constexpr mbcf::Options kSilentBatch{.urgency = link::Urgency::batch, .silent = true};
-// The completion gives `context` back.
+// A request that shares frames; its completion gives `context` back.
 constexpr mbcf::Options batch(std::uint64_t context) {
   return {.urgency = link::Urgency::batch, .silent = false, .context = context};
 }
 
-// How many messages of that size may be under way at once when they need memory of their own:
-// enough to keep a wire busy, few enough to stay in a cache. Long ones take two, so that one is
-// sent while the completion of another is on its way.
+// How many messages of that size may be under way at once when each needs memory of its own: 512
+// KiB in all, enough to keep a wire busy and little enough to stay in a cache. Long ones take two,
+// so that one is sent while the completion of another is on its way.
 inline std::size_t window(std::size_t bytes) {
   constexpr std::size_t kMemory = 512u << 10, kMax = 1024;
   return std::clamp<std::size_t>(kMemory / bytes, 2, kMax);
 }
 
+// Owns the link and the engine. One thread uses it.
 class MbcfSide {
  public:
   using Engine = mbcf::Engine<port::Port>;
 
   explicit MbcfSide(const Wire& wire) : side_(wire), engine_(side_.link(), mbcf::EngineConfig{}) {}
 
-  // What the other side may use of ours, if anything; before the first poll.
+  // What the other side may use of this side's memory, if anything; to be called before the first
+  // poll, which may send it. key() and signal() are what the other side has offered, once ready().
   void offer(mbcf::Key key, mbcf::Key signal = {}) { mine_ = {key.value, signal.value}; }
   bool ready() const { return side_.introduced(); }
   mbcf::Key key() const { return {side_.theirs()[0]}; }
@@ -43,7 +45,7 @@ class MbcfSide {
   Engine& engine() { return engine_; }
   const Engine& engine() const { return engine_; }
   std::uint64_t count(mbcf::Counter counter) const { return engine_.counters()[counter]; }
-  // The largest request behind `head` bytes of its own that fits a frame.
+  // The largest payload of a request whose own header has `head` bytes and that fits one frame.
   std::size_t most_in_a_frame(std::size_t head) { return side_.link().max_message(peer()) - head; }
 
   void poll(link::Time now) {
@@ -70,7 +72,8 @@ class MbcfSide {
         side_.fail(mbcf::text(completion.status));
     }
   }
-  // The same where only failures are told, which are looked for now and then.
+  // For requests that are silent, where only failures complete. Those are looked for at every 256th
+  // call.
   void look_for_failures() {
     if ((++polls_ & 0xff) == 0) [[unlikely]]
       take_completions([](const mbcf::Completion&) {});

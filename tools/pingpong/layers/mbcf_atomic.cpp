@@ -1,6 +1,7 @@
-// mbcf-atomic: fetch_add on a word of the other side's. One is a round trip by itself: the server's
-// engine answers while it polls, which is all that the server does. A message is one fetch_add of 8
-// bytes for every 8 that it has begun, or one of 4 bytes if it is smaller.
+// Layer mbcf-atomic: fetch_add on a word of the other side's memory. One fetch_add is a round trip
+// by itself: the server's engine answers while it polls, which is all that the server does. A
+// message is one fetch_add of 8 bytes for every 8 bytes begun, or one of 4 bytes if it is smaller.
+// Checks itself: each result must be the number of additions before it.
 #include "tools/pingpong/layers/mbcf.hpp"
 #include "tools/pingpong/layers/transport.hpp"
 
@@ -34,8 +35,8 @@ class MbcfAtomic {
     progress();
   }
 
-  // With the time of the poll that brought what this answers: reading the clock once more would
-  // hold up the next question. The server has nothing to do: its engine has answered.
+  // Uses the time of the last poll: reading the clock once more would delay the next request. The
+  // server has nothing to send: its engine has answered.
   bool try_send() {
     if (!client_) return true;
     while (next_ < parts_)
@@ -76,7 +77,8 @@ class MbcfAtomic {
     side_.poll(now_);
     if (!client_) return;
     side_.take_completions([this](const mbcf::Completion& done) {
-      // What the word held is how often it had been counted up.
+      // The word held how many additions had been executed before this one; a word of 4 bytes
+      // wraps.
       const std::uint64_t mask = width_ == mbcf::Width::four ? UINT32_MAX : UINT64_MAX;
       if (done.value != (completed_++ & mask)) side_.fail("a fetch_add was lost or doubled");
     });
@@ -93,13 +95,13 @@ class MbcfAtomic {
   MbcfSide side_;
   const bool client_;
   const std::size_t size_;
-  std::uint64_t word_ = 0;
+  std::uint64_t word_ = 0;   // the server's: what is added to
   const std::size_t parts_;  // fetch_adds of a message
   const mbcf::Width width_;
   mbcf::Remote at_{};
-  link::Time now_{};      // of the last poll
-  std::size_t next_ = 0;  // part of the current message to be sent next
-  std::uint64_t asked_ = 0, completed_ = 0;
+  link::Time now_{};                         // of the last poll
+  std::size_t next_ = 0;                     // part of the current message to be sent next
+  std::uint64_t asked_ = 0, completed_ = 0;  // fetch_adds issued, and answered
 };
 
 const RegisterLayer<MbcfAtomic> register_mbcf_atomic{

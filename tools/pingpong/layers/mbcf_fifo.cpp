@@ -1,4 +1,6 @@
-// mbcf-fifo: entries appended to a FIFO in the other side's memory, which takes them in place.
+// Layer mbcf-fifo: entries appended to a FIFO in the other side's memory, which takes them in
+// place. The FIFO has flow control of its own (credit for writers), so nothing is counted here but
+// the messages.
 #include "tools/pingpong/layers/mbcf.hpp"
 #include "tools/pingpong/layers/transport.hpp"
 
@@ -6,7 +8,7 @@ namespace viaduct::pingpong {
 
 namespace {
 
-// A stream has many entries under way, of at least a block each.
+// Bytes of a FIFO, at least: a stream has many entries under way, each of at least a block.
 constexpr std::size_t kMinToStream = 1u << 20, kMinToPing = 64u << 10;
 
 class MbcfFifo {
@@ -19,13 +21,13 @@ class MbcfFifo {
         writes_(!streaming_ || wire.client),
         out_(wire.point.bytes, std::byte{0x5a}) {
     if (streaming_ && wire.client) return;  // receives nothing
-    // Half of a FIFO is lent to a writer ahead of time: room for a whole entry.
+    // Half of a FIFO is granted to a writer ahead of time, and a whole entry has to fit that half.
     const std::size_t least = streaming_ ? kMinToStream : kMinToPing;
     fifo_ = side_.engine().create_fifo(std::max(least, 2 * out_.size()));
     side_.offer(fifo_->key());
   }
 
-  // A writer is ready when it has credit.
+  // A writer is ready when it has credit for its first entry.
   bool ready() const {
     return side_.ready() && (!writes_ || side_.engine().capacity(writer_) != 0);
   }
@@ -48,11 +50,11 @@ class MbcfFifo {
       side_.look_for_failures();
   }
 
-  // With the time of the poll that brought what this answers: reading the clock once more would
-  // hold up the answer.
+  // Uses the time of the poll that brought the message which this answers: reading the clock once
+  // more would delay the answer.
   bool try_send() { return append(kSilentNow); }
 
-  // Long ones are not silent, so that the end waits for them.
+  // Long entries have completions, so that drained() can wait for them.
   std::uint64_t stream(std::uint64_t most) {
     now_ = port::now();
     std::uint64_t appended = 0;
@@ -92,7 +94,7 @@ class MbcfFifo {
   }
 
   MbcfSide side_;
-  const bool streaming_, writes_;
+  const bool streaming_, writes_;  // writes_: this side appends
   std::vector<std::byte> out_;
   mbcf::Fifo* fifo_ = nullptr;
   mbcf::WriterId writer_;

@@ -1,7 +1,8 @@
-// mbcf-read: reads from a segment of the other side's. One read is a round trip by itself: the
-// client asks, and the server's engine answers while it polls, which is all that the server does.
-// A stream goes in the direction of any other layer's, to the server: it pulls the bytes from the
-// client's memory, with several reads under way, until the client says that it is enough.
+// Layer mbcf-read: reads from a segment of the other side's memory. One read is a round trip by
+// itself: the client asks, and the server's engine answers while it polls, which is all that the
+// server does. A stream moves data to the server as in any other layer, so there the server is the
+// one that reads: it pulls the bytes from the client's memory, with several reads under way, until
+// the client says that it is enough.
 #include "tools/pingpong/layers/mbcf.hpp"
 #include "tools/pingpong/layers/transport.hpp"
 
@@ -25,7 +26,7 @@ class MbcfRead {
   }
 
   bool ready() const { return side_.ready(); }
-  // A client that is read from stays until the server has all it asked for.
+  // A client that is read from stays until the server has got all it asked for and has said so.
   bool drained() const { return side_.drained() && (!streaming_ || side_.finished(0)); }
   std::string_view failure() const { return side_.failure(); }
 
@@ -42,14 +43,14 @@ class MbcfRead {
     side_.take_completions([this](const mbcf::Completion&) { ++completed_; });
   }
 
-  // With the time of the poll that brought what this answers: reading the clock once more would
-  // hold up the next question. The server has nothing to do: its engine has answered.
+  // Uses the time of the last poll: reading the clock once more would delay the next request. The
+  // server has nothing to send: its engine has answered.
   bool try_send() {
     if (!asks_) return true;
     return ask({.urgency = link::Urgency::now});
   }
 
-  // The client is read from: these are the messages that have been.
+  // The client of a stream only polls: it counts the messages that have been read from its memory.
   std::uint64_t stream(std::uint64_t most) {
     poll();
     const std::uint64_t more = std::min(answered() - told_, most);
@@ -78,6 +79,7 @@ class MbcfRead {
     return true;
   }
 
+  // Issues reads until the client has ended the turn, then waits for those under way and says so.
   // Reads of one size are answered in the order in which they were issued, so slots come free in
   // turn.
   void pull() {
@@ -99,10 +101,10 @@ class MbcfRead {
   std::vector<std::byte> memory_;  // that is read from, or into
   bool pulling_ = false;
   mbcf::Remote from_{};
-  link::Time now_{};  // of the last poll
-  std::size_t slot_ = 0;
-  std::uint64_t asked_ = 0, completed_ = 0;
-  std::uint64_t told_ = 0;  // answered reads that stream() has told of
+  link::Time now_{};                         // of the last poll
+  std::size_t slot_ = 0;                     // of memory_, for the next read
+  std::uint64_t asked_ = 0, completed_ = 0;  // reads issued, and answered
+  std::uint64_t told_ = 0;                   // answered reads that stream() has told of
 };
 
 const RegisterLayer<MbcfRead> register_mbcf_read{

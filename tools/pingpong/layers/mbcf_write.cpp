@@ -1,11 +1,11 @@
-// mbcf-write and mbcf-signal: writes into a segment of the other side's. What tells the two apart
-// is how the receiver learns of a message: it looks at its own memory, or the handler of a signal
-// is called.
+// Layers mbcf-write and mbcf-signal: writes into a segment of the other side's memory. The two
+// differ in how the receiver learns of a message: it polls a word of its own memory, or the handler
+// of a signal is called.
 //
-// A message that is to be seen in memory brings a counter in its own last bytes; one that does not
-// fit a frame, and so comes in pieces, has it behind the data, in a flag that is set when all of
-// the data are there. Streams go into a ring of slots, none of which is written again before what
-// it held is known to have arrived.
+// A message that is polled for brings a counter in its own last bytes. A message that does not fit
+// a frame arrives in pieces, so its counter is a flag behind the data, which the chained operation
+// sets when all of the data are there. Streams go into a ring of slots; a slot is written again
+// only when what it held is known to have arrived.
 #include <atomic>
 
 #include "tools/pingpong/layers/mbcf.hpp"
@@ -64,8 +64,8 @@ class MbcfWrite {
     if (kNotice == Notice::memory && seen_ != nullptr) arrived_ = count_in_memory();
   }
 
-  // With the time of the poll that brought what this answers: reading the clock once more would
-  // hold up the answer.
+  // Uses the time of the poll that brought the message which this answers: reading the clock once
+  // more would delay the answer.
   bool try_send() {
     if (!side_.accepted(write_next())) return false;
     ++sent_;
@@ -91,7 +91,8 @@ class MbcfWrite {
   static constexpr std::size_t kNarrow = 4, kWide = 8;  // bytes of a counter
   static constexpr std::uint64_t kBurst = 32;
 
-  // As another thread of this task would look at it.
+  // Reads the counter like another thread of this task would: the engine writes it within poll(),
+  // and the compiler must not keep it in a register.
   std::uint64_t count_in_memory() const {
     const auto load = [this]<class Word>(Word*) -> std::uint64_t {
       return std::atomic_ref(*reinterpret_cast<Word*>(seen_)).load(std::memory_order_acquire);
@@ -100,6 +101,7 @@ class MbcfWrite {
                                       : load(static_cast<std::uint64_t*>(nullptr));
   }
 
+  // Issues the write of the next message of a latency point.
   mbcf::Issued write_next() {
     if constexpr (kNotice == Notice::signal) {
       return side_.engine().write(to_, out_, mbcf::Then::raise(side_.signal()), kSilentNow, now_);
@@ -118,7 +120,9 @@ class MbcfWrite {
     }
   }
 
-  // Short ones are silent; a fence behind every half of the ring tells that they have arrived.
+  // Issues the next write of a stream. Short messages are silent; a fence behind every half of the
+  // ring tells that they have arrived. Long messages each have a completion. Both put the number of
+  // messages that are confirmed by them into `context`.
   bool stream_one() {
     if (short_ && sent_ - awaited_ >= slots_ / 2 &&
         side_.accepted(side_.engine().fence(side_.peer(), batch(sent_), now_)))
@@ -147,15 +151,15 @@ class MbcfWrite {
   const std::size_t word_;   // bytes of the counter in a short message...
   const std::size_t start_;  // ... and where the message begins, so that the counter is aligned
   std::vector<std::byte> out_, memory_;
-  std::size_t stride_ = 0, slots_ = 0;
-  bool short_ = false;         // a message fits a frame
-  std::byte* seen_ = nullptr;  // latency: the counter in our memory
+  std::size_t stride_ = 0, slots_ = 0;  // bytes from slot to slot; slots of the ring
+  bool short_ = false;                  // a message fits a frame
+  std::byte* seen_ = nullptr;           // latency: the counter in this side's memory
   mbcf::Remote to_{};
   link::Time now_{};  // of the last poll
   std::uint64_t sent_ = 0, arrived_ = 0;
   std::uint64_t awaited_ = 0,
                 confirmed_ = 0;  // messages before a completion that is due, that came
-  std::size_t slot_ = 0;         // the next one
+  std::size_t slot_ = 0;         // the next one to be written
 };
 
 const RegisterLayer<MbcfWrite<Notice::memory>> register_mbcf_write{

@@ -1,6 +1,7 @@
-// Messages through work queues without flow control, as VIPL and bare verbs have them: who sends
-// must know that a receive is posted. Written once for both, so that they are measured doing the
-// same thing.
+// Messages through work queues without flow control, as VIPL and bare verbs have them: a sender
+// must know that a receive is posted at the other side (credit). Written once for both, so that
+// they are measured doing the same thing. The layers verbs and vipl-send bring the queues
+// (WorkQueues); vipl-rdma uses Window and Cut only.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +12,10 @@
 
 namespace viaduct::pingpong {
 
-// A message longer than that travels as several packets.
+// A message longer than this travels as several packets.
 inline constexpr std::size_t kMaxPacketBytes = 1u << 20;
 
-// How many packets may be under way at once, and how they are told apart.
+// How many packets may be under way at once, and their size: about 2 MiB in all, 4 to 64 packets.
 struct Window {
   explicit Window(std::size_t message_bytes)
       : bytes(std::min(message_bytes, kMaxPacketBytes)),
@@ -25,7 +26,8 @@ struct Window {
   std::uint32_t packets;  // of data
 };
 
-// Messages as packets: where sending and arriving have come to.
+// Messages cut into packets: where sending and arriving have come to. All packets are of the
+// largest size but the last of a message.
 class Cut {
  public:
   static constexpr std::uint32_t kBurst = 32;
@@ -36,8 +38,9 @@ class Cut {
     last_ = static_cast<std::uint32_t>(message_bytes - (packets_ - 1) * window.bytes);
   }
 
-  // `send(bytes)` sends one packet, or returns false when there is no room. These send the rest of
-  // the current message...
+  // `send(bytes)` sends one packet, or returns false when there is no room. send_message() sends
+  // the rest of the current message; true when all of it has been sent. send_burst() sends some
+  // packets of a stream of at most `messages` messages and returns how many of them it completed.
   template <class Send>
   bool send_message(Send send) {
     for (; next_ < packets_; ++next_)
@@ -45,7 +48,6 @@ class Cut {
     next_ = 0;
     return true;
   }
-  // ... and some packets of a stream of at most that many; how many messages that completed.
   template <class Send>
   std::uint64_t send_burst(std::uint64_t messages, Send send) {
     std::uint64_t completed = 0;
@@ -73,18 +75,20 @@ class Cut {
   std::uint32_t parts_ = 0;  // of the message that is arriving
 };
 
-// Words between the two sides, without data, use receives beside those of the window: at most two
-// that give credit, one that ends the turn.
+// Words between the two sides, messages without data, use receives beside those of the window: at
+// most two that give credit and one that ends the turn are under way at once, and one is spare.
 inline constexpr std::uint32_t kMaxWords = 4;
 enum class Word : std::uint32_t { none = 0, credit = 1, finish = 2 };
 
+// A completed receive.
 struct Packet {
   std::uint32_t slot;   // the receive that it has used up
   std::uint32_t bytes;  // of data
   Word word;            // none: data
 };
 
-// What a layer brings. Slots are numbered from 0.
+// What a layer brings. Slots are numbered from 0; each send and each receive that is under way has
+// one.
 template <class Q>
 concept WorkQueues = std::constructible_from<Q, const Wire&, const Window&> &&
     requires(Q q, const Q constant, Packet packet, std::uint32_t number) {
@@ -93,12 +97,15 @@ concept WorkQueues = std::constructible_from<Q, const Wire&, const Window&> &&
   // False, here and below: it did not work, failure() says why.
   { q.post_receive(number) } -> std::same_as<bool>;
   { q.post_send(number, number, Word{}) } -> std::same_as<bool>;
-  // The oldest that is complete, if there is one.
+  // The oldest completion, if there is one. False: there is none, or it failed.
   { q.next_received(packet) } -> std::same_as<bool>;
   { q.next_sent() } -> std::same_as<bool>;
   { constant.failure() } -> std::convertible_to<std::string_view>;
 };
 
+// The Transport over WorkQueues. Credit: each side starts with as many credits as the other side
+// has receives for data; it spends one for each packet, and gets half a window back in one word. In
+// round trips the answer itself says that the question's receives are free again.
 template <WorkQueues Queues>
 class Messages {
  public:
@@ -157,7 +164,8 @@ class Messages {
       ++owed_;
       if (cut_.arrived()) {
         ++arrived_;
-        // An answer says that the question has been taken from its receives, and the reverse.
+        // An answer says that the other side has taken the question from its receives, and the
+        // reverse. So no words are needed.
         if (latency_) {
           owed_ = 0;
           credit_ = window_.packets;
@@ -180,7 +188,7 @@ class Messages {
   bool say(Word word) {
     return sending_ < window_.packets + kMaxWords && queues_.post_send(next_slot(), 0, word);
   }
-  // Sends complete in order, so their slots go round.
+  // Sends complete in order, so the slots of sends go round.
   std::uint32_t next_slot() {
     ++sending_;
     return sent_++ % (window_.packets + kMaxWords);
@@ -190,9 +198,9 @@ class Messages {
   Queues queues_;
   bool connected_ = false, latency_ = false, finished_ = false;
   Cut cut_;
-  std::uint32_t credit_ = 0;  // receives that the other side has for us
-  std::uint32_t owed_ = 0;    // ... that we have posted anew and not told of
-  std::uint32_t sending_ = 0, sent_ = 0;
+  std::uint32_t credit_ = 0;  // packets that this side may send: free receives of the other side
+  std::uint32_t owed_ = 0;    // receives posted anew, of which the other side does not know
+  std::uint32_t sending_ = 0, sent_ = 0;  // sends not yet complete; all sends
   std::uint64_t arrived_ = 0, bytes_ = 0;
 };
 

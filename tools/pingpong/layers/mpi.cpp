@@ -1,6 +1,7 @@
-// mpi: MPI_Isend and MPI_Irecv between the two sides, each a process of an MPI job of two, over the
-// port that is measured. The job is this program's own affair: what a process manager would tell
-// the one side of the other travels with the orders. VIADUCT_CHANNEL says which driver is below.
+// Layer mpi: MPI_Isend and MPI_Irecv between the two sides, each a process of an MPI job of two,
+// over the port that is measured. There is no process manager: what it would tell the one side of
+// the other travels with the orders (card). VIADUCT_CHANNEL says which driver is below.
+// Process::join() and leave() are used in place of MPI_Init and MPI_Finalize, once a turn.
 #include <mpi.h>
 
 #include <array>
@@ -21,8 +22,9 @@ namespace viaduct::pingpong {
 
 namespace {
 
-// A job of the two sides: rank 0 is the client. The server is spoken to first, so that it needs to
-// know nothing.
+// The launch interface (libmpi_lite/launch) of a job of the two sides: rank 0 is the client. The
+// server's address is in its card. The server needs no address of the client, because the client
+// sends first.
 class Pair final : public mpi::Launch {
  public:
   Pair(const Wire& wire, std::string key)
@@ -36,13 +38,15 @@ class Pair final : public mpi::Launch {
   std::uint64_t job_key() const override { return turn_; }
   int appnum() const override { return -1; }
   int universe_size() const override { return -1; }
+  // Called by join(): the address of this side's channel becomes its card.
   void put(std::string_view key, std::string_view value) override {
     if (key == key_) mine_ = value;
   }
   void fence() override {}
   std::string get(int, std::string_view key) override {
     if (key == key_ && !theirs_.empty()) return theirs_;
-    // Whatever it is: each side is to have a CPU of its own.
+    // Two different nodes, whatever the truth is: shared memory is not to be used, and each side
+    // has a CPU of its own.
     if (key == mpi::Nodes::kKey) return mpi::NodeCard{}.text();
     if (key == mpi::kSettingsKey) return mpi::own_settings();  // the card's key tells the channel
     throw base::SetupError("the other side has not told " + std::string(key));
@@ -59,6 +63,13 @@ class Pair final : public mpi::Launch {
   std::string mine_;
 };
 
+// The Transport. Before a turn the sides exchange an empty message each (hello):
+//
+//    client: sends its hello (greeted_) -> receives the server's (heard_) -> its own is off (said_)
+//    server: receives the client's hello (heard_) -> sends its own (greeted_) -> it is off (said_)
+//
+// Ready when heard_ and said_. The end of a turn is a message with the number of messages sent
+// (kFinish).
 class Mpi {
  public:
   static constexpr bool kLossy = false;
@@ -81,6 +92,7 @@ class Mpi {
     process().join(std::move(pair), MPI_THREAD_SINGLE, {std::shared_ptr<void>(), wire.port});
     card_ = job.mine();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    // Both are posted before anything can arrive.
     check(MPI_Irecv(&announced_, 1, MPI_UINT64_T, peer_, kFinish, MPI_COMM_WORLD, &finish_in_));
     check(MPI_Irecv(nullptr, 0, MPI_BYTE, peer_, kHello, MPI_COMM_WORLD, &hello_in_));
     if (wire.client) hello();
@@ -140,12 +152,14 @@ class Mpi {
  private:
   enum Tag : int { kData, kHello, kFinish };
 
-  // As many as keep a wire busy and a cache warm.
+  // Messages under way at once: as many as keep a wire busy and a cache warm.
   static std::size_t window(std::size_t bytes) {
     return std::clamp<std::size_t>((512u << 10) / bytes, 2, 64);
   }
   static mpi::Process& process() { return mpi::Process::self(); }
 
+  // Keeps the first error's text as failure(). Errors return, because the error handler is
+  // MPI_ERRORS_RETURN.
   void check(int error) {
     if (error == MPI_SUCCESS) [[likely]]
       return;
@@ -160,8 +174,9 @@ class Mpi {
     return done != 0;
   }
 
-  // The server answers. Not before that may it post receives: a receive may tell the sender about
-  // its buffer, and the server does not know yet where the client is.
+  // One step of the exchange of hellos. The server posts its receives only when it has heard the
+  // client: a posted receive may tell the sender about its buffer (ready-to-receive RTR), and the
+  // server does not know yet where the client is.
   void greet() {
     if (!heard_ && test(hello_in_)) {
       heard_ = true;
@@ -208,11 +223,11 @@ class Mpi {
   std::vector<std::byte> out_, in_;
   std::vector<MPI_Request> incoming_, outgoing_;
   MPI_Request hello_in_ = MPI_REQUEST_NULL, finish_in_ = MPI_REQUEST_NULL;
-  std::size_t next_in_ = 0, next_out_ = 0, oldest_out_ = 0;
-  std::size_t pending_ = 0;  // sends that are not complete, from oldest_out_ on
-  std::uint64_t count_ = 0, arrived_ = 0;
+  std::size_t next_in_ = 0, next_out_ = 0, oldest_out_ = 0;  // receives and sends are used in turn
+  std::size_t pending_ = 0;                // sends that are not complete, from oldest_out_ on
+  std::uint64_t count_ = 0, arrived_ = 0;  // messages sent; received
   std::uint64_t announced_ = 0;  // messages that the other side has sent, when it has finished
-  bool heard_ = false, greeted_ = false, said_ = false;
+  bool heard_ = false, greeted_ = false, said_ = false;  // the exchange of hellos, see above
   std::uint32_t polls_ = 0;
   std::string card_, failure_;
 };

@@ -1,7 +1,8 @@
-// packet: the kernel's packet sockets, which DPDK's af_packet driver stands on, with as little
-// above them as there can be: what a port on such an interface could reach at most. Messages arrive
-// in a ring that is mapped; a single one is sent by send(), streams from a mapped ring, 32 frames a
-// call.
+// Layer packet: the kernel's packet sockets, on which DPDK's af_packet driver stands, with as
+// little above them as possible: the most that a port on such an interface could reach. Unreliable.
+// Frames arrive in a mapped ring (PACKET_RX_RING, TPACKET_V2); a single frame is sent by send(),
+// streams from a mapped ring, 32 frames a call. Not over a DPDK port: an af_packet port on the
+// interface is closed meanwhile (side.hpp).
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -26,6 +27,7 @@ namespace viaduct::pingpong {
 
 namespace {
 
+// The network interface that has this side's IPv4 address.
 struct Interface {
   std::string name;
   int index;
@@ -66,6 +68,8 @@ Interface interface_with(const std::string& ip) {
   return out;
 }
 
+// A packet socket, bound to no interface yet. PACKET_QDISC_BYPASS: frames go to the driver without
+// passing the queueing discipline, as with DPDK's driver.
 Descriptor packet_socket() {
   Descriptor out(::socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!out) throw system_failure("no packet socket", "run as root or with CAP_NET_RAW");
@@ -74,7 +78,7 @@ Descriptor packet_socket() {
   return out;
 }
 
-// `protocol`: what is received; 0: nothing.
+// `protocol`: the EtherType that the socket receives, in network order; 0: nothing.
 void bind_to(const Descriptor& socket, const Interface& interface, std::uint16_t protocol) {
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
@@ -84,10 +88,13 @@ void bind_to(const Descriptor& socket, const Interface& interface, std::uint16_t
     throw system_failure("cannot use a packet socket on " + interface.name);
 }
 
-// Frames between the kernel and this process.
+// A ring of frames that the kernel and this process share. The word tp_status of a slot says whose
+// it is; passing a slot with release order makes its contents visible to the kernel, and reading
+// the word with acquire order makes the kernel's visible here.
 class FrameRing {
  public:
-  // `direction`: PACKET_RX_RING or PACKET_TX_RING.
+  // `direction`: PACKET_RX_RING or PACKET_TX_RING. `most`: bytes of a frame. Slots are a power of
+  // two, so that they fill the ring's blocks.
   FrameRing(const Descriptor& socket, int direction, std::size_t most)
       : slot_bytes_(std::bit_ceil(most + kBesides)) {
     const auto slot = static_cast<unsigned>(slot_bytes_);
@@ -102,12 +109,12 @@ class FrameRing {
   FrameRing(const FrameRing&) = delete;
   FrameRing& operator=(const FrameRing&) = delete;
 
-  // Of the frame that is next: TP_STATUS_...
+  // The state of the next slot: TP_STATUS_...
   std::uint32_t status() const { return word().load(std::memory_order_acquire); }
   tpacket2_hdr& header() const {
     return *reinterpret_cast<tpacket2_hdr*>(start_ + next_ * slot_bytes_);
   }
-  // Gives it to the kernel and goes on to the one behind it.
+  // Gives the slot to the kernel and goes on to the next one.
   void pass(std::uint32_t status) {
     word().store(status, std::memory_order_release);
     next_ = (next_ + 1) % kSlots;
@@ -192,10 +199,11 @@ class PacketSocket {
 
  private:
   static constexpr unsigned kBurst = 32;
-  // Where the kernel looks for a frame that is to be sent.
+  // Where in a slot the kernel looks for a frame that is to be sent.
   static constexpr std::size_t kFrameOffset = TPACKET2_HDRLEN - sizeof(sockaddr_ll);
 
-  // The server answers whoever asks.
+  // The client sends to the address in the server's card. The server learns the client's from its
+  // frames.
   static link::Address peer_of(const Wire& wire) {
     if (!wire.client) return {};
     const auto address = link::Address::parse(wire.card);
@@ -203,7 +211,8 @@ class PacketSocket {
     return *address;
   }
 
-  // A frame of the current message, with data from where the program would have it. Its length.
+  // Builds a frame of the current message at `to`, with data copied from where the program would
+  // have it. Returns the length of the frame.
   std::uint32_t write(std::byte* to, PacketKind kind, std::uint16_t payload) {
     head_.packet.kind = kind;
     head_.packet.length = payload;
@@ -227,7 +236,7 @@ class PacketSocket {
     if (head.packet.turn != head_.packet.turn) return;
     if (head.packet.kind == PacketKind::finish) finished_ = true;
     if (head.packet.kind != PacketKind::data) return;
-    // The interface may let through frames that are longer than its MTU.
+    // data_ holds MTU bytes, and the interface may let through longer frames.
     const std::size_t payload =
         std::min({std::size_t{head.packet.length}, frame.size() - sizeof(head), data_.size()});
     std::memcpy(data_.data(), frame.data() + sizeof(head), payload);
@@ -248,7 +257,7 @@ class PacketSocket {
   const bool client_;
   const Interface interface_;
   RawHead head_;
-  // A socket with a ring to send from sends from nowhere else.
+  // Two sockets, because a socket that has a ring to send from sends from nowhere else.
   const Descriptor socket_ = packet_socket(), stream_socket_ = packet_socket();
   FrameRing in_{socket_, PACKET_RX_RING, sizeof(RawHead) + interface_.mtu};
   FrameRing out_{stream_socket_, PACKET_TX_RING, sizeof(RawHead) + interface_.mtu};
@@ -259,7 +268,7 @@ class PacketSocket {
   std::uint64_t arrived_ = 0, bytes_ = 0;
   bool finished_ = false;
   std::string failure_;
-  std::vector<std::byte> data_, frame_;
+  std::vector<std::byte> data_, frame_;  // the program's data; a frame for send()
 };
 
 const RegisterLayer<PacketSocket> register_packet{

@@ -1,7 +1,7 @@
-// raw: bare Ethernet frames over the ethdev, the yardstick for everything above it. No reliability,
-// no flow control, and no payload is written or read: the least a DPDK program can do. raw-fetch is
-// the same with the help that the link gives itself on a memif (memif_rings.hpp): cache lines are
-// fetched before they are needed. What the link costs shows beside raw-fetch.
+// Layer raw: bare Ethernet frames over the ethdev, the yardstick for everything above it. No
+// reliability, no flow control, and no payload is written or read: the least a DPDK program can do.
+// raw-fetch is the same with the prefetches that the link makes on a memif (drivers/port,
+// memif_rings.hpp), so that the cost of the link itself shows beside raw-fetch.
 #include <algorithm>
 
 #include "tools/pingpong/layers/raw_frame.hpp"
@@ -39,6 +39,7 @@ class Raw {
   }
 
   void poll() {
+    // As the link does: to ask is cheaper than a receive() that finds nothing.
     if (kFetch && !port_.may_receive()) return;
     port::Port::Frame* frames[kBurst];
     const std::uint16_t n = port_.receive(frames, kBurst);
@@ -49,6 +50,8 @@ class Raw {
     }
   }
 
+  // Builds the frames of a message and hands them over, burst after burst. Frames that the device
+  // does not take stay in burst_ for the next call; `next_` counts frames that were built.
   bool try_send() {
     if (client_ && next_ == 0) ++message_;
     do {
@@ -71,7 +74,7 @@ class Raw {
         ++completed;
       }
     }
-    // A port that has no room may need a poll to get some (injected faults, a memif's peer).
+    // A port without room may need a poll to get some (injected faults, a memif's peer).
     if (!flush()) poll();
     return completed;
   }
@@ -117,7 +120,7 @@ class Raw {
     return true;
   }
 
-  // False: the device has not taken all of the burst.
+  // Hands over the burst. False: the device has not taken all of it, and the rest stays.
   bool flush() {
     const std::uint16_t n = port_.transmit(burst_, held_);
     if (n < held_) [[unlikely]]

@@ -1,4 +1,5 @@
-// The bare Ethernet frames of the `raw` layer, which also carry orders between real hosts.
+// The bare Ethernet frames of the layers raw and packet, which also carry orders between real hosts
+// (control.cpp).
 #pragma once
 
 #include <cstring>
@@ -8,9 +9,11 @@
 
 namespace viaduct::pingpong {
 
-// 0x88b6 as stored: IEEE 802 local experimental EtherType 2. The link uses the other one.
+// 0x88b6 as stored: IEEE 802 local experimental EtherType 2. The link uses the other one, 0x88b5,
+// so that both may use a wire at once.
 inline constexpr std::uint16_t kRawEtherType = 0xb688;
 
+// The start of a frame: Ethernet header and PacketHead.
 struct [[gnu::packed]] RawHead {
   std::uint8_t to[6];
   std::uint8_t from[6];

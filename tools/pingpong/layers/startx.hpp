@@ -1,4 +1,5 @@
-// What the StarT-X layers have in common: a NIU on the port for one turn.
+// What the StarT-X layers have in common: a NIU (network interface unit, drivers/startx_emul) on
+// the port for one turn.
 #pragma once
 
 #include "drivers/startx_emul/niu.hpp"
@@ -6,10 +7,11 @@
 
 namespace viaduct::pingpong {
 
-// User header word of our packets.
+// The user header word of this program's packets: data, or a right to write (startx_rdma.cpp).
 enum StartxTag : std::uint32_t { kTagData = 1, kTagRight = 2 };
 
-// A message as StarT-X packets: payload words of each, all full but the last.
+// A message as StarT-X packets: how many, and how many payload words of 4 bytes each has. All are
+// full but the last.
 struct Packets {
   Packets() = default;
   explicit Packets(std::size_t bytes) {
@@ -25,6 +27,8 @@ struct Packets {
   std::uint8_t last_words = startx::kMinWords;
 };
 
+// Owns the link and the NIU. One thread uses it. Ready as soon as the connection is up: there is
+// nothing to exchange.
 class StartxSide {
  public:
   using Niu = startx::Niu<port::Port>;
@@ -41,7 +45,7 @@ class StartxSide {
   link::PeerId peer() const { return side_.peer(); }
   void poll(link::Time now) { niu_.poll(now); }
 
-  // How many data packets or transfers came before the end.
+  // try_finish() tells how many data packets or transfers came before the end; finished() compares.
   bool try_finish(std::uint64_t sent, link::Time now) { return side_.try_finish(sent, now); }
   bool finished(std::uint64_t received) const { return side_.finished(received); }
 

@@ -1,4 +1,5 @@
-// startx-pio and startx-queue: messages in StarT-X packets of 8 to 88 bytes.
+// Layers startx-pio and startx-queue: messages in StarT-X packets of 8 to 88 bytes, by programmed
+// I/O or through the cacheable queues. A larger message is several packets, one after the other.
 #include "tools/pingpong/layers/startx.hpp"
 #include "tools/pingpong/layers/transport.hpp"
 
@@ -9,6 +10,8 @@ namespace {
 using startx::Priority;
 
 // How the two mechanisms send and receive one packet. All data goes with low priority.
+//
+// Programmed I/O: each packet leaves at once.
 struct Pio {
   using Niu = StartxSide::Niu;
   explicit Pio(link::PeerId to) : to_(to) {
@@ -27,6 +30,7 @@ struct Pio {
   startx::Packet packet_;
 };
 
+// Cacheable queues: packets are written into the queue and leave in a batch with the next poll.
 struct Queue {
   using Niu = StartxSide::Niu;
   explicit Queue(link::PeerId to) : to_(to) { std::memset(payload_, 0x5a, sizeof(payload_)); }
@@ -57,6 +61,7 @@ class StartxPackets {
   explicit StartxPackets(const Wire& wire) : side_(wire), mechanism_(link::PeerId{}) {}
 
   bool ready() const { return side_.ready(); }
+  // The link is idle and no packet waits in the queue above it.
   bool drained() const { return side_.drained() && queue_empty(); }
   std::string_view failure() const { return side_.failure(); }
 
@@ -78,8 +83,8 @@ class StartxPackets {
     }
   }
 
-  // With the time of the poll that brought what this answers: reading the clock once more would
-  // hold up the answer.
+  // Uses the time of the poll that brought the message which this answers: reading the clock once
+  // more would delay the answer.
   bool try_send() {
     while (next_ < packets_.count) {
       if (!send_one(now_)) return false;

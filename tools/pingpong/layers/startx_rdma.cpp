@@ -1,6 +1,9 @@
-// startx-rdma: memory to memory. As a program that wants speed does it, the receiver hands out the
-// rights to write into its buffers ahead of time, in packets of its own (grant and write), so that
-// a transfer does not begin with a round trip.
+// Layer startx-rdma: remote DMA, memory to memory. The receiver hands out the rights to write into
+// its buffers ahead of time, in packets of its own (grant and write), as a program that wants speed
+// does. So a transfer does not begin with a round trip.
+//
+// A buffer of the receiver, called slot, goes round: free -> granted and sent to the other side ->
+// written -> free.
 #include <vector>
 
 #include "tools/pingpong/layers/startx.hpp"
@@ -13,7 +16,8 @@ namespace {
 using startx::Priority;
 using startx::RdmaStatus;
 
-// A few transfers keep a wire busy, and so much memory stays in a core's cache.
+// Bytes of receive buffers: a few transfers keep a wire busy, and so much memory stays in a core's
+// cache.
 constexpr std::size_t kReceiveMemory = 2u << 20;
 
 class StartxRdma {
@@ -62,7 +66,8 @@ class StartxRdma {
   bool try_finish() { return side_.try_finish(sent_, port::now()); }
 
   std::uint64_t arrived() const { return arrived_; }
-  // Placed, not completed: transfers side by side complete at the same moment.
+  // Bytes placed in memory, not transfers completed: transfers side by side complete at the same
+  // moment.
   std::uint64_t bytes() const {
     return side_.niu().counters()[startx::Counter::rdma_bytes_received];
   }
@@ -71,7 +76,7 @@ class StartxRdma {
  private:
   static constexpr std::size_t kMaxSlots = 16;  // RdmaConfig::max_open
 
-  // A bounded queue; never holds more than the slots there are.
+  // A bounded queue, for at most as many values as there are slots.
   template <class T>
   class Few {
    public:
@@ -88,6 +93,7 @@ class StartxRdma {
 
   startx::Rdma<port::Port>& rdma() { return side_.niu().rdma(); }
 
+  // Polls, takes rights that the other side has sent, and completions of transfers both ways.
   void progress(link::Time now) {
     side_.poll(now);
     while (const startx::Received* packet = side_.niu().peek(Priority::high)) {
@@ -101,6 +107,7 @@ class StartxRdma {
     while (rdma().next_completion(completion)) take(completion);
   }
 
+  // A transfer is complete. If it was the other side's, its slot is free again.
   void take(const startx::Completion& completion) {
     if (completion.status != RdmaStatus::ok) {
       side_.fail(completion.status == RdmaStatus::peer_down ? "the peer is down"
@@ -116,7 +123,9 @@ class StartxRdma {
       if (open_[slot] == completion.transfer) free_.push(slot);
   }
 
-  // Done before the next poll rather than at once: a reply must not wait for it.
+  // Grants a right for each free slot and sends it. Called before the next poll rather than on
+  // completion: an answer must not wait for it. Stops when there is no room, and goes on at the
+  // next call with the right that it could not send.
   void hand_out_rights(link::Time now) {
     while (!free_.empty()) {
       const std::uint32_t slot = free_.front();
@@ -138,6 +147,7 @@ class StartxRdma {
     }
   }
 
+  // Starts one transfer with the oldest right. False: there is no right or no room.
   bool write_one(link::Time now) {
     if (rights_.empty()) return false;
     const startx::Started started =

@@ -1,5 +1,6 @@
-// tcp: a kernel TCP connection with TCP_NODELAY, both sides spinning on non-blocking calls.
-// Streaming hands up to 32 messages to the kernel in one call.
+// Layer tcp: a kernel TCP connection with TCP_NODELAY, both sides spinning on non-blocking calls. A
+// stream of bytes: messages are counted by their length. Streaming hands up to 32 messages to the
+// kernel in one call. The end of a turn is the end of the connection.
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -26,6 +27,7 @@ class Tcp {
     } else {
       listener_ = listening_socket(wire.ip, kTcpPort);
     }
+    // Received bytes are counted and thrown away.
     in_.resize(256 << 10);
   }
 
@@ -48,6 +50,7 @@ class Tcp {
       check_errno();
   }
 
+  // Continues where the last call stopped, as the kernel may have taken a part of the message.
   bool try_send() {
     const ssize_t n = ::send(fd(), out_.data() + sent_, size_ - sent_, MSG_NOSIGNAL);
     if (n < 0) {
@@ -64,6 +67,7 @@ class Tcp {
     iovec parts[kBurst];
     const std::uint64_t count = std::min<std::uint64_t>(most, kBurst);
     for (std::uint64_t i = 0; i < count; ++i) parts[i] = {out_.data(), size_};
+    // The first message may have been sent in part by the last call.
     parts[0] = {out_.data() + sent_, size_ - sent_};
     msghdr message{};
     message.msg_iov = parts;
@@ -78,6 +82,7 @@ class Tcp {
     return total / size_;
   }
 
+  // Closes the sending direction. The server's recv() then returns 0.
   bool try_finish() {
     ::shutdown(fd(), SHUT_WR);
     return true;
@@ -86,7 +91,7 @@ class Tcp {
   std::uint64_t arrived() const { return bytes_ / size_; }
   std::uint64_t bytes() const { return bytes_; }
   bool finished() const { return finished_; }
-  // The server closes its end when it has seen the end of ours.
+  // The server closes its end when it has seen that the client has closed.
   bool drained() const { return finished_; }
 
  private:
@@ -94,6 +99,7 @@ class Tcp {
 
   int fd() const { return socket_.get(); }
 
+  // One attempt to connect; the state of the connection is in the errno of connect().
   void dial() {
     if (::connect(fd(), reinterpret_cast<const sockaddr*>(&server_), sizeof(server_)) == 0 ||
         errno == EISCONN)
@@ -123,8 +129,8 @@ class Tcp {
   const bool client_;
   Descriptor socket_, listener_;
   sockaddr_in server_{};
-  bool connected_ = false, finished_ = false;
-  std::size_t size_ = 1, sent_ = 0;  // sent_: bytes of the current message
+  bool connected_ = false, finished_ = false;  // finished_: the other side has closed its end
+  std::size_t size_ = 1, sent_ = 0;            // sent_: bytes of the current message
   std::uint64_t bytes_ = 0;
   std::string failure_;
   std::vector<std::byte> in_, out_;

@@ -1,5 +1,16 @@
-// The timed loops, written once for all layers. Transport is what a layer brings; LayerOf makes a
-// Layer of it. The compiler sees through everything inside a loop: no virtual call is measured.
+// The timed loops, written once for all layers. Transport is what a layer brings: the non-blocking
+// halves of message passing. LayerOf makes a Layer (layer.hpp) of it: pings, streams, echoes,
+// patience, statistics. The transport is a template argument, so the compiler sees through
+// everything inside a loop and no virtual call is measured.
+//
+// One turn of a Transport, on each side:
+//
+//     constructor --> poll() until ready() --> begin() --> client: try_send()/stream(), poll() ...
+//                                                          server: poll(), try_send() ...
+//     client: try_finish() --> poll() until drained();     server: poll() until finished()
+//
+// The client sends the end of the turn; the server echoes nothing for it, but polls for kLinger
+// more, so that its last acknowledgements leave.
 #pragma once
 
 #include <algorithm>
@@ -16,45 +27,48 @@ namespace viaduct::pingpong {
 template <class T>
 concept Transport = std::constructible_from<T, const Wire&> &&
     requires(T t, const T constant, const Point& point, std::uint64_t most) {
-  // Messages may get lost: a ping is then given up after a while.
+  // Whether messages may get lost: a ping without an answer is then given up after a while.
   { T::kLossy } -> std::convertible_to<bool>;
-  // The two sides can reach each other; poll() is called until then.
+  // Whether the two sides can reach each other; poll() is called until then.
   { constant.ready() } -> std::same_as<bool>;
-  // Called once, after ready(): counters start at zero.
+  // Called once, after ready(): the counters start at zero.
   t.begin(point);
   // All progress: receives, and sends what had to wait.
   t.poll();
-  // Latency: hands one message to the wire; false: call again after poll().
+  // Latency: hands one message to the wire. False: there is no room, call again after poll().
   { t.try_send() } -> std::same_as<bool>;
-  // Latency: messages that have arrived, whole and expected.
+  // Latency: how many messages have arrived, whole and expected.
   { constant.arrived() } -> std::same_as<std::uint64_t>;
-  // Bandwidth: sends, batched as this layer does it best, and makes what
-  // progress sending needs; at most `most` messages. How many were completed.
+  // Bandwidth: sends up to `most` messages, batched as this layer does it best, and makes the
+  // progress that sending needs. Returns how many were completed.
   { t.stream(most) } -> std::same_as<std::uint64_t>;
-  // Bandwidth: payload bytes that have arrived.
+  // Bandwidth: how many payload bytes have arrived.
   { constant.bytes() } -> std::same_as<std::uint64_t>;
-  // Says that no more will come; false: call again after poll().
+  // Tells the other side that no more will come. False: call again after poll().
   { t.try_finish() } -> std::same_as<bool>;
-  // The other side has said so, and everything it sent is here.
+  // Whether the other side has said so, and everything it sent is here.
   { constant.finished() } -> std::same_as<bool>;
-  // The other side has everything (lossy: there is no knowing, so true).
+  // Whether the other side has everything. An unreliable layer cannot know, and says true.
   { constant.drained() } -> std::same_as<bool>;
-  // Empty, or why this cannot go on.
+  // Empty, or why this turn cannot go on.
   { constant.failure() } -> std::convertible_to<std::string_view>;
 };
 
-inline constexpr std::chrono::seconds kPatience{8};             // without any progress
-inline constexpr std::chrono::seconds kFirstPatience{2};        // for the first message of a turn
-inline constexpr std::chrono::milliseconds kReplyPatience{20};  // on a lossy wire
-// When a lossy turn has ended, though the word about it was lost. A client that gets nothing on the
-// wire for so long concludes that its server did; what that has received will tell.
+// How long the loops wait. kFirstPatience: the server, for the first message of a turn.
+// kReplyPatience: an unreliable layer takes a round trip that lasts longer for lost. kLinger: the
+// server, until its last acknowledgement has left.
+inline constexpr std::chrono::seconds kPatience{8};  // of a reliable layer, without any progress
+inline constexpr std::chrono::seconds kFirstPatience{2};
+inline constexpr std::chrono::milliseconds kReplyPatience{20};  // on an unreliable layer
+// An unreliable layer: the word that ends a turn may be lost. A client that can send nothing for so
+// long concludes that the server has ended its turn; the server's result tells what it received.
 inline constexpr std::chrono::seconds kSilencePatience{1};
-inline constexpr std::chrono::microseconds kLinger{300};  // until the last acknowledgement has left
-inline constexpr std::uint64_t kMinMessages = 8;
-inline constexpr std::uint64_t kMaxLostInARow = 5;
-inline constexpr std::size_t kMaxSamples = 1u << 20;
+inline constexpr std::chrono::microseconds kLinger{300};
+inline constexpr std::uint64_t kMinMessages = 8;      // however short the time is
+inline constexpr std::uint64_t kMaxLostInARow = 5;    // round trips; then the point is given up
+inline constexpr std::size_t kMaxSamples = 1u << 20;  // round trips of a point: 4 MiB of samples
 
-// What the serving side does in one poll of a latency point...
+// The serving side of a latency point: step() polls once, and answers if a message has arrived.
 template <Transport T>
 class Echo {
  public:
@@ -70,8 +84,8 @@ class Echo {
   std::uint64_t answered_ = 0;
 };
 
-// ... and of a bandwidth point. The clock starts when the first bytes have arrived, which are
-// therefore not counted.
+// The serving side of a bandwidth point: step() polls once, and notes when bytes arrived. The clock
+// starts when the first bytes have arrived, so those are not counted.
 template <Transport T>
 class Meter {
  public:
@@ -95,9 +109,14 @@ class Meter {
 
  private:
   T& t_;
+  // Bytes that have arrived, and those of them that were there first; ticks when the first and the
+  // last came.
   std::uint64_t seen_ = 0, head_ = 0, first_ = 0, last_ = 0;
 };
 
+// The Layer that a Transport makes: the functions of one side, and the ..._both functions, in which
+// the only thread of the bed ring steps the server's Echo or Meter in every turn of the client's
+// loops.
 template <Transport T>
 class LayerOf final : public Layer {
  public:
@@ -163,9 +182,10 @@ class LayerOf final : public Layer {
   }
 
  private:
-  // In all of these `other` is what a ring bed's only thread does for the other side; elsewhere
-  // nothing.
+  // In the functions below `other` is what the only thread of the bed ring does for the other side
+  // in each turn; elsewhere it does nothing.
 
+  // False when patience runs out.
   template <class Other, class OtherReady>
   bool connect_with(std::chrono::nanoseconds patience, Other other, OtherReady other_ready) {
     Watch watch(patience);
@@ -177,6 +197,7 @@ class LayerOf final : public Layer {
     return true;
   }
 
+  // Round trips, one at a time, for Point::time or as many as Point::messages.
   template <class Other>
   RoundTrips ping_with(const Point& point, Other other) {
     Watch watch(T::kLossy ? std::chrono::nanoseconds{kReplyPatience} : kPatience);
@@ -208,7 +229,7 @@ class LayerOf final : public Layer {
     return summarize(samples, lost, nanoseconds_per_tick());
   }
 
-  // One message there and back. False: lost.
+  // One message there and back. False: lost, which is an error on a reliable layer.
   template <class Other>
   bool exchange(Watch& watch, Other& other) {
     const std::uint64_t before = t_.arrived();
@@ -230,7 +251,8 @@ class LayerOf final : public Layer {
     return false;
   }
 
-  // Seconds from the first message to the last.
+  // Streams for Point::time or as many as Point::messages. Returns the seconds from the first
+  // message to the last.
   template <class Other>
   double send_with(const Point& point, Other other) {
     Watch watch(turn_patience());
@@ -252,13 +274,16 @@ class LayerOf final : public Layer {
     return T::kLossy ? kSilencePatience : kPatience;
   }
 
+  // An unreliable layer that could send nothing for kSilencePatience: the time until then counts.
   double nothing_taken(std::uint64_t start) const {
     if (!T::kLossy) give_up("the other side has taken nothing for 8 s");
     const std::chrono::duration<double> waited = kSilencePatience;
     return to_nanoseconds(ticks() - start) / 1e9 - waited.count();
   }
 
-  // Once the end is on its way, the other side may leave at any moment: no error any more.
+  // Tells the other side that the turn is over, and waits until it has everything. Once the end is
+  // on its way, the other side may leave at any moment, so a broken connection is no error any
+  // more. An unreliable layer says it three times, as the word may be lost.
   template <class Other, class OtherFinished>
   void finish_with(Other other, OtherFinished other_finished) {
     Watch watch(turn_patience());
@@ -279,7 +304,8 @@ class LayerOf final : public Layer {
     }
   }
 
-  // False: nothing came at all.
+  // The serving side's loop. False: nothing came at all. Returns when the client has finished, or,
+  // on an unreliable layer, when it has been silent for kSilencePatience.
   template <class Part>
   bool serve(Part& part) {
     Watch first(kFirstPatience);
@@ -302,10 +328,11 @@ class LayerOf final : public Layer {
     return true;
   }
 
-  // Called in every turn of a loop that makes no progress. False: patience has run out.
+  // Called in every turn of a loop that makes no progress. False: patience has run out. Throws
+  // Failure if the transport has failed.
   bool may_go_on(Watch& watch) {
-    // The loop would run ahead of the loads it waits for, and what it has begun by then would have
-    // to be undone when one of them brings something.
+    // PAUSE. Without it the processor runs ahead of the loads that the loop waits for, and has to
+    // throw away what it has begun when one of them brings something new.
     __builtin_ia32_pause();
     if (!watch.due()) [[likely]]
       return true;
@@ -321,7 +348,8 @@ class LayerOf final : public Layer {
   T t_;
 };
 
-// One object of this at namespace scope is all it takes to add a layer to the program.
+// One object of this at namespace scope is all it takes to add a layer to the program. `order` says
+// where in --help.
 template <Transport T>
 struct RegisterLayer {
   RegisterLayer(int order, const LayerInfo& info) {

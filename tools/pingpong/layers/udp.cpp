@@ -1,5 +1,6 @@
-// udp: kernel UDP sockets, both sides spinning on non-blocking calls. A message larger than the
-// MTU is sent as several datagrams that fit; streaming uses sendmmsg and recvmmsg.
+// Layer udp: kernel UDP sockets, both sides spinning on non-blocking calls. Unreliable. A message
+// larger than the MTU is sent as several datagrams that fit, so that the kernel does not fragment.
+// Streaming uses sendmmsg() and recvmmsg(), 32 datagrams a call.
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -14,6 +15,7 @@ namespace viaduct::pingpong {
 
 namespace {
 
+// 20 bytes of IPv4 header without options, 8 of UDP.
 constexpr std::size_t kIpAndUdpHeaders = 28;
 constexpr int kSocketBuffer = 4 << 20;
 
@@ -26,7 +28,7 @@ class Udp {
     const sockaddr_in peer = socket_address(wire.peer_ip, kUdpPort);
     if (::connect(fd(), reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)) != 0)
       throw system_failure("no route to " + wire.peer_ip);
-    // The kernel caps these at net.core.{r,w}mem_max silently; more room means fewer losses.
+    // The kernel caps these at net.core.{r,w}mem_max silently. Larger buffers lose fewer datagrams.
     set_option(fd(), SOL_SOCKET, SO_RCVBUF, kSocketBuffer, "SO_RCVBUF");
     set_option(fd(), SOL_SOCKET, SO_SNDBUF, kSocketBuffer, "SO_SNDBUF");
     int mtu = 0;
@@ -86,6 +88,8 @@ class Udp {
     return true;
   }
 
+  // Builds up to 32 datagrams and hands them over. The kernel may take fewer: `next_` advances only
+  // by those that it took, and the others are built again by the next call.
   std::uint64_t stream(std::uint64_t most) {
     std::uint64_t begun = 0, completed = 0;
     std::uint32_t count = 0, packet = next_;
@@ -128,7 +132,8 @@ class Udp {
   std::byte* out_buffer(std::size_t i) { return buffers_.data() + i * kMaxPayload; }
   std::byte* in_buffer(std::size_t i) { return out_buffer(kBurst + i); }
 
-  // The head is part of the payload; the smallest messages are smaller than it.
+  // The header lies within the payload, so that a message of N bytes is a datagram of N bytes.
+  // Messages that are smaller than the header are sent as long as the header.
   static std::size_t datagram_bytes(std::size_t payload) {
     return std::max(payload, sizeof(PacketHead));
   }
@@ -139,6 +144,8 @@ class Udp {
     std::memcpy(to, &head_, sizeof(head_));
   }
 
+  // A datagram has arrived. The server answers with the number of the message; the client drops
+  // replies to pings that it has given up.
   void take(const std::byte* from, std::size_t size) {
     PacketHead head;
     if (size < sizeof(head)) return;
@@ -153,7 +160,8 @@ class Udp {
     ++arrived_;
   }
 
-  // Nothing there, no room, or the other side's socket is not open yet (or no more): go on.
+  // No error: nothing is there, there is no room, or the other side's socket is not open yet or no
+  // longer.
   void check_errno() {
     if (errno != EAGAIN && errno != ENOBUFS && errno != ECONNREFUSED && errno != EINTR)
       failure_ = std::strerror(errno);
@@ -162,7 +170,7 @@ class Udp {
   const bool client_;
   Descriptor socket_;
   PacketHead head_{};
-  std::size_t most_ = 0;
+  std::size_t most_ = 0;  // payload of a datagram
   Split split_;
   Assembly assembly_;
   bool streaming_ = false, finished_ = false;

@@ -1,6 +1,6 @@
-// verbs: a reliable connection with bare libibverbs, the yardstick for the layers over VIPL.
-// Queues, depths, timers and the loop are those of vipl-send; the two sides introduce themselves
-// over TCP.
+// Layer verbs: a reliable connection (RC queue pair) with bare libibverbs, the yardstick for the
+// layers over VIPL. Queues, depths, timers and the loop are those of vipl-send (messages.hpp), so
+// the difference is libvipl's cost. The two sides introduce themselves over TCP.
 #include <infiniband/verbs.h>
 #include <sys/socket.h>
 
@@ -17,12 +17,13 @@ namespace viaduct::pingpong {
 
 namespace {
 
-// What a side tells the other, and once more when it is ready to receive.
+// What a side tells the other over TCP: twice, the second time when it is ready to receive.
 struct VerbsIntroduction {
   ibv_gid gid;
-  std::uint32_t number, mtu;
+  std::uint32_t number, mtu;  // queue pair number; ibv_mtu of the port
 };
 
+// Ownership of verbs objects: each is ended by its own function.
 template <class T, auto kEnd>
 struct Ender {
   void operator()(T* it) const { kEnd(it); }
@@ -30,12 +31,15 @@ struct Ender {
 template <class T, auto kEnd>
 using Owned = std::unique_ptr<T, Ender<T, kEnd>>;
 
+// Throws Failure if libibverbs could not make the object.
 template <class T>
 T* made(T* it, const char* what) {
   if (it == nullptr) throw system_failure(std::string("cannot make ") + what);
   return it;
 }
 
+// Models WorkQueues (messages.hpp). Members are destroyed in reverse order: the queue pair first,
+// the device last.
 class VerbsQueues {
  public:
   VerbsQueues(const Wire& wire, const Window& window)
@@ -72,6 +76,7 @@ class VerbsQueues {
   }
 
   bool post_send(std::uint32_t slot, std::uint32_t bytes, Word word) {
+    // All sends share one place behind the receives.
     ibv_sge place = segment(slots_, bytes);
     ibv_send_wr work, *bad;
     work.wr_id = slot;
@@ -103,7 +108,13 @@ class VerbsQueues {
     return next(send_queue_.get(), done);
   }
 
-  // Both sides say who they are, then, ready to receive, so again.
+  // One step of connecting the queue pair, repeated until true. Each side goes through
+  //
+  //    meet() --> say() --> hear() --> get_ready(), say() --> hear() --> connected
+  //    TCP        address   address    queue pair in RTS      the other side is in RTS as well
+  //
+  // The second round is needed: a packet that arrives at a queue pair which is not ready is lost
+  // and costs a timeout.
   bool connect() {
     if (!socket_connected_ && !meet()) return false;
     if (said_ == 0 && !say()) return false;
@@ -113,6 +124,7 @@ class VerbsQueues {
   }
 
  private:
+  // The device by its name; throws Failure.
   static ibv_context* open(const std::string& name) {
     int n = 0;
     ibv_device** const list = ibv_get_device_list(&n);
@@ -127,6 +139,7 @@ class VerbsQueues {
     ibv_qp_init_attr wanted{};
     wanted.send_cq = send_queue_.get();
     wanted.recv_cq = receive_queue_.get();
+    // One place in the queue for each slot: neither queue can overflow.
     wanted.cap.max_send_wr = wanted.cap.max_recv_wr = slots_;
     wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
     wanted.qp_type = IBV_QPT_RC;
@@ -137,6 +150,7 @@ class VerbsQueues {
     modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   }
 
+  // Connects the TCP sockets. False: not yet.
   bool meet() {
     if (client_) {
       socket_connected_ = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&server_),
@@ -150,6 +164,7 @@ class VerbsQueues {
     return socket_connected_;
   }
 
+  // Sends the introduction; also queries the device for it.
   bool say() {
     ibv_port_attr port{};
     VerbsIntroduction mine{};
@@ -165,7 +180,7 @@ class VerbsQueues {
   }
 
   bool hear() {
-    // A few bytes at the start of a connection: they come at once, or not yet.
+    // Peeks first, so that a part of an introduction is left in the socket until the rest has come.
     if (::recv(socket_.get(), &theirs_, sizeof(theirs_), MSG_PEEK) != sizeof(theirs_) ||
         ::recv(socket_.get(), &theirs_, sizeof(theirs_), 0) != sizeof(theirs_))
       return false;
@@ -173,7 +188,8 @@ class VerbsQueues {
     return true;
   }
 
-  // The numbers are libvipl's (drivers/vi_over_verbs/ibverbs.cpp).
+  // Moves the queue pair through RTR (ready to receive) to RTS (ready to send). Timers and retries
+  // are libvipl's (drivers/vi_over_verbs/ibverbs.cpp), so that losses cost both the same.
   bool get_ready() {
     ibv_qp_attr to{};
     to.qp_state = IBV_QPS_RTR;
@@ -199,11 +215,13 @@ class VerbsQueues {
     return good(ibv_modify_qp(queue_pair_.get(), &attributes, which), "connecting a queue pair");
   }
 
+  // A slot of memory_ as a scatter-gather element.
   ibv_sge segment(std::size_t slot, std::size_t bytes) const {
     return {reinterpret_cast<std::uint64_t>(memory_.data() + slot * packet_bytes_),
             static_cast<std::uint32_t>(bytes), region_->lkey};
   }
 
+  // The oldest completion of the queue. False: none, or it is an error, which fails the turn.
   bool next(ibv_cq* queue, ibv_wc& done) {
     const int n = ibv_poll_cq(queue, 1, &done);
     if (n == 0) return false;

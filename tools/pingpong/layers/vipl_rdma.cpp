@@ -1,5 +1,12 @@
-// vipl-rdma: RDMA writes into a ring of the other side's memory, which polls the last word of the
-// next packet there. Credit comes back as writes too; no receive is used but by the introduction.
+// Layer vipl-rdma: RDMA writes into a ring in the other side's memory. The receiver polls the last
+// word of the next packet there. Credit comes back by RDMA writes too; only the introduction is a
+// send and receive.
+//
+// Memory of each side for data, all of it registered and writable by the other side:
+//
+//    0           64                 256 (kHead)
+//    | Words     | Outgoing         | ring               | staging
+//    | comes in  | goes out         | packets come in    | packets go out
 #include <atomic>
 #include <cstring>
 
@@ -10,12 +17,13 @@ namespace viaduct::pingpong {
 
 namespace {
 
-// What the other side writes beside data, each word counting up. Before the connection is used,
-// `ring` and `memory` say where this side's memory is.
+// What the other side writes beside data. `taken` counts up and gives credit.
 struct Words {
-  std::uint64_t taken;     // packets of ours that it has taken
+  std::uint64_t taken;     // packets that the writer has taken from its ring
   std::uint64_t finished;  // 1: no more will come
 };
+// Where this side's memory is. Exchanged by one send and receive before the connection is used for
+// data.
 struct ViplIntroduction {
   std::uint64_t words, ring;
   VIP_MEM_HANDLE memory;
@@ -76,10 +84,11 @@ class ViplRdma {
   bool drained() const { return completed_ == posted_; }
 
  private:
-  // The first descriptors; those of packets follow.
+  // Descriptors by number: two for the introduction, one for Words, then one for each packet of the
+  // ring.
   static constexpr std::size_t kIntroduction = 0, kAnswer = 1, kWords = 2, kPackets = 3;
 
-  // In front of the rings; the other side writes the first part.
+  // What is sent from memory in front of the rings.
   struct Outgoing {
     Words words;
     ViplIntroduction introduction, theirs;
@@ -96,12 +105,15 @@ class ViplRdma {
   static T read(T& word) {  // the device writes it
     return std::atomic_ref(word).load(std::memory_order_acquire);
   }
-  // A packet ends where its place ends; the last four bytes of it are its number.
+  // The number of a packet, in its last four bytes. A packet is placed at the end of its slot, so
+  // the receiver knows where the number is without knowing the size. The layer relies on the device
+  // to place the last bytes of a write last.
   std::uint32_t& number(std::byte* places, std::uint32_t packet) const {
     std::byte* const end = places + (packet % window_.packets + 1) * place_bytes_;
     return *reinterpret_cast<std::uint32_t*>(end - sizeof(std::uint32_t));
   }
 
+  // Connects, then sends this side's introduction and waits for the other side's.
   void introduce() {
     if (!connected_) {
       if (!side_.connect()) return;
@@ -115,6 +127,7 @@ class ViplRdma {
     introduced_ = side_.done(VipRecvDone(side_.vi(), &d), "receiving");
   }
 
+  // Takes packets in order, for as long as the next slot holds the next number.
   void take_arrived() {
     while (read(number(ring(), taken_)) == static_cast<std::uint32_t>(taken_ + 1)) {
       bytes_ += cut_.arriving_bytes();
@@ -124,7 +137,8 @@ class ViplRdma {
         continue;
       }
       ++arrived_;
-      // An answer says that the question has been taken, and the reverse.
+      // In round trips no credit is written: an answer says that the other side has taken the
+      // question, and the reverse.
       if (latency_) {
         told_ = taken_;
         known_taken_ = sent_;
@@ -132,12 +146,14 @@ class ViplRdma {
     }
   }
 
+  // Writes the next packet, if the other side's ring has room. The known credit is renewed only
+  // when it is used up.
   bool write_packet(std::uint32_t bytes) {
     if (sent_ - known_taken_ >= window_.packets) {
       known_taken_ = std::max(known_taken_, read(incoming().taken));
       if (sent_ - known_taken_ >= window_.packets) return false;
     }
-    // Its descriptor may not have come back yet, though the other side has the packet.
+    // The descriptor may not have come back yet although the other side has the packet.
     if (posted_ - completed_ >= window_.packets) return false;
     const auto place = static_cast<std::uint32_t>(sent_ % window_.packets);
     number(staging(), place) = static_cast<std::uint32_t>(sent_ + 1);
@@ -148,8 +164,8 @@ class ViplRdma {
     return true;
   }
 
-  // Tells how much has been taken, and whether this is the end. One such write is under way at
-  // most.
+  // Writes Words at the other side: how much has been taken, and whether this is the end of the
+  // turn. One such write is under way at most, because its memory must not change meanwhile.
   bool tell(bool finish) {
     if (telling_) return false;
     outgoing().words = {taken_, finish ? 1u : 0u};
@@ -159,6 +175,7 @@ class ViplRdma {
     return true;
   }
 
+  // Posts one RDMA write from this side's memory to address `to` at the other side.
   bool write(std::size_t descriptor, void* from, std::uint64_t to, std::size_t bytes) {
     VIP_DESCRIPTOR* const d = side_.descriptor(descriptor);
     d->CS.Control = VIP_CONTROL_OP_RDMAWRITE;

@@ -1,5 +1,5 @@
-// vipl-send: VipPostSend on one side, VipPostRecv on the other, both polling with VipSendDone and
-// VipRecvDone.
+// Layer vipl-send: VipPostSend on one side, VipPostRecv on the other, both polling with VipSendDone
+// and VipRecvDone. Credit and words are messages.hpp's; words travel as immediate data.
 #include "tools/pingpong/layers/messages.hpp"
 #include "tools/pingpong/layers/vipl_side.hpp"
 
@@ -12,7 +12,8 @@ class ViplQueues {
   ViplQueues(const Wire& wire, const Window& window)
       : slots_(window.packets + kMaxWords),
         side_(wire, 2 * slots_, (slots_ + 1) * window.bytes, false) {
-    // Receives have memory of their own; all sends have the same, nobody looks at the contents.
+    // Receives have memory of their own. All sends share one place, because nobody looks at the
+    // contents.
     for (std::size_t i = 0; i < slots_; ++i)
       describe(side_.descriptor(i), side_.data() + i * window.bytes, side_.memory(), window.bytes);
     for (std::size_t i = slots_; i < 2 * slots_; ++i)
@@ -58,7 +59,7 @@ class ViplQueues {
   }
 
  private:
-  const std::size_t slots_;
+  const std::size_t slots_;  // receives, and again sends
   ViplSide side_;
 };
 

@@ -1,3 +1,5 @@
+// Opens and connects one VI (vipl_side.hpp), by the client-server model of VIPL: VipConnectRequest
+// on the client, VipConnectWait and VipConnectAccept on the server.
 #include "tools/pingpong/layers/vipl_side.hpp"
 
 #include <cstdlib>
@@ -13,11 +15,13 @@ namespace viaduct::pingpong {
 
 namespace {
 
+// What the listener and the request have to agree in.
 constexpr std::string_view kDiscriminator = "viaduct-pingpong";
-constexpr VIP_ULONG kAttempt = 50;   // milliseconds of a server's wait
-constexpr VIP_ULONG kAnswer = 2000;  // ... and until a server that is there has accepted
+constexpr VIP_ULONG kAttempt = 50;   // ms that a server waits in one attempt
+constexpr VIP_ULONG kAnswer = 2000;  // ms that a client waits for the server's accept
 constexpr std::size_t kPage = 4096;
 
+// For calls that must not fail; throws Failure.
 void require(VIP_RETURN code, const char* what) {
   if (code != VIP_SUCCESS)
     throw Failure(std::string(what) + " failed with " + vipl::code_name(code) +
@@ -72,12 +76,14 @@ ViplSide::~ViplSide() {
 
 void ViplSide::open(const std::string& ip) {
   const vi::DeviceInfo device = rdma_device(ip);
-  // A device may have several ports, an interface belongs to one.
+  // The name of the interface is the better one: a device may have several ports, and an interface
+  // belongs to one.
   const std::string& name = device.interface.empty() ? device.name : device.interface;
   require(VipOpenNic(name.c_str(), &nic_), "VipOpenNic");
   require(VipNSInit(nic_, nullptr), "VipNSInit");
 }
 
+// Takes down what has been made so far, in reverse order; also after a failure in the constructor.
 void ViplSide::end() {
   if (vi_ != nullptr) {
     VipDisconnect(vi_);
@@ -87,6 +93,7 @@ void ViplSide::end() {
   if (nic_ != nullptr) VipCloseNic(nic_);
 }
 
+// Builds a VIPL address in `room`: the host's address, and behind it the discriminator.
 VIP_NET_ADDRESS* ViplSide::address(std::byte* room, const std::string& ip) {
   auto* const out = reinterpret_cast<VIP_NET_ADDRESS*>(room);
   out->HostAddressLen = 0;
@@ -113,7 +120,7 @@ bool ViplSide::connect() {
     if (code == VIP_SUCCESS) code = VipConnectAccept(connection, vi_);
   }
   if (code == VIP_SUCCESS) return true;
-  // The other side has not come so far yet.
+  // VIP_TIMEOUT, VIP_NO_MATCH: the other side has not come so far yet.
   if (code != VIP_TIMEOUT && code != VIP_NO_MATCH) fail(code, "connecting");
   return false;
 }

@@ -1,5 +1,6 @@
 // What the layers over VIPL have in common: a NIC, registered memory with descriptors in it, and a
-// VI that is connected to the other side's.
+// VI that is connected to the other side's VI. Uses the public C API (vipl.h) only, as a program
+// would.
 #pragma once
 
 #include <vipl.h>
@@ -13,34 +14,37 @@
 
 namespace viaduct::pingpong {
 
+// Owns NIC, memory and VI for one turn. One thread uses it.
 class ViplSide {
  public:
-  // `descriptors` of them, and behind them `bytes` for data; `writable` by the other side. Throws
-  // Failure.
+  // Registers `descriptors` descriptors and behind them `bytes` for data, page-aligned; `writable`:
+  // the other side may write there by RDMA. Throws Failure.
   ViplSide(const Wire& wire, std::size_t descriptors, std::size_t bytes, bool writable);
   ~ViplSide();
   ViplSide(const ViplSide&) = delete;
   ViplSide& operator=(const ViplSide&) = delete;
 
-  // One attempt, which takes some milliseconds; true when connected.
+  // One attempt to connect, which blocks: the server for 50 ms, the client for up to 2 s. True when
+  // connected.
   bool connect();
 
   VIP_VI_HANDLE vi() const { return vi_; }
   VIP_MEM_HANDLE memory() const { return memory_; }
   VIP_DESCRIPTOR* descriptor(std::size_t i) const { return descriptors_ + i; }
-  std::size_t index(const VIP_DESCRIPTOR* d) const {
+  std::size_t index(const VIP_DESCRIPTOR* d) const {  // of a descriptor that came back
     return static_cast<std::size_t>(d - descriptors_);
   }
   std::byte* data() const { return data_; }
 
-  // False, and the first reason is kept, if the code is not VIP_SUCCESS.
+  // False, and the first reason is kept, if the code is not VIP_SUCCESS. `what` was being done.
   bool good(VIP_RETURN code, const char* what) {
     if (code == VIP_SUCCESS) [[likely]]
       return true;
     fail(code, what);
     return false;
   }
-  // The same for a descriptor that Done returned; false also when there is none.
+  // The same for a descriptor that a Done function returned; false also when there is none
+  // (VIP_NOT_DONE).
   bool done(VIP_RETURN code, const char* what) {
     if (code == VIP_SUCCESS) return true;
     if (code != VIP_NOT_DONE) [[unlikely]]
@@ -69,7 +73,7 @@ class ViplSide {
   std::string failure_;
 };
 
-// `bytes` of data at `data`, in one segment.
+// Fills in a descriptor for `bytes` of data at `data`, in one segment. 0 bytes: no segment.
 void describe(VIP_DESCRIPTOR* d, void* data, VIP_MEM_HANDLE memory, std::size_t bytes);
 
 }  // namespace viaduct::pingpong

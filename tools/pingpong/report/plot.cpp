@@ -1,3 +1,4 @@
+// Writes a gnuplot script with the data in it and pipes it to gnuplot (plot.hpp).
 #include "tools/pingpong/report/plot.hpp"
 
 #include <sys/wait.h>
@@ -16,14 +17,15 @@ namespace viaduct::pingpong {
 
 namespace {
 
-// "8", "64 K": the labels of the x axis.
+// The labels of the x axis: "8", "64K", "1M".
 std::string size_text(std::size_t bytes) {
   if (bytes >= 1u << 20 && bytes % (1u << 20) == 0) return std::to_string(bytes >> 20) + "M";
   if (bytes >= 1u << 10 && bytes % (1u << 10) == 0) return std::to_string(bytes >> 10) + "K";
   return std::to_string(bytes);
 }
 
-// Not more than a dozen labels and none close to another, or they run into each other.
+// Ticks of the x axis: a dozen labels at most and none close to another, or they run into each
+// other.
 std::string size_labels(const std::vector<std::size_t>& sizes) {
   const auto place = [](std::size_t bytes) { return std::log2(static_cast<double>(bytes)); };
   const double apart = std::max(0.4, (place(sizes.back()) - place(sizes.front())) / 12);
@@ -54,6 +56,7 @@ void write_data(std::ostream& out, const Options& options, const std::vector<Ser
   }
 }
 
+// One of the two panels; `block` is the name of its data blocks without the number of the layer.
 void write_panel(std::ostream& out, const Options& options, const char* title, const char* unit,
                  const char* block, const char* key) {
   out << "set title \"" << title << "\"\nset ylabel \"" << unit << "\"\nset key " << key
@@ -64,6 +67,7 @@ void write_panel(std::ostream& out, const Options& options, const char* title, c
   out << '\n';
 }
 
+// Whether a program of that name can be run.
 bool on_path(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::istringstream places(path ? path : "/usr/bin:/bin");
@@ -91,7 +95,7 @@ void check_gnuplot() {
 }
 
 std::string plot_script(const Options& options, const std::vector<Series>& series) {
-  // Told apart by colour-blind readers, and by their marks in print.
+  // Colours that colour-blind readers can tell apart; marks differ as well, for print.
   static constexpr const char* kColours[] = {"#000000", "#0072b2", "#56b4e9", "#009e73",
                                              "#d55e00", "#e69f00", "#cc79a7", "#999999"};
   std::ostringstream out;
@@ -122,6 +126,7 @@ std::string plot_script(const Options& options, const std::vector<Series>& serie
   return out.str();
 }
 
+// gnuplot reads the script from its standard input; its own error messages go to standard error.
 void plot(const Options& options, const std::vector<Series>& series) {
   const std::string script = plot_script(options, series);
   FILE* gnuplot = ::popen("gnuplot", "w");

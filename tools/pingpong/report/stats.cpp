@@ -1,3 +1,5 @@
+// The arithmetic of stats.hpp. A round without a figure is NaN throughout, and is left out of
+// medians and extremes.
 #include "tools/pingpong/report/stats.hpp"
 
 #include <algorithm>
@@ -10,6 +12,7 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
+// The figures that exist.
 std::vector<double> present(std::vector<double> values) {
   std::erase_if(values, [](double v) { return std::isnan(v); });
   return values;
@@ -27,6 +30,7 @@ RoundTrips summarize(std::vector<std::uint32_t>& samples, std::uint64_t lost,
   const auto at = [&](std::size_t i) { return samples[i] * nanoseconds_per_tick; };
   out.min_ns = at(0);
   out.median_ns = at(samples.size() / 2);
+  // With fewer than 100 samples that is the largest.
   out.p99_ns = at(std::min(samples.size() - 1, samples.size() * 99 / 100));
   return out;
 }
@@ -51,6 +55,7 @@ void Series::add(const Received& round) {
   bytes_per_second.push_back(rate > 0 ? rate : kNothing);
 }
 
+// Summary of all rounds: the least of the least times, medians of medians and of 99th percentiles.
 Row row(const Series& series) {
   Row out;
   out.layer = series.layer;

@@ -1,3 +1,4 @@
+// Prints the figures (table.hpp). Times in ns, rates in 10^6 bytes per second, as the heading says.
 #include "tools/pingpong/report/table.hpp"
 
 #include <cstdarg>
@@ -27,14 +28,17 @@ std::string grouped(double value) {
   return out;
 }
 
+// Nanoseconds; with commas from 1,000,000 on.
 std::string time_text(double ns) {
   return ns < 1e6 ? format("%.0f", ns) : grouped(ns);
 }
 
+// Three significant digits at least.
 std::string rate_text(double megabytes) {
   return format(megabytes < 10 ? "%.2f" : megabytes < 1000 ? "%.1f" : "%.0f", megabytes);
 }
 
+// "-": nothing came through.
 void print_figures(std::ostream& out, const Options& options, const std::vector<Series>& series) {
   out << format("%9s  %-13s", "bytes", "layer");
   if (options.latency) out << format("%12s%12s%12s", "min ns", "median ns", "p99 ns");
@@ -58,6 +62,7 @@ void print_figures(std::ostream& out, const Options& options, const std::vector<
   }
 }
 
+// Unreliable layers only; others fail rather than lose a round trip.
 void print_losses(std::ostream& out, const std::vector<Series>& series) {
   for (const Series& s : series)
     if (s.lost_round_trips > 0)
@@ -75,6 +80,7 @@ const Series* find(const std::vector<Series>& series, std::string_view layer, st
   return nullptr;
 }
 
+// Every layer beside `base` at the same size.
 void print_ratios(std::ostream& out, const Options& options, const std::vector<Series>& series,
                   std::string_view base) {
   const std::string divisor(base);

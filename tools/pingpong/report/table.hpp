@@ -1,4 +1,4 @@
-// Figures as text: tables for people, JSON for programs.
+// Figures as text: tables for people, JSON for programs. One row for each Series.
 #pragma once
 
 #include <iosfwd>
@@ -9,6 +9,8 @@
 
 namespace viaduct::pingpong {
 
+// The figures, what was lost, and a table of ratios for each of the yardsticks (raw, raw-fetch,
+// packet, udp, tcp, verbs) that is in the run.
 void print_tables(std::ostream& out, const Options& options, const std::vector<Series>& series);
 
 // An array of objects; what was not measured, or where nothing came through, is null.
