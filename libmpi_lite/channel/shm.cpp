@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -16,6 +15,7 @@
 #include <memory>
 #include <utility>
 
+#include "libmpi_lite/channel/process_watch.hpp"
 #include "libmpi_lite/channel/shm.hpp"
 #include "libmpi_lite/channel/shm_copy.hpp"
 #include "libmpi_lite/channel/shm_ring.hpp"
@@ -35,27 +35,6 @@ struct PieceHead {
 };
 constexpr std::size_t kPieceBytes = 8 << 10;
 static_assert(kMaxEagerShm + 128 <= kLargestInRing, "with its head");
-
-// Tells when another process has ended.
-class ProcessWatch {
- public:
-  explicit ProcessWatch(int pid)
-      : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
-        gone_(fd_ < 0 && errno == ESRCH) {}
-  ProcessWatch(const ProcessWatch&) = delete;
-  ProcessWatch& operator=(const ProcessWatch&) = delete;
-  ~ProcessWatch() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  bool ended(std::chrono::milliseconds patience = {}) const {
-    pollfd end{fd_, POLLIN, 0};
-    return gone_ || (fd_ >= 0 && ::poll(&end, 1, static_cast<int>(patience.count())) > 0);
-  }
-
- private:
-  const int fd_;  // readable when it has ended
-  const bool gone_;
-};
 
 std::string ended_text(int pid, std::string_view how) {
   return "its process on this node (pid " + std::to_string(pid) + ") " + std::string(how);
@@ -155,6 +134,7 @@ class ShmChannel final : public Channel {
     return p ? p : connect(rank);
   }
   Peer* connect(int rank);
+  void share_memory();
   std::unique_ptr<Peer> reach(int rank);
   SegmentMap open_segment(const NodeCard& card) const;
   void find_rings();
@@ -173,6 +153,7 @@ class ShmChannel final : public Channel {
   // The clock is not read more often than that. Every poll counts: this process may be busy with
   // others for ever. Not many, as a program may poll only now and then.
   static constexpr unsigned kPollsBetweenLooks = 128;
+  static constexpr std::size_t kMemoryInUse = 512 << 10;  // of all rings that it writes
 
   ChannelSink& sink_;
   Nodes& nodes_;
@@ -225,12 +206,20 @@ ShmChannel::Peer* ShmChannel::connect(int rank) {
   if (lost_[at]) return nullptr;
   try {
     peers_[at] = reach(rank);
+    share_memory();
   } catch (const base::SetupError& error) {
     lost_[at] = true;
     losses_.push_back({rank, error.what()});
     polls_ = kPollsBetweenLooks;
   }
   return peers_[at].get();
+}
+
+// What a process fills in others' rings while they keep pace is bounded, however many it writes to.
+void ShmChannel::share_memory() {
+  const auto peers = std::count_if(peers_.begin(), peers_.end(), [](const auto& p) { return !!p; });
+  for (const auto& peer : peers_)
+    if (peer) peer->writer.use(kMemoryInUse / static_cast<std::size_t>(peers));
 }
 
 // A process that is just ending has no descriptors any more, a moment before it has ended.
@@ -562,8 +551,7 @@ std::string ShmChannel::dump(int rank) const {
   const Peer* p = peers_[static_cast<std::size_t>(rank)].get();
   if (!p) return {};
   std::string text = "pid " + std::to_string(p->copy.pid) + ", " +
-                     std::to_string(p->writer.unread()) + " of " + std::to_string(kRingBytes) +
-                     " bytes of the ring not known to be read";
+                     std::to_string(p->writer.unread()) + " bytes in the ring not known to be read";
   if (p->segment->asleep.load(std::memory_order_relaxed) != 0) text += ", it sleeps";
   for (const Copy& c : copies_)
     if (c.peer == rank)
@@ -579,7 +567,7 @@ std::string ShmChannel::dump(int rank) const {
 std::string ShmChannel::describe(int to) const {
   const Peer* p = peers_[static_cast<std::size_t>(to)].get();
   if (lost_[static_cast<std::size_t>(to)]) return "shm, ended";
-  std::string text = "shm, ring of " + std::to_string(kRingBytes >> 10) + " KiB, long messages ";
+  std::string text = "shm, ring of " + std::to_string(sizeof(Ring) >> 10) + " KiB, long messages ";
   return text + (!p || p->copy.reachable ? "copied by both ends"
                  : cma_ ? "in pieces, as this process may not reach the other's memory"
                         : "in pieces, as VIADUCT_CMA=off says");

@@ -2,12 +2,22 @@
 // a short message is one cache line here, with the word in front of it that says that it is there;
 // a ring with indices besides moves two or three lines between the cores for each message.
 //
-//   record:  word (length + 1, or kSkip, or 0: nothing yet) | bytes | padding to half a line
+//   record:  word (length + 1, or kTurn, or 0: nothing yet) | bytes | padding to half a line
 //
 // The writer makes the word of the next record 0 before it fills in the word of this one, so the
-// reader never sees old bytes as a word. The reader tells from time to time how far it has read.
+// reader never sees old bytes as a word.
+//
+//   half 0:  record | record | ... | kTurn          The writer fills one half from its start, turns
+//   to half 1:  record | record | 0                    the start of the other one, and so on.
+//
+// The reader counts in the ring how often it has left a half. A writer that finds the reader in its
+// own half may turn: the other half holds nothing unread. A process that writes to many others (64
+// processes of a node have 4032 rings) turns early: while the reader keeps pace, both use the same
+// page of each half again and again, and the pages behind them take no memory. A writer with a
+// backlog goes on to the end of its half, where it waits until the reader has left the other one.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -19,20 +29,24 @@
 namespace viaduct::mpi {
 
 using RingWord = std::uint64_t;
-inline constexpr RingWord kSkip = ~RingWord{0};  // the rest up to the end is not used
-inline constexpr std::size_t kLargestRecord = kRingBytes / 4;
-inline constexpr std::size_t kLargestInRing = kLargestRecord - sizeof(RingWord);
+inline constexpr RingWord kTurn =
+    ~RingWord{0};  // the next record is at the start of the other half
 
 // Records start at multiples of half a line: two short messages share one.
 inline constexpr std::size_t kRecordGrain = kLine / 2;
+inline constexpr std::size_t kLargestRecord = 32 << 10;
+inline constexpr std::size_t kLargestInRing = kLargestRecord - sizeof(RingWord);
+static_assert(kLargestRecord + kRecordGrain <= kHalfRing);
+
 inline std::size_t record_bytes(std::size_t length) {
   return (sizeof(RingWord) + length + kRecordGrain - 1) / kRecordGrain * kRecordGrain;
 }
 
-inline std::atomic_ref<RingWord> ring_word(Ring& ring, std::uint64_t at) {
-  return std::atomic_ref<RingWord>(*reinterpret_cast<RingWord*>(ring.data + at % kRingBytes));
+inline std::atomic_ref<RingWord> ring_word(std::byte* record) {
+  return std::atomic_ref<RingWord>(*reinterpret_cast<RingWord*>(record));
 }
 
+// The sending process's side; one thread at a time.
 class RingWriter {
  public:
   explicit RingWriter(Ring& ring) : ring_(&ring) {}
@@ -40,48 +54,68 @@ class RingWriter {
   // head ++ body as one message of at most kLargestInRing bytes; false: full.
   bool write(std::span<const std::byte> head, std::span<const std::byte> body) {
     const std::size_t length = head.size() + body.size(), bytes = record_bytes(length);
-    if (write_ % kRingBytes + bytes > kRingBytes && !skip()) [[unlikely]]
+    if (next_ + bytes > last_ && !turn()) [[unlikely]]
       return false;
-    if (!has_room(bytes)) [[unlikely]]
-      return false;
-    std::byte* const to = ring_->data + write_ % kRingBytes + sizeof(RingWord);
+    std::byte* const to = next_ + sizeof(RingWord);
     copy_words(to, head);
     copy_data(to + head.size(), body);
     publish(length + 1, bytes);
+    // A turn now is one that the next message need not wait for.
+    if (next_ + bytes >= early_ && !turn()) [[unlikely]]
+      early_ = next_ + kPage;
     return true;
   }
 
-  // Bytes that the reader has not told to have read.
-  std::uint64_t unread() const { return write_ - ring_->read.load(std::memory_order_relaxed); }
+  // While the reader keeps pace, about so much of the ring is in use. Little costs 5 % of a round
+  // trip of 256 bytes: it is for processes that write to many.
+  void use(std::size_t bytes) {
+    turn_after_ = std::clamp(bytes / 2, kEarliest, kLatest);
+    early_ = half() + turn_after_;
+  }
+
+  // Bytes in the writer's half, and the other one if the reader is still there.
+  std::uint64_t unread() const {
+    return static_cast<std::uint64_t>(next_ - half()) +
+           (ring_->left.load(std::memory_order_relaxed) == turns_ ? 0 : kHalfRing);
+  }
 
  private:
-  // The record and the word behind it.
-  bool has_room(std::size_t bytes) {
-    if (write_ + bytes + kLine - read_ <= kRingBytes) [[likely]]
-      return true;
-    read_ = ring_->read.load(std::memory_order_acquire);
-    return write_ + bytes + kLine - read_ <= kRingBytes;
-  }
-  bool skip() {
-    const std::size_t rest = kRingBytes - write_ % kRingBytes;
-    if (!has_room(rest)) return false;
-    publish(kSkip, rest);
+  static constexpr std::size_t kEarliest = kPage - 8 * kLine;  // with the ring's head: a page
+  static constexpr std::size_t kLatest = kHalfRing / 2;
+  static constexpr std::size_t kLinesAhead = 4;  // that the writer asks for before it needs them
+
+  std::byte* half() const { return ring_->data[turns_ % 2]; }
+
+  // False: the other half is not free.
+  bool turn() {
+    if (ring_->left.load(std::memory_order_acquire) != turns_) return false;
+    ++turns_;
+    std::byte* const end = std::exchange(next_, half());
+    ring_word(next_).store(0, std::memory_order_relaxed);
+    ring_word(end).store(kTurn, std::memory_order_release);
+    last_ = next_ + kHalfRing - kRecordGrain;
+    early_ = next_ + turn_after_;
+    for (std::size_t line = 0; line < kLinesAhead; ++line) base::own_soon(next_ + line * kLine);
     return true;
   }
   void publish(RingWord word, std::size_t bytes) {
-    Ring& ring = *ring_;
-    const std::uint64_t at = write_, next = at + bytes;
-    write_ = next;
-    ring_word(ring, next).store(0, std::memory_order_relaxed);
-    ring_word(ring, at).store(word, std::memory_order_release);
+    std::byte* const record = next_;
+    next_ += bytes;
+    ring_word(next_).store(0, std::memory_order_relaxed);
+    ring_word(record).store(word, std::memory_order_release);
     // The reader has these lines; a burst of messages would wait for each.
-    base::own_soon(ring.data + (next + 4 * kLine) % kRingBytes);
+    base::own_soon(next_ + kLinesAhead * kLine);
   }
 
   Ring* ring_;
-  std::uint64_t write_ = 0, read_ = 0;  // read_: what is known of it
+  std::uint64_t turns_ = 0;  // how often the writer has left a half
+  std::byte* next_ = half();
+  std::byte* last_ = next_ + kHalfRing - kRecordGrain;  // a record ends here at most
+  std::size_t turn_after_ = kLatest;
+  std::byte* early_ = next_ + turn_after_;  // from here on it is time to turn
 };
 
+// The receiving process's side; one thread at a time.
 class RingReader {
  public:
   explicit RingReader(Ring& ring) : ring_(&ring) {}
@@ -89,28 +123,28 @@ class RingReader {
   // The oldest message, in place until pop(); an empty span: none. What a broken writer left behind
   // reads as no message.
   std::span<const std::byte> front() {
-    RingWord word = ring_word(*ring_, read_).load(std::memory_order_acquire);
+    RingWord word = ring_word(next_).load(std::memory_order_acquire);
     if (word == 0) return {};
-    if (word == kSkip) {
-      read_ += kRingBytes - read_ % kRingBytes;
-      word = ring_word(*ring_, read_).load(std::memory_order_acquire);
+    if (word == kTurn) [[unlikely]] {
+      ring_->left.store(++turns_, std::memory_order_release);
+      next_ = half();
+      word = ring_word(next_).load(std::memory_order_acquire);
       if (word == 0) return {};
     }
     length_ = word - 1;
-    const std::size_t at = read_ % kRingBytes;
-    if (length_ > kLargestInRing || at + record_bytes(length_) > kRingBytes) return {};
-    return {ring_->data + at + sizeof(RingWord), length_};
+    if (length_ > kLargestInRing ||
+        next_ + record_bytes(length_) > half() + kHalfRing - kRecordGrain)
+      return {};
+    return {next_ + sizeof(RingWord), length_};
   }
-  // Tells in steps; with a skip between two of them, at most two steps are not told.
-  void pop() {
-    constexpr std::uint64_t kStep = kRingBytes / 8;
-    const std::uint64_t before = std::exchange(read_, read_ + record_bytes(length_));
-    if (before / kStep != read_ / kStep) ring_->read.store(read_, std::memory_order_release);
-  }
+  void pop() { next_ += record_bytes(length_); }
 
  private:
+  std::byte* half() const { return ring_->data[turns_ % 2]; }
+
   Ring* ring_;
-  std::uint64_t read_ = 0;
+  std::uint64_t turns_ = 0;  // how often the reader has left a half
+  std::byte* next_ = half();
   std::size_t length_ = 0;
 };
 

@@ -13,15 +13,17 @@
 
 namespace viaduct::mpi {
 
-inline constexpr std::size_t kLine = 64;              // bytes that move between cores as one
-inline constexpr std::size_t kRingBytes = 128 << 10;  // data of a ring
-inline constexpr std::size_t kCopySlots = 256;        // long transfers into one process at a time
+inline constexpr std::size_t kLine = 64;  // bytes that move between cores as one
+inline constexpr std::size_t kPage = 4096;
+inline constexpr std::size_t kHalfRing = (128 << 10) - kLine;  // data of one half of a ring
+inline constexpr std::size_t kCopySlots = 256;  // long transfers into one process at a time
 
-// A queue from one process to another; see shm_ring.hpp.
+// A queue from one process to another; see shm_ring.hpp. Each half begins near the start of a page:
+// a queue that never has a backlog uses one page of each.
 struct Ring {
-  alignas(kLine) std::atomic<std::uint32_t> writer;  // rank + 1 of the one who writes; 0: nobody
-  alignas(kLine) std::atomic<std::uint64_t> read;    // bytes that may be written over
-  alignas(kLine) std::byte data[kRingBytes];
+  alignas(kLine) std::atomic<std::uint32_t> writer;  // rank + 1 of the process that writes; 0: none
+  alignas(kLine) std::atomic<std::uint64_t> left;    // how often the reader has left a half
+  alignas(kLine) std::byte data[2][kHalfRing];
 };
 
 // A long transfer that both ends work on; see shm_copy.hpp.
@@ -39,7 +41,7 @@ enum class Presence : std::uint32_t {
   ended_early,  // it has called exit() without MPI_Finalize
 };
 
-struct Segment {
+struct alignas(kPage) Segment {
   static constexpr std::uint64_t kMagic = 0x3174647669614dull;
   std::uint64_t magic;
   std::uint32_t rings;                 // there is room for
@@ -63,7 +65,7 @@ struct Segment {
   Ring* claim(int rank);
   static std::size_t bytes(std::uint32_t rings) { return sizeof(Segment) + rings * sizeof(Ring); }
 };
-static_assert(sizeof(Segment) % kLine == 0 && sizeof(Ring) % kLine == 0);
+static_assert(sizeof(Segment) % kPage == 0 && sizeof(Ring) % kPage == 0);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 // A mapping of a segment; unmapped at the end.
