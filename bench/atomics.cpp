@@ -150,17 +150,17 @@ Result on_sim_net(std::size_t requesters, std::uint64_t adds) {
 }
 
 // What the owner of the word tells the requesters' process: where the word is.
-struct Introduction {
+struct WordLocation {
   link::Address address;
   Key key;
 };
 
 // The owner's process. Serves until the pipe `from` is closed; on each byte that comes writes what
 // the word holds to `to`, and sets the word to 0 for the next run.
-[[noreturn]] void own(const std::string& socket, int from, int to) {
+[[noreturn]] void run_owner(const std::string& socket, int from, int to) {
   auto node = mbcf::Node::open("net_memif0,role=server,socket=" + socket + ",socket-abstract=no");
   alignas(8) std::uint64_t word = 0;
-  const Introduction me{
+  const WordLocation me{
       node->address(),
       node->engine().export_segment(std::as_writable_bytes(std::span(&word, 1)), Rights::all)};
   if (::write(to, &me, sizeof me) != sizeof me) std::_Exit(1);
@@ -181,7 +181,8 @@ class TwoProcesses {
  public:
   TwoProcesses() {
     char scratch[] = "/tmp/viaduct-atomics.XXXXXX";
-    if (::mkdtemp(scratch) == nullptr || ::pipe(asks_) != 0 || ::pipe2(tells_, O_CLOEXEC) != 0) {
+    if (::mkdtemp(scratch) == nullptr || ::pipe(to_owner_) != 0 ||
+        ::pipe2(from_owner_, O_CLOEXEC) != 0) {
       std::perror("viaduct-atomics");
       std::exit(1);
     }
@@ -189,15 +190,19 @@ class TwoProcesses {
     const std::string socket = directory_ + "/m.sock";
     // Before DPDK is started: each process has an EAL of its own.
     owner_ = ::fork();
-    if (owner_ == 0) {
-      ::close(asks_[1]);
-      // The owner polls the port between looks at the pipe.
-      ::fcntl(asks_[0], F_SETFL, O_NONBLOCK);
-      own(socket, asks_[0], tells_[1]);
+    if (owner_ < 0) {
+      std::perror("viaduct-atomics");
+      std::exit(1);
     }
-    ::close(tells_[1]);
-    Introduction owner{};
-    if (::read(tells_[0], &owner, sizeof owner) != sizeof owner) {
+    if (owner_ == 0) {
+      ::close(to_owner_[1]);
+      // The owner polls the port between looks at the pipe.
+      ::fcntl(to_owner_[0], F_SETFL, O_NONBLOCK);
+      run_owner(socket, to_owner_[0], from_owner_[1]);
+    }
+    ::close(from_owner_[1]);
+    WordLocation owner{};
+    if (::read(from_owner_[0], &owner, sizeof owner) != sizeof owner) {
       std::fprintf(stderr, "viaduct-atomics: the owner's process did not start.\n");
       finish(1);
     }
@@ -229,13 +234,14 @@ class TwoProcesses {
     const double seconds = seconds_now() - start;
     std::uint64_t sum = 0, got = 0;
     for (const auto& adder : adders) sum += adder.sum();
-    const bool told = ::write(asks_[1], "?", 1) == 1 && ::read(tells_[0], &got, sizeof got) == 8;
+    const bool told =
+        ::write(to_owner_[1], "?", 1) == 1 && ::read(from_owner_[0], &got, sizeof got) == 8;
     return {static_cast<double>(adds / requesters * requesters) / seconds, told && got == sum};
   }
 
  private:
   void stop() {
-    ::close(asks_[1]);
+    ::close(to_owner_[1]);
     ::waitpid(owner_, nullptr, 0);
     std::error_code ignored;
     std::filesystem::remove_all(directory_, ignored);
@@ -245,7 +251,7 @@ class TwoProcesses {
     std::exit(code);
   }
 
-  int asks_[2], tells_[2];  // pipes: to the owner; from the owner
+  int to_owner_[2], from_owner_[2];  // pipes: to the owner; from the owner
   pid_t owner_ = -1;
   std::string directory_;
   std::unique_ptr<mbcf::Node> node_;
@@ -254,7 +260,7 @@ class TwoProcesses {
 
 // One row of the table: a testbed, and the rates of all rounds.
 struct Row {
-  const char* bed;
+  const char* testbed;
   std::size_t requesters, under_way;
   std::vector<double> rates;
   bool exact = true;
@@ -269,7 +275,7 @@ int measure(std::uint64_t adds, std::size_t rounds) {
   TwoProcesses processes;
   for (std::size_t round = 0; round < rounds; ++round)
     for (Row& row : rows) {
-      const bool sim = std::strcmp(row.bed, "SimNetwork") == 0;
+      const bool sim = std::strcmp(row.testbed, "SimNetwork") == 0;
       // On the simulated network time and faults follow from the seed.
       if (sim && round != 0) continue;  // the same every time
       const Result r = sim ? on_sim_net(row.requesters, adds / 4)
@@ -284,10 +290,11 @@ int measure(std::uint64_t adds, std::size_t rounds) {
   for (Row& row : rows) {
     std::sort(row.rates.begin(), row.rates.end());
     const double median = row.rates[row.rates.size() / 2];
-    if (row.under_way == 1 || (row.requesters == 1 && std::strcmp(row.bed, "SimNetwork") == 0))
+    if (row.under_way == 1 || (row.requesters == 1 && std::strcmp(row.testbed, "SimNetwork") == 0))
       base = median;
-    std::printf("%-30s %10zu %14.0f [%10.0f..%10.0f] %8.2f %6s\n", row.bed, row.requesters, median,
-                row.rates.front(), row.rates.back(), median / base, row.exact ? "exact" : "WRONG");
+    std::printf("%-30s %10zu %14.0f [%10.0f..%10.0f] %8.2f %6s\n", row.testbed, row.requesters,
+                median, row.rates.front(), row.rates.back(), median / base,
+                row.exact ? "exact" : "WRONG");
     exact = exact && row.exact;
   }
   std::printf(

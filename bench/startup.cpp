@@ -45,7 +45,7 @@ std::string devargs(const std::string& role, const std::string& socket) {
          (role == "server" ? std::string(",mac=") + kServerAddress : "");
 }
 
-[[noreturn]] void give_up(const char* what) {
+[[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "startup: %s\n", what);
   std::exit(1);
 }
@@ -70,11 +70,11 @@ void start_bare(const std::string& socket, Clock::time_point until) {
   // EAL's messages would be measured as well.
   std::string quiet = "--log-level=error";
   argv.push_back(quiet.data());
-  if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) give_up("rte_eal_init failed");
+  if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) die("rte_eal_init failed");
   std::uint16_t port = 0;
   if (rte_dev_probe(devargs("client", socket).c_str()) != 0 ||
       rte_eth_dev_get_port_by_name("net_memif0", &port) != 0)
-    give_up("rte_dev_probe failed");
+    die("rte_dev_probe failed");
   rte_mempool* const pool = rte_pktmbuf_pool_create(
       "pool", static_cast<unsigned>(port::config_vars().number("VIADUCT_FRAMES")), 256, 0,
       RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
@@ -82,10 +82,10 @@ void start_bare(const std::string& socket, Clock::time_point until) {
   if (pool == nullptr || rte_eth_dev_configure(port, 1, 1, &conf) != 0 ||
       rte_eth_rx_queue_setup(port, 0, 1024, 0, nullptr, pool) != 0 ||
       rte_eth_tx_queue_setup(port, 0, 1024, 0, nullptr) != 0 || rte_eth_dev_start(port) != 0)
-    give_up("the bare port does not start");
+    die("the bare port does not start");
   rte_eth_link link{};
   while (link.link_status != RTE_ETH_LINK_UP) {
-    if (Clock::now() > until) give_up("the bare port does not connect");
+    if (Clock::now() > until) die("the bare port does not connect");
     rte_eth_link_get_nowait(port, &link);
     sched_yield();
   }
@@ -99,7 +99,7 @@ void start_bare(const std::string& socket, Clock::time_point until) {
 std::unique_ptr<port::Port> start_port(const std::string& socket, Clock::time_point until) {
   auto port = port::Port::open({.devargs = devargs("client", socket)});
   while (!port->link_up()) {
-    if (Clock::now() > until) give_up("the port does not connect");
+    if (Clock::now() > until) die("the port does not connect");
     rte_mbuf* burst[8];
     rte_pktmbuf_free_bulk(burst, port->receive(burst, 8));
     sched_yield();
@@ -114,20 +114,20 @@ void send_first_message(const std::string& socket, Clock::time_point until) {
   const std::array<std::byte, 8> body{};
   if (link.try_send(server, Lane::high, Order::ordered, {Protocol::test, 0}, {}, body, Urgency::now,
                     port::now()) != SendStatus::sent)
-    give_up("the first message is refused");
+    die("the first message is refused");
   // The loop yields, because the server may share this CPU.
   while (!link.idle(server)) {  // acknowledged: it has been delivered
-    if (Clock::now() > until) give_up("the first message does not arrive");
+    if (Clock::now() > until) die("the first message does not arrive");
     link.poll(port::now());
     sched_yield();
   }
   report();
 }
 
-// What is measured: `reach` does it and calls report() when the goal is reached.
+// What is measured: `run` does it and calls report() when the goal is reached.
 struct Kind {
   const char *name, *meaning;
-  void (*reach)(const std::string& socket, Clock::time_point until);
+  void (*run)(const std::string& socket, Clock::time_point until);
 };
 constexpr Kind kKinds[] = {
     {"dpdk", "EAL and memif port, bare, connected", start_bare},
@@ -170,8 +170,9 @@ struct Process {
 // Starts this program again, with `what` as its first argument.
 Process spawn(const char* what, const std::string& socket) {
   int ends[2];
-  if (pipe(ends) != 0) give_up("no pipe");
+  if (pipe(ends) != 0) die("no pipe");
   const pid_t pid = fork();
+  if (pid < 0) die("no process can be started");
   if (pid == 0) {
     dup2(ends[1], 1);
     close(ends[0]);
@@ -191,7 +192,7 @@ double measure(const Kind& kind, const std::string& socket) {
   std::fclose(process.output);
   int status = 0;
   waitpid(process.pid, &status, 0);
-  if (!read || status != 0) give_up("a measurement failed");
+  if (!read || status != 0) die("a measurement failed");
   return milliseconds;
 }
 
@@ -206,7 +207,7 @@ void compare(int rounds) {
   const Process server = spawn("serve", socket);
   char word[16] = "";
   if (std::fscanf(server.output, "%15s", word) != 1 || std::strcmp(word, "ready") != 0)
-    give_up("the server does not start");
+    die("the server does not start");
   std::array<std::vector<double>, std::size(kKinds)> times;
   for (int round = 0; round < rounds; ++round)
     for (std::size_t i = 0; i < std::size(kKinds); ++i)
@@ -232,15 +233,15 @@ int main(int argc, char** argv) {
       if (std::strcmp(argv[1], "serve") == 0) serve(argv[2]);
       for (const Kind& kind : kKinds) {
         if (std::strcmp(argv[1], kind.name) != 0) continue;
-        kind.reach(argv[2], began + kPatience);
+        kind.run(argv[2], began + kPatience);
         return 0;
       }
     }
     const int rounds = argc == 2 ? std::atoi(argv[1]) : 9;
-    if (argc > 2 || rounds < 1) give_up("usage: startup [ROUNDS]");
+    if (argc > 2 || rounds < 1) die("usage: startup [ROUNDS]");
     compare(rounds);
   } catch (const base::SetupError& error) {
-    give_up(error.what());
+    die(error.what());
   }
   return 0;
 }

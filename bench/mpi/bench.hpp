@@ -52,7 +52,7 @@ struct Row {
   std::string test;
   std::size_t bytes;
   Unit unit;
-  double least, median, most;  // over the samples
+  double min, median, max;  // over the samples
   int samples;
 };
 // Runs one case: warms up, decides how many samples to take, takes them. Collective.

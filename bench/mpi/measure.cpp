@@ -22,7 +22,7 @@ double time_of(const Case& test, int calls) {
 
 // How many calls a sample has and how many samples there are. Rank 0 decides, or ranks would
 // disagree about when to stop.
-struct Plan {
+struct SamplePlan {
   int calls, samples;
 };
 
@@ -44,7 +44,7 @@ void warm_up(const Case& test, const Options& options) {
 
 // Estimates the time of a call after the warm-up. Batched cases get as many calls a sample as take
 // 30 us.
-Plan make_plan(const Case& test, const Options& options) {
+SamplePlan make_plan(const Case& test, const Options& options) {
   warm_up(test, options);
   constexpr int kTrials = 5;
   const double each = std::max(time_of(test, kTrials) / kTrials, 1e-9);
@@ -69,7 +69,7 @@ double figure(const Case& test, double seconds) {
 }  // namespace
 
 Row measure(const Case& test, const Options& options) {
-  const Plan plan = make_plan(test, options);
+  const SamplePlan plan = make_plan(test, options);
   std::vector<double> mine(static_cast<std::size_t>(plan.samples)), all(mine.size());
   for (double& sample : mine) {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -86,9 +86,9 @@ Row measure(const Case& test, const Options& options) {
   return {.test = test.test,
           .bytes = test.bytes,
           .unit = test.unit,
-          .least = all.front(),
+          .min = all.front(),
           .median = all[all.size() / 2],
-          .most = all.back(),
+          .max = all.back(),
           .samples = plan.samples};
 }
 

@@ -54,8 +54,10 @@ bool read_size(const std::string& text, std::size_t& size) {
     shift = 20;
   else if (!unit.empty())
     return false;
+  constexpr std::size_t kLargest = std::size_t{1} << 30;
+  if (number > kLargest >> shift) return false;
   size = static_cast<std::size_t>(number) << shift;
-  return size <= (std::size_t{1} << 30);
+  return true;
 }
 
 // "8:1M" or "8,64,1K". A size of 0 is allowed alone, not at the start of a range, which could not

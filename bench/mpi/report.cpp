@@ -24,7 +24,7 @@ void print_heading() {
 void print_row(const Row& row) {
   const int digits = row.unit == Unit::us ? 3 : row.unit == Unit::mb_per_s ? 1 : 0;
   std::printf("%-14s %9zu %12.*f %12.*f %12.*f  %-6s %7d\n", row.test.c_str(), row.bytes, digits,
-              row.least, digits, row.median, digits, row.most, name_of(row.unit), row.samples);
+              row.min, digits, row.median, digits, row.max, name_of(row.unit), row.samples);
   std::fflush(stdout);
 }
 
@@ -35,8 +35,8 @@ void write_json(const std::string& file, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     out << comma << "  {\"test\": \"" << row.test << "\", \"bytes\": " << row.bytes
         << ", \"ranks\": " << world_size() << ", \"unit\": \"" << name_of(row.unit)
-        << "\", \"least\": " << row.least << ", \"median\": " << row.median
-        << ", \"most\": " << row.most << ", \"samples\": " << row.samples << "}";
+        << "\", \"least\": " << row.min << ", \"median\": " << row.median
+        << ", \"most\": " << row.max << ", \"samples\": " << row.samples << "}";
     comma = ",\n";
   }
   out << "\n]\n";

@@ -37,7 +37,7 @@ class DeadlineHeap {
       return;
     }
     item->timer_at = at;
-    rise(item->timer_position);
+    sift_up(item->timer_position);
   }
   // Takes out the earliest item. The heap must not be empty.
   Item* pop() {
@@ -55,8 +55,8 @@ class DeadlineHeap {
     // The last item fills the hole. It may belong higher or lower, as the hole need not be on the
     // path from the root to the last item.
     place(last, hole);
-    rise(hole);
-    sink(last->timer_position);
+    sift_up(hole);
+    sift_down(last->timer_position);
   }
 
  private:
@@ -72,17 +72,17 @@ class DeadlineHeap {
   bool before(std::uint32_t a, std::uint32_t b) const {
     return heap_[a]->timer_at < heap_[b]->timer_at;
   }
-  void rise(std::uint32_t at) {
+  void sift_up(std::uint32_t at) {
     for (; at != 0 && before(at, (at - 1) / 2); at = (at - 1) / 2) exchange(at, (at - 1) / 2);
   }
-  void sink(std::uint32_t at) {
+  void sift_down(std::uint32_t at) {
     for (;;) {
-      std::uint32_t least = at;
+      std::uint32_t earliest = at;
       for (std::uint32_t child = 2 * at + 1; child <= 2 * at + 2; ++child)
-        if (child < heap_.size() && before(child, least)) least = child;
-      if (least == at) return;
-      exchange(at, least);
-      at = least;
+        if (child < heap_.size() && before(child, earliest)) earliest = child;
+      if (earliest == at) return;
+      exchange(at, earliest);
+      at = earliest;
     }
   }
 

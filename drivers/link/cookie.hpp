@@ -20,8 +20,8 @@ class Cookies {
   }
   // Whether make() gave this cookie, in the present period or the one before: a cookie is good for
   // four to eight seconds.
-  bool good(std::uint64_t cookie, const Address& address, std::uint64_t incarnation,
-            Time now) const {
+  bool is_valid(std::uint64_t cookie, const Address& address, std::uint64_t incarnation,
+                Time now) const {
     const std::uint64_t present = period(now);
     return cookie == make(address, incarnation, present) ||
            cookie == make(address, incarnation, present - 1);

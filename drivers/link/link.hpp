@@ -139,40 +139,40 @@ class Link {
     return slot < peers_.size() ? peers_[slot].get() : nullptr;
   }
   bool has_slot() const { return !free_slots_.empty() || peers_.size() < config_.max_peers; }
-  Peer* create(const Address& address);
-  void silence(Peer* peer);
-  void destroy(Peer* peer);
-  void announce(Peer* peer);
-  void unname(Peer* peer);
+  Peer* create_peer(const Address& address);
+  void stop_sending(Peer* peer);
+  void free_peer(Peer* peer);
+  void report_up(Peer* peer);
+  void release_address(Peer* peer);
   void draw_token(Peer* peer);
-  void leave(Peer* peer);
-  [[gnu::noinline]] void forget(Peer* peer, DownReason reason);
+  void on_goodbye(Peer* peer);
+  [[gnu::noinline]] void end_connection(Peer* peer, DownReason reason);
 
   // impl/handshake.hpp
-  void greet(Peer* peer, Time now);
+  void send_request(Peer* peer, Time now);
   void repeat_later(Peer* peer, Time now);
   void send_hello(Peer* peer, std::uint64_t cookie);
   void send_welcome(Peer* peer, Time now);
   void send_handshake(Peer* peer, FrameType type, std::size_t mtu, std::uint64_t cookie);
   void send_retry(const FrameHeader& header, const Handshake& hello, std::uint64_t cookie);
-  void stage_handshake(const FrameHeader& route, FrameType type, Handshake body, std::size_t mtu,
-                       std::uint32_t sum);
+  void enqueue_handshake(const FrameHeader& route, FrameType type, Handshake body, std::size_t mtu,
+                         std::uint32_t sum);
   void send_goodbye(Peer* peer);
   [[gnu::noinline]] void receive_handshake(Peer* peer, FrameType type, const FrameHeader& header,
                                            std::span<const std::byte> payload, Time now);
   void receive_hello(const FrameHeader& header, const Handshake& hello, Time now);
   Peer* accept(const Address& from, const Handshake& hello, Time now);
-  Peer* open_half(const Address& from, Time now);
+  Peer* create_half_open(const Address& from, Time now);
   void receive_welcome(Peer* peer, const Handshake& welcome, Time now);
   void receive_retry(Peer* peer, const Handshake& retry, Time now);
   bool lower_path_mtu(Peer* peer);
-  void adopt(Peer* peer);
+  void remove_half_open(Peer* peer);
   void evict(Peer* half_open);
   std::uint16_t own_mtu() const {
     return static_cast<std::uint16_t>(std::min<std::size_t>(device_.mtu(), UINT16_MAX));
   }
   std::uint16_t smaller_mtu(std::uint16_t theirs) const { return std::min(own_mtu(), theirs); }
-  void learn(Peer* peer, const Handshake& theirs);
+  void apply_handshake(Peer* peer, const Handshake& theirs);
   [[gnu::noinline]] void bring_up(Peer* peer, Time now);
   void handshake_timer(Peer* peer, Time now);
 
@@ -207,7 +207,7 @@ class Link {
   [[gnu::always_inline]] bool deliver(Peer* peer, Lane lane, Order order, Frame* frame, Time now);
   [[gnu::noinline]] void stall(Peer* peer, Lane lane, Frame* frame, std::uint32_t sequence,
                                Time now);
-  void settle_delivered();
+  void finish_delivered();
   void deliver_held(Peer* peer, Lane lane, Time now);
   void offer_stalled(Time now);
   void drop(Counter reason) { counters_.add(reason); }
@@ -218,7 +218,7 @@ class Link {
   }
 
   // impl/credit.hpp
-  [[gnu::always_inline]] void consumed(Peer* peer, Lane lane, Time now);
+  [[gnu::always_inline]] void on_consumed(Peer* peer, Lane lane, Time now);
   void on_credit_wanted(Peer* peer, Lane lane, Time now);
   bool grant_credit(Peer* peer, Lane lane, Time now);
   void serve_credit_waiters(Time now);
@@ -290,19 +290,21 @@ class Link {
   // its own, so that a lane which is not drained cannot take the other lanes' memory. The rule is
   // the dynamic threshold of shared-memory switches (Choudhury and Hahne, 1998).
   struct CreditPool {
-    std::uint32_t capacity = 0, lent = 0;  // in all; the sum of all peers' windows
-    std::uint32_t promised = 0;            // of `lent`, the base windows: never taken back
-    std::uint32_t borrowers = 0;           // peers with more than their base window
-    Time contended_until{};                // a peer was refused credit: until then windows shrink
+    std::uint32_t capacity = 0, granted = 0;  // in all; the sum of all peers' windows
+    std::uint32_t base_granted = 0;           // of `granted`, the base windows: never taken back
+    std::uint32_t lease_holders = 0;          // peers with more than their base window
+    Time contended_until{};  // a peer was refused credit: until then windows shrink
 
     // What a window may grow by so that as much remains free as the window has then.
-    std::uint32_t spare(std::uint32_t window) const {
-      const std::uint32_t free = capacity - lent;
+    std::uint32_t max_growth(std::uint32_t window) const {
+      const std::uint32_t free = capacity - granted;
       return free > window ? (free - window + 1) / 2 : 0;
     }
     // The fair share of each of `flows` windows: with that share each, as much remains free as one
     // of them has.
-    std::uint32_t share(std::uint32_t flows) const { return std::max(capacity / (flows + 1), 1u); }
+    std::uint32_t fair_share(std::uint32_t flows) const {
+      return std::max(capacity / (flows + 1), 1u);
+    }
   };
   std::array<CreditPool, kLanes> credit_;
   std::uint32_t clock_hand_ = 0;  // the slot at which reclaim_credit stopped looking

@@ -28,11 +28,11 @@ const char* text(DownReason reason) {
 const char* text(PeerState state) {
   switch (state) {
     case PeerState::fresh: return "not connected";
-    case PeerState::greeting: return "connecting";
-    case PeerState::answering: return "half-open";
-    case PeerState::confirming: return "confirming";
+    case PeerState::request_sent: return "connecting";
+    case PeerState::accept_sent: return "half-open";
+    case PeerState::accept_received: return "confirming";
     case PeerState::up: return "up";
-    case PeerState::leaving: return "leaving";
+    case PeerState::draining: return "leaving";
   }
   return "unknown";
 }

@@ -1,4 +1,4 @@
-// All that a link knows of one incarnation (life) of one peer: the state of the connection, the
+// All that a link knows of one incarnation of one peer: the state of the connection, the
 // headers of its frames, three lanes in each direction, and the peer's places in the link's lists.
 // Link owns its peers (by slot of the connection table) and is the only code that changes them. One
 // owner thread.
@@ -20,8 +20,9 @@ inline std::uint64_t address_key(const Address& a) {
 }
 
 // The life of a connection. H is a hello with a good cookie, W a welcome, F any frame of the
-// connection that is no handshake (data, ack, goodbye). "Ended" means that Link::forget frees the
-// Peer and reports a DownReason; nothing is reported of a half-open peer that our side never named.
+// connection that is no handshake (data, ack, goodbye). "Ended" means that
+// Link::end_connection frees the Peer and reports a DownReason; nothing is reported of a half-open
+// peer that our side never named.
 //
 //   Link::peer()
 //        |
@@ -30,11 +31,11 @@ inline std::uint64_t address_key(const Address& a) {
 //        |  connect(), or the     |                |
 //        |  first message         |                |
 //        v                        v                |
-//     greeting ------ H -----> answering <---------'
+//   request_sent ---- H ----> accept_sent <--------'
 //        |                      |  |  ^
 //        | W     .---- W -------'  |  |
 //        v       v                 |  |
-//     confirming ------------------+--'  H of another incarnation
+//   accept_received ---------------+--'  H of another incarnation
 //        |                         |
 //        | F                     F |
 //        v                         |
@@ -42,32 +43,32 @@ inline std::uint64_t address_key(const Address& a) {
 //        |
 //        | goodbye, while a receive handler is busy
 //        v
-//     leaving ------ the handlers have taken every message ------> ended (left)
+//     draining ----- the handlers have taken every message ------> ended (left)
 //
-// An answering peer that our side has named, but does not want to be connected to, returns to fresh
-// after half_open_for.
+// A peer in accept_sent that our side has named, but does not want to be connected to, returns to
+// fresh after half_open_for.
 //
 // To "ended" lead also:
 //   any state                 disconnect()                                        closed
-//   greeting, answering,      no answer within dead_after, if our side wants      refused, or
-//   confirming                the connection                                      no_room
-//                             the retries are answered, kMinMtu does not pass     path_mtu
-//   answering                 half_open_for has passed, or evicted for another    (unreported)
+//   request_sent,             no answer within dead_after, if our side wants      refused, or
+//   accept_sent,              the connection                                      no_room
+//   accept_received           the retries are answered, kMinMtu does not pass     path_mtu
+//   accept_sent               half_open_for has passed, or evicted for another    (unreported)
 //                             request, and our side has not named the peer
 //   up                        goodbye, and no handler is busy                     left
 //                             dead_after without a frame, keepalives unanswered   silent
 //                             F of the new incarnation's connection               restarted
 enum class PeerState : std::uint8_t {
-  fresh,       // named by the user; nothing sent
-  greeting,    // hello sent
-  answering,   // hello with a good cookie received, welcome sent: half-open, until a frame proves
-               // that the peer has heard the welcome
-  confirming,  // welcome received and acknowledged: not up before a frame shows that the peer is
-               // up, since the peer may have forgotten the connection before our side read the
-               // welcome
+  fresh,            // named by the user; nothing sent
+  request_sent,     // hello sent
+  accept_sent,      // hello with a good cookie received, welcome sent: half-open, until a frame
+                    // proves that the peer has heard the welcome
+  accept_received,  // welcome received and acknowledged: not up before a frame shows that the peer
+                    // is up, since the peer may have forgotten the connection before our side read
+                    // the welcome
   up,
-  leaving,  // the peer said goodbye; busy handlers have still to take messages that our side has
-            // acknowledged
+  draining,  // the peer said goodbye; busy handlers have still to take messages that our side has
+             // acknowledged
 };
 
 // A phrase for dumps and tools; a static string.
@@ -123,24 +124,24 @@ struct Peer {
   PeerId id;
   Address address;
   PeerState state = PeerState::fresh;
-  bool checksum = true;         // frames of the connection carry a CRC32C, in both directions
-  bool wanted = false;          // our side has asked for the connection
-  bool tried = false;           // the last hello that was sent had a cookie
-  bool no_room = false;         // the peer has answered that its connection table is full
-  std::uint16_t mtu = kMinMtu;  // Ethernet payload both sides can take
+  bool checksums = true;         // frames of the connection carry a CRC32C, in both directions
+  bool wanted = false;           // our side has asked for the connection
+  bool cookie_returned = false;  // the last hello that was sent had a cookie
+  bool no_room = false;          // the peer has answered that its connection table is full
+  std::uint16_t mtu = kMinMtu;   // Ethernet payload both sides can take
 
-  FrameHeader outgoing{};          // the route of each frame to this peer
-  std::uint32_t outgoing_sum = 0;  // route_checksum of the peer's seed and `outgoing`
-  FrameHeader incoming{};          // the route of each frame from this peer
-  std::uint32_t seed = 0;          // our secret, with which the checksums of those frames begin
-  std::uint32_t incoming_sum = 0;  // route_checksum of `seed` and `incoming`
-  std::uint64_t incarnation = 0;   // the peer's; 0: not known
-  PeerId successor;                // a new incarnation of this peer, not up yet
-  std::uint32_t greetings = 0;     // rounds of hello or welcome in this handshake, for the back-off
-  std::uint16_t probed_mtu = 0;    // the size of our hellos with a cookie; 0: none has gone
-  std::uint16_t probes = 0;        // hellos of that size that went unanswered
-  Time handshake_at{};             // when to repeat hello or welcome
-  Time greeted_at{};               // when they were last sent
+  FrameHeader outgoing{};              // the route of each frame to this peer
+  std::uint32_t outgoing_sum = 0;      // route_checksum of the peer's seed and `outgoing`
+  FrameHeader incoming{};              // the route of each frame from this peer
+  std::uint32_t incoming_seed = 0;     // our secret, with which the checksums of those frames begin
+  std::uint32_t incoming_sum = 0;      // route_checksum of `incoming_seed` and `incoming`
+  std::uint64_t incarnation = 0;       // the peer's; 0: not known
+  PeerId successor;                    // a new incarnation of this peer, not up yet
+  std::uint32_t handshake_rounds = 0;  // of hello or welcome, for the back-off
+  std::uint16_t tried_mtu = 0;         // the size of our hellos with a cookie; 0: none has gone
+  std::uint16_t mtu_tries = 0;         // hellos of that size that went unanswered
+  Time handshake_at{};                 // when to repeat hello or welcome
+  Time handshake_sent_at{};            // when they were last sent
 
   std::array<TxLane<Device>, kLanes> send;
   std::array<RxLane<Device>, kLanes> receive;
@@ -163,8 +164,10 @@ struct Peer {
   std::size_t payload_capacity() const { return mtu - kLinkHeader; }
   bool up() const { return state == PeerState::up; }
   // The next frame of the connection that is no handshake brings the connection up.
-  bool nearly_up() const { return state == PeerState::answering || state == PeerState::confirming; }
-  bool leaving() const { return state == PeerState::leaving; }
+  bool nearly_up() const {
+    return state == PeerState::accept_sent || state == PeerState::accept_received;
+  }
+  bool draining() const { return state == PeerState::draining; }
   bool half_open() const { return half_open_hook.linked; }
 };
 

@@ -37,8 +37,8 @@ namespace viaduct::link {
 //        '---- consume(): a frame at a time, while ----------'
 //              others wait for credit (contention)
 //
-// A peer that wants credit when there is none stands in line (`wants`) and goes on with the window
-// that it has.
+// A peer that wants credit when there is none stands in line (`wants_credit`) and goes on with the
+// window that it has.
 template <PacketDevice Device>
 class RxLane {
  public:
@@ -62,11 +62,11 @@ class RxLane {
     return has(sequence) ? Arrival::duplicate : Arrival::out_of_order;
   }
   // The fast path's test: classify() would say in_order, there is no gap, and no handler is busy.
-  bool next_in_line(std::uint32_t sequence) const {
+  bool is_next_in_order(std::uint32_t sequence) const {
     return sequence == expected_ && expected_ == highest_ && expected_ != limit_ && !stalled;
   }
-  // Notes the arrival of a frame for which next_in_line() holds.
-  void arrived_in_line(Time now) {
+  // Notes the arrival of a frame for which is_next_in_order() holds.
+  void arrived_in_order(Time now) {
     last_active_ = now;
     if (unacknowledged_++ == 0) unacknowledged_since_ = now;
     highest_ = ++expected_;
@@ -110,13 +110,13 @@ class RxLane {
       before = g;
     held_.insert_after(before, f);
   }
-  bool stalled = false;  // a handler was busy; Link offers the messages again (offer_stalled)
-  bool wants = false;    // the peer stands in line for credit of this lane (credit waiters)
+  bool stalled = false;       // a handler was busy; Link offers the messages again (offer_stalled)
+  bool wants_credit = false;  // the peer stands in line for credit of this lane (credit waiters)
 
   // --- credit ---------------------------------------------------------------------------------
   std::uint32_t window() const { return window_; }
   std::uint32_t base_window() const { return base_window_; }
-  bool borrows() const { return window_ > base_window_; }
+  bool has_lease() const { return window_ > base_window_; }
   std::uint32_t limit() const { return limit_; }
   // The credit that the next frame to the peer tells, in frames from expected() on. expected_ can
   // have passed limit_: credit was reclaimed while there was a gap, and the gap has closed since
@@ -134,23 +134,23 @@ class RxLane {
       --window_;
       shrunk = 1;
     }
-    extend();
+    raise_limit();
     return shrunk;
   }
   // Grants `by` more frames of credit.
   void grow(std::uint32_t by, Time now) {
     last_active_ = now;
     window_ += by;
-    extend();
+    raise_limit();
   }
   // Takes back the credit beyond the base window if the peer has let its lease run out: the peer
   // drops that credit after 2 ms (TxLane::expire_credit), the receiver only after kReclaimAfter.
   // Returns how many frames of credit became free.
   std::uint32_t reclaim(Time now) {
-    if (!borrows() || !held_.empty() || now - last_active_ < kReclaimAfter) return 0;
+    if (!has_lease() || !held_.empty() || now - last_active_ < kReclaimAfter) return 0;
     const std::uint32_t freed = window_ - base_window_;
     window_ = base_window_;
-    limit_ = advertised_ = reach();
+    limit_ = advertised_ = max_limit();
     return freed;
   }
 
@@ -167,7 +167,7 @@ class RxLane {
   // waiting for that credit with nothing in flight.
   bool credit_due() const { return limit_ - advertised_ >= std::max(window_ / 2, 1u); }
   // A frame has just told the peer expected() and credit().
-  void acknowledged(Time now) {
+  void on_ack_sent(Time now) {
     unacknowledged_ = 0;
     advertised_ = limit_;
     last_active_ = now;  // the credit that the frame tells of is good for a whole lease
@@ -175,8 +175,8 @@ class RxLane {
     if (!has_gap()) ack_at_once = false;
   }
   // The same for an ack frame, which describes every gap.
-  void acknowledged_fully(Time now) {
-    acknowledged(now);
+  void on_ack_frame_sent(Time now) {
+    on_ack_sent(now);
     ack_at_once = false;
   }
   // Fills `words` (room for kBitmapWords) with the selective acknowledgement: bit i says that frame
@@ -211,13 +211,13 @@ class RxLane {
   }
   // The limit that window and bitmap allow: memory bounds the frames that are not consumed; the
   // bitmap bounds how far ahead of a gap a frame may be.
-  std::uint32_t reach() const {
+  std::uint32_t max_limit() const {
     const std::uint32_t limit = consumed_ + window_, furthest = expected_ + kMaxWindow;
     return sequence_before(furthest, limit) ? furthest : limit;
   }
   // Never moves limit_ back: the peer may already have used that credit.
-  void extend() {
-    const std::uint32_t limit = reach();
+  void raise_limit() {
+    const std::uint32_t limit = max_limit();
     if (sequence_before(limit_, limit)) limit_ = limit;
   }
 

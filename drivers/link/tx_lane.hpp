@@ -42,11 +42,11 @@ inline Acknowledgement acknowledgement_in(const FrameHeader& header) {
 //
 // What one frame goes through:
 //
-//   backlog           ---- transmitted() ----->   in flight         ---- acknowledge() --->   freed
+//   backlog           --- on_transmitted() --->   in flight         ---- acknowledge() --->   freed
 //   (transmissions 0)      takes next_            (transmissions 1, 2, ...)
 //                                                    |      ^
-//                                                    '------'   retransmitted(): lost() is true, or
-//                                                               the retransmission timer ran out
+//                                                    '------'   on_retransmitted(): lost() is true,
+//                                                               or the retransmission timer ran out
 //
 // What the lane does about credit (backlog, credit, in flight and probing_ together are the state):
 //
@@ -87,7 +87,7 @@ class TxLane {
 
   // --- frames that wait ---------------------------------------------------------------------
   std::uint32_t backlog() const { return backlog_.size(); }
-  void wait(Frame* f) {
+  void enqueue(Frame* f) {
     Device::meta(f).tx.transmissions = 0;
     backlog_.push_back(f);
   }
@@ -113,7 +113,7 @@ class TxLane {
   std::uint32_t next_sequence() const { return next_; }
   Frame* take_waiting() { return backlog_.pop_front(); }
   // The frame has gone to the device for the first time, as number next_sequence().
-  void transmitted(Frame* f, Time now) {
+  void on_transmitted(Frame* f, Time now) {
     auto& meta = Device::meta(f).tx;
     meta.sequence = next_++;
     meta.sent_at = now;
@@ -121,7 +121,7 @@ class TxLane {
     in_flight_.push_back(f);
     last_active_ = std::max(last_active_, now);
   }
-  void retransmitted(Frame* f, Time now) {
+  void on_retransmitted(Frame* f, Time now) {
     auto& meta = Device::meta(f).tx;
     meta.sent_at = now;
     last_active_ = std::max(last_active_, now);
@@ -169,8 +169,8 @@ class TxLane {
     if (a.limit == limit_) last_active_ = std::max(last_active_, now);
     while (!in_flight_.empty() &&
            sequence_before(Device::meta(in_flight_.front()).tx.sequence, a.ack))
-      settle(in_flight_.pop_front(), now, rtt, result);
-    if (!a.bitmap.empty()) settle_selected(a, now, rtt, result);
+      on_acked(in_flight_.pop_front(), now, rtt, result);
+    if (!a.bitmap.empty()) apply_bitmap(a, now, rtt, result);
     if (result.freed != 0) last_active_ = std::max(last_active_, now);
     // The second half of Karn's algorithm: keep the backed-off timeout until a frame that was sent
     // once is acknowledged. Before that, the estimate of the round trip may be too low.
@@ -185,22 +185,22 @@ class TxLane {
   // `reordering` later is acknowledged (RFC 8985, RACK), which judges retransmissions, too.
   bool lost(Frame* f, Duration reordering) const {
     const auto& meta = Device::meta(f).tx;
-    if (!behind_settled(f)) return false;
-    if (meta.transmissions == 1 && highest_settled_ - meta.sequence > 3) return true;
-    return newest_settled_sent_ > meta.sent_at + reordering;
+    if (!behind_acked(f)) return false;
+    if (meta.transmissions == 1 && highest_acked_ - meta.sequence > 3) return true;
+    return newest_acked_sent_ > meta.sent_at + reordering;
   }
   // A frame with a higher number has been acknowledged.
-  bool behind_settled(Frame* f) const {
-    return any_settled_ && sequence_before(Device::meta(f).tx.sequence, highest_settled_);
+  bool behind_acked(Frame* f) const {
+    return any_acked_ && sequence_before(Device::meta(f).tx.sequence, highest_acked_);
   }
   // The peer has frames behind the oldest one in flight.
-  bool has_gap() const { return !in_flight_.empty() && behind_settled(in_flight_.front()); }
+  bool has_gap() const { return !in_flight_.empty() && behind_acked(in_flight_.front()); }
   std::uint32_t timeouts() const { return timeouts_; }
   // A frame or probe that was sent at `sent` has gone unanswered for a timeout. Only what was sent
   // after the last timeout doubles the next timeout: anything earlier is part of the same loss.
-  void timed_out(Time sent, Time now) {
-    if (sent >= probed_at_) ++timeouts_;
-    probed_at_ = now;
+  void on_timeout(Time sent, Time now) {
+    if (sent >= last_probe_or_timeout_) ++timeouts_;
+    last_probe_or_timeout_ = now;
   }
 
   // --- waiting for credit ---------------------------------------------------------------------
@@ -217,13 +217,13 @@ class TxLane {
   bool probing() const { return probing_; }
   void start_probing(Time now) {
     probing_ = true;
-    probed_at_ = now;
+    last_probe_or_timeout_ = now;
   }
   // The later of two times: when the lane began to probe for credit, and when a frame or probe was
   // last found to have timed out. The timer of a blocked lane counts from here.
-  Time probed_at() const { return probed_at_; }
+  Time last_probe_or_timeout() const { return last_probe_or_timeout_; }
   // The latest time at which anything was sent, probed, acknowledged or granted in this lane.
-  Time last_active() const { return std::max(last_active_, probed_at_); }
+  Time last_active() const { return std::max(last_active_, last_probe_or_timeout_); }
 
   // Gives up every frame: calls `release` for each.
   template <class Release>
@@ -238,28 +238,27 @@ class TxLane {
 
   // Frame `f`, already out of its list, is acknowledged: notes what that tells of losses and the
   // round trip, and releases the frame.
-  void settle(Frame* f, Time now, const RttEstimator& rtt, Result& result) {
+  void on_acked(Frame* f, Time now, const RttEstimator& rtt, Result& result) {
     const auto& meta = Device::meta(f).tx;
     const Duration age = now - meta.sent_at;
     // A retransmitted frame whose acknowledgement comes sooner than the least round trip: the
     // acknowledgement answers an earlier transmission, and says nothing of the last one's time.
-    if (meta.transmissions == 1 || age >= rtt.least())
-      newest_settled_sent_ = std::max(newest_settled_sent_, meta.sent_at);
+    if (meta.transmissions == 1 || age >= rtt.minimum())
+      newest_acked_sent_ = std::max(newest_acked_sent_, meta.sent_at);
     if (meta.transmissions == 1) result.rtt = age;
     const std::uint32_t after = meta.sequence + 1;
-    if (!any_settled_ || sequence_before(highest_settled_, after)) highest_settled_ = after;
-    any_settled_ = true;
+    if (!any_acked_ || sequence_before(highest_acked_, after)) highest_acked_ = after;
+    any_acked_ = true;
     ++result.freed;
     Device::release(f);
   }
   // The frames that the bitmap names.
-  void settle_selected(const Acknowledgement& a, Time now, const RttEstimator& rtt,
-                       Result& result) {
+  void apply_bitmap(const Acknowledgement& a, Time now, const RttEstimator& rtt, Result& result) {
     Frame* before = nullptr;
     for (Frame* f = in_flight_.front(); f;) {
       Frame* next = List::next(f);
       if (a.has(Device::meta(f).tx.sequence))
-        settle(in_flight_.remove_after(before), now, rtt, result);
+        on_acked(in_flight_.remove_after(before), now, rtt, result);
       else
         before = f;
       f = next;
@@ -268,12 +267,12 @@ class TxLane {
 
   List backlog_, in_flight_;  // in the order of sending; in_flight_ by sequence number
   std::uint32_t first_ = 0, next_ = 0, limit_ = 0, base_window_ = 0;
-  std::uint32_t highest_settled_ = 0;  // one past the highest number acknowledged
-  std::uint32_t timeouts_ = 0;         // since the last sample of the round trip or new credit
-  bool any_settled_ = false, short_of_credit_ = false, probing_ = false;
-  // The latest transmission known to have arrived; see last_active() and probed_at() for the
-  // others.
-  Time newest_settled_sent_{}, last_active_{}, probed_at_{};
+  std::uint32_t highest_acked_ = 0;  // one past the highest number acknowledged
+  std::uint32_t timeouts_ = 0;       // since the last sample of the round trip or new credit
+  bool any_acked_ = false, short_of_credit_ = false, probing_ = false;
+  // The latest transmission known to have arrived; see last_active() and last_probe_or_timeout()
+  // for the others.
+  Time newest_acked_sent_{}, last_active_{}, last_probe_or_timeout_{};
 };
 
 }  // namespace viaduct::link

@@ -101,7 +101,7 @@ const Fifo* fifo_of(const rte_pmd_mbcf_fifo* fifo) {
 }
 
 // Stores a new key for the caller; Key{} means that the table is full.
-int hand_out(Key made, std::uint64_t* key) {
+int store_key(Key made, std::uint64_t* key) {
   *key = made.value;
   return made ? 0 : -ENOSPC;
 }
@@ -164,9 +164,9 @@ int rte_pmd_mbcf_export(rte_pmd_mbcf* mbcf, void* memory, std::size_t size, std:
       rights > static_cast<std::uint32_t>(Rights::all))
     return -EINVAL;
   return guarded([&] {
-    return hand_out(mbcf->node->engine().export_segment({static_cast<std::byte*>(memory), size},
-                                                        static_cast<Rights>(rights)),
-                    key);
+    return store_key(mbcf->node->engine().export_segment({static_cast<std::byte*>(memory), size},
+                                                         static_cast<Rights>(rights)),
+                     key);
   });
 }
 
@@ -182,7 +182,7 @@ int rte_pmd_mbcf_create_fifo(rte_pmd_mbcf* mbcf, std::size_t bytes, rte_pmd_mbcf
   return guarded([&] {
     Fifo* const made = mbcf->node->engine().create_fifo(bytes);
     *fifo = reinterpret_cast<rte_pmd_mbcf_fifo*>(made);
-    return hand_out(made != nullptr ? made->key() : Key{}, key);
+    return store_key(made != nullptr ? made->key() : Key{}, key);
   });
 }
 
@@ -210,15 +210,15 @@ int rte_pmd_mbcf_create_signal(rte_pmd_mbcf* mbcf, rte_pmd_mbcf_handler handler,
                                std::uint64_t* key) {
   if (mbcf == nullptr || handler == nullptr || key == nullptr) return -EINVAL;
   return guarded([&] {
-    return hand_out(mbcf->node->engine().create_signal(
-                        [handler, user](std::uint64_t count) { handler(user, count); }),
-                    key);
+    return store_key(mbcf->node->engine().create_signal(
+                         [handler, user](std::uint64_t count) { handler(user, count); }),
+                     key);
   });
 }
 
 int rte_pmd_mbcf_create_signal_fd(rte_pmd_mbcf* mbcf, int* fd, std::uint64_t* key) {
   if (mbcf == nullptr || fd == nullptr || key == nullptr) return -EINVAL;
-  return guarded([&] { return hand_out(mbcf->node->engine().create_signal_fd(*fd), key); });
+  return guarded([&] { return store_key(mbcf->node->engine().create_signal_fd(*fd), key); });
 }
 
 // ---- requests

@@ -44,10 +44,10 @@ constexpr std::size_t kFailures = 256;
 
 // Throws SetupError for impossible table sizes, before any table is made; KeyTable checks its own.
 const EngineConfig& checked(const EngineConfig& config) {
-  const auto demand = [](const char* name, std::size_t value, std::size_t most) {
-    if (value < 1 || value > most)
+  const auto demand = [](const char* name, std::size_t value, std::size_t max) {
+    if (value < 1 || value > max)
       throw base::SetupError("MBCF cannot work with " + std::string(name) + " = " +
-                             std::to_string(value) + ": choose 1 to " + std::to_string(most));
+                             std::to_string(value) + ": choose 1 to " + std::to_string(max));
   };
   demand("max_requests", config.max_requests, kMaxRequests);
   demand("max_writers", config.max_writers, kMaxWriters);
@@ -68,7 +68,7 @@ Engine<D>::Engine(Link& link, const EngineConfig& config)
       events_(link.config().max_peers) {
   // Room for all there can be: the data path must not allocate.
   active_.reserve(link.config().max_peers);
-  news_.reserve(config.max_keys);
+  pending_updates_.reserve(config.max_keys);
   raised_.reserve(config.max_keys);
   link_.attach(link::Protocol::mbcf, this);
 }
@@ -81,7 +81,7 @@ Engine<D>::~Engine() {
 template <link::PacketDevice D>
 Fifo* Engine<D>::create_fifo(std::size_t bytes) {
   if (keys_.full()) return nullptr;
-  auto fifo = std::make_unique<Fifo>(bytes, link_.config().max_peers, news_);
+  auto fifo = std::make_unique<Fifo>(bytes, link_.config().max_peers, pending_updates_);
   Fifo* made = fifo.get();
   fifos_.reserve(fifos_.size() + 1);  // nothing may throw once the FIFO has its key
   keys_.add(std::move(fifo));
@@ -115,17 +115,18 @@ bool Engine<D>::withdraw(Key key) {
   std::unique_ptr<Signal> signal;
   Fifo* named = nullptr;
   // Allocates before remove(): lack of memory must not make the FIFO's writers wait for ever.
-  if (keys_.fifo(key, named) == Status::ok) bereft_.reserve(bereft_.size() + named->most_waiting());
+  if (keys_.fifo(key, named) == Status::ok)
+    orphaned_writers_.reserve(orphaned_writers_.size() + named->max_waiting());
   if (!keys_.remove(key, fifo, signal)) return false;
   if (fifo) {
     std::erase(fifos_, fifo.get());
-    std::erase(news_, fifo.get());
+    std::erase(pending_updates_, fifo.get());
     fifo->each_waiting([&](link::PeerId peer, std::uint32_t name) {
-      bereft_.push_back({peer, name});
+      orphaned_writers_.push_back({peer, name});
     });
   }
   // poll() fills and empties raised_, so the caller may be this signal's own handler, and raised_
-  // may point to the signal: tell_signals() destroys it when all handlers have run.
+  // may point to the signal: deliver_signals() destroys it when all handlers have run.
   if (signal && !raised_.empty()) {
     signal->withdrawn = true;
     retired_.push_back(std::move(signal));
@@ -144,7 +145,7 @@ void Engine<D>::raise(Signal& signal) {
 // Runs the handlers, and adds to the eventfds, of all signals that were raised in this poll. A
 // handler may withdraw signals, but nothing is raised meanwhile, as only Link::poll delivers.
 template <link::PacketDevice D>
-void Engine<D>::tell_signals() {
+void Engine<D>::deliver_signals() {
   for (Signal* signal : raised_) {
     if (signal->withdrawn) continue;
     const std::uint64_t count = std::exchange(signal->pending, 0);

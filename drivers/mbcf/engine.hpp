@@ -147,12 +147,12 @@ class Engine final : private link::MessageSink {
   // requests of peers and takes answers, and then calls the handlers of raised signals. May
   // allocate only for a peer that connects, or one that had connected before the engine was made.
   void poll(Time now) {
-    if (!active_.empty() || talking_ != 0) [[unlikely]]
+    if (!active_.empty() || control_due_count_ != 0) [[unlikely]]
       pump(now);
-    if (!news_.empty() || !bereft_.empty()) tell_writers(now);
+    if (!pending_updates_.empty() || !orphaned_writers_.empty()) send_credit_updates(now);
     link_.poll(now);
     if (!raised_.empty()) [[unlikely]]
-      tell_signals();
+      deliver_signals();
   }
   Link& link() { return link_; }
   const Counters& counters() const { return counters_; }
@@ -160,27 +160,27 @@ class Engine final : private link::MessageSink {
  private:
   // One incarnation of one peer: the long requests that are under way with it, in either direction.
   // Short requests need nothing of this, but for fences.
-  struct Peer {
+  struct PeerRequests {
     // The most long reads that one peer is asked for at the same time, and that are answered at the
     // same time: enough to hide the round trip.
-    static constexpr std::uint32_t kMaxReading = 8;
+    static constexpr std::uint32_t kMaxLongReads = 8;
 
     link::PeerId id;
     bool listed = false;  // in active_
 
     // As initiator: our requests to this peer.
-    RequestList writes;           // long writes in order of issue; the first is being sent
-    RequestList reads;            // long reads that have not been sent yet
-    RequestList fences;           // not complete yet
-    Slot append = base::kNoSlot;  // the long entry that is being sent
-    std::uint32_t reading = 0;    // long reads that have been sent and are not complete
-    std::uint64_t lasting = 0;    // long requests that are not complete: a fence waits for them
+    RequestList writes;                 // long writes in order of issue; the first is being sent
+    RequestList reads;                  // long reads that have not been sent yet
+    RequestList fences;                 // not complete yet
+    Slot append = base::kNoSlot;        // the long entry that is being sent
+    std::uint32_t reads_in_flight = 0;  // long reads that have been sent and are not complete
+    std::uint64_t open_segmented = 0;   // long requests, not complete: a fence waits for them
 
     // As target: this peer's requests to us. A request of one message has no state: on_message
     // either executes or refuses it at once, and answers; or puts it off (Verdict::busy), and the
     // link offers it again. Requests in several messages go through these states:
     //
-    //   Write (bulk lane); closed and open are `write.open`, due is `remaining` == 0:
+    //   Write (bulk lane); closed and open are `incoming_write.open`, due is `remaining` == 0:
     //
     //            long_write, not all data               last long_more, then
     //     closed ------------------------> receiving ------------------------> second part due
@@ -201,30 +201,30 @@ class Engine final : private link::MessageSink {
     //   open -> closed also when the FIFO is withdrawn (answer refused), and when the peer ends
     //   (Fifo::abandon).
     //
-    //   Read: --read--> in serving[] --all data handed to the link, or the key withdrawn--> out.
-    struct Write {
+    //   Read: --read--> in incoming_reads[] --all data handed to the link, or withdrawn--> out.
+    struct IncomingWrite {
       bool open = false, then = false;  // a long write is arriving; a long_then follows its data
       std::uint32_t id = 0;             // the initiator's number for it
       // The key is looked up again for each piece, as it may be withdrawn. `offset`: bytes, where
       // the next piece goes. `remaining`: bytes of data to come; 0: the second part is due.
       std::uint64_t key = 0, offset = 0, remaining = 0;
-    } write;
-    struct Append {  // the long entry that is arriving
+    } incoming_write;
+    struct IncomingAppend {  // the long entry that is arriving
       bool open = false;
       std::uint32_t id = 0, at = 0;  // the initiator's number; the entry's first block in the FIFO
       std::uint64_t key = 0, length = 0, moved = 0;  // bytes of the entry; bytes that have arrived
-    } append_in;
-    struct Read {  // a long read that is being answered
+    } incoming_append;
+    struct IncomingRead {  // a long read that is being answered
       std::uint32_t id = 0;
       std::uint64_t key = 0, offset = 0, remaining = 0;  // the part that has not been sent
-    } serving[kMaxReading];  // a ring: answered in the order in which they came
-    std::uint32_t serving_first = 0;
-    std::uint32_t serving_count = 0;
+    } incoming_reads[kMaxLongReads];  // a ring: answered in the order in which they came
+    std::uint32_t first_incoming_read = 0;
+    std::uint32_t incoming_read_count = 0;
 
-    // Nothing for pump_peer() to send, or only reads beyond kMaxReading, which wait for an answer.
+    // Nothing for pump_peer() to send, or only reads beyond kMaxLongReads, which wait for answers.
     bool idle() const {
-      return writes.empty() && append == base::kNoSlot && serving_count == 0 &&
-             (reads.empty() || reading == kMaxReading);
+      return writes.empty() && append == base::kNoSlot && incoming_read_count == 0 &&
+             (reads.empty() || reads_in_flight == kMaxLongReads);
     }
   };
 
@@ -240,10 +240,10 @@ class Engine final : private link::MessageSink {
   //                        gone --close_writer--> free          closing, closed --(3)--> free
   //
   //   (1) All entries that were issued have been handed to the link, and behind them the give_back
-  //       that closes. If the owner does not know that this writer is open (`introduce`), that
+  //       that closes. If the owner does not know that this writer is open (`open_unsent`), that
   //       message is not needed.
-  //   (2) The owner has acknowledged each close (`farewells` == 0), and all credit is given back.
-  //       The acknowledgement comes behind all grants, so no more credit can come.
+  //   (2) The owner has acknowledged each close (`pending_close_acks` == 0), and all credit is
+  //       given back. The acknowledgement comes behind all grants, so no more credit can come.
   //   (3) The peer has ended, or the owner has answered `gone` with a reason. An open writer keeps
   //       the reason in `why` for the next append. The others have no user any more.
   //
@@ -255,13 +255,13 @@ class Engine final : private link::MessageSink {
   //   |           | <------------------------------------------------ |       |     want(1)
   //   +-----------+   grant, credit >= need: if blocked, start hold   +-------+
   //
-  //   not asked:  append within the credit: spend.  recall: give_back(credit).
+  //   not asked:  append within the credit: spend_credit.  recall: give_back(credit).
   //   asked:      grant, credit < need: want the rest.  append of another size: want for that one.
   //               recall: give_back(credit), then want for all of need.
   //
-  //   The hold: a recall is not answered for kKeepRecalled after the grant that a blocked user
+  //   The hold: a recall is not answered for kRecallHold after the grant that a blocked user
   //   waited for, or until the user's append succeeds. A message that the link does not take now
-  //   stays due (`talking`), and pump() tries again. Credit is counted in blocks (kBlock bytes).
+  //   stays due (`control_due`), and pump() tries again. Credit counts blocks of kBlock bytes.
   struct Writer {
     enum class State : std::uint8_t { free, open, closing, closed, gone } state = State::free;
     std::uint16_t generation = 0;  // of the WriterId: a stale one finds nothing
@@ -269,28 +269,29 @@ class Engine final : private link::MessageSink {
     // lower 16 bits are the index in writers_, from 1 on.
     std::uint32_t name = 0;
     link::PeerId peer;
-    Key key;                      // of the FIFO
-    Status why = Status::ok;      // gone: the reason
-    bool talking = false;         // speak() has something to send; counted in talking_
-    bool recalled = false;        // unspent credit has to go back to the owner
-    bool introduce = false;       // the owner does not know yet that this writer is open
-    std::uint32_t farewells = 0;  // acknowledgements of a close that the owner has still to send
-    bool asked = false;           // `want` for `need` is sent and not answered
-    bool blocked = false;         // append has returned no_room for lack of credit
-    std::uint32_t credit = 0;     // blocks that may be spent
-    std::uint32_t need = 0;       // blocks, of the entry that blocked; 0: no entry waits
-    std::uint32_t capacity = 0;   // blocks of the FIFO; 0: not known, no grant has come
-    bool sending = false;         // a long entry is half sent: later entries wait behind it
-    std::uint32_t carried = 0;    // paid entries that wait until their long writes are sent
-    Time keep_until{};            // the hold: a recall is not answered before this time
+    Key key;                  // of the FIFO
+    Status why = Status::ok;  // gone: the reason
+    // send_control() has something to send; counted in control_due_count_.
+    bool control_due = false;
+    bool recalled = false;                 // unspent credit has to go back to the owner
+    bool open_unsent = false;              // the owner does not know yet that this writer is open
+    std::uint32_t pending_close_acks = 0;  // acknowledgements of a close, not received yet
+    bool asked = false;                    // `want` for `need` is sent and not answered
+    bool blocked = false;                  // append has returned no_room for lack of credit
+    std::uint32_t credit = 0;              // blocks that may be spent
+    std::uint32_t need = 0;                // blocks, of the entry that blocked; 0: no entry waits
+    std::uint32_t capacity = 0;            // blocks of the FIFO; 0: not known, no grant has come
+    bool sending = false;               // a long entry is half sent: later entries wait behind it
+    std::uint32_t chained_entries = 0;  // paid entries that wait until their long writes are sent
+    Time hold_until{};                  // the hold: a recall is not answered before this time
   };
 
   // How many silent requests have gone to one incarnation of one peer (`issued`), and have come
-  // from it (`served`). Both sides count, so the number of a silent request is not on the wire.
-  // Apart from Peer, because every silent request touches the count, and the rest of Peer seldom.
+  // from it (`received`). Both sides count, so the number of a silent request is not on the wire.
+  // Apart from PeerRequests, because every silent request touches the count, and few the rest.
   struct SilentCount {
     link::PeerId peer;
-    std::uint64_t issued = 0, served = 0;
+    std::uint64_t issued = 0, received = 0;
   };
   // Call this only for a peer that is alive: a stale id would reset the count of the next peer in
   // the same slot.
@@ -303,7 +304,7 @@ class Engine final : private link::MessageSink {
 
   // An orphaned writer: it waited for credit, or for the acknowledgement of its close, when the
   // FIFO was withdrawn. It is still to be told `gone`.
-  struct Bereft {
+  struct OrphanedWriter {
     link::PeerId peer;
     std::uint32_t name;  // the writer's name for the FIFO
   };
@@ -312,13 +313,13 @@ class Engine final : private link::MessageSink {
   Issued refused(link::SendStatus status);
   Issued write_short(const Remote& to, Bytes data, const Options& options, Time now);
   // The second part that follows the data of a long write.
-  struct Carried {
+  struct ChainedRequest {
     ThenHead head;
     Bytes entry;
     Writer* writer;  // that pays for `entry`; nullptr: a signal or a flag
   };
-  Issued write_long(const Remote& to, Bytes data, const Carried* carried, const Options& options,
-                    Time now);
+  Issued write_long(const Remote& to, Bytes data, const ChainedRequest* chained,
+                    const Options& options, Time now);
   Status check(const Then& then, Writer*& writer, Time now);
   Issued atomic(AtomicOp op, const Remote& at, Width width, std::uint64_t operand,
                 std::uint64_t compare, const Options& options, Time now);
@@ -328,37 +329,38 @@ class Engine final : private link::MessageSink {
                                       Bytes body, const Options& options, Time now);
   template <class Send>
   Issued issue_answered(Kind kind, link::PeerId to, const Options& options, Send send);
-  Peer* peer_of(link::PeerId id);
-  // nullptr if that incarnation has ended, or has no Peer yet.
-  Peer* find_peer(link::PeerId id) const {
+  PeerRequests* peer_of(link::PeerId id);
+  // nullptr if that incarnation has ended, or has no PeerRequests yet.
+  PeerRequests* find_peer(link::PeerId id) const {
     const std::size_t slot = id.value & 0xffff;
-    Peer* p = slot < peers_.size() ? peers_[slot].get() : nullptr;
+    PeerRequests* p = slot < peers_.size() ? peers_[slot].get() : nullptr;
     return p && p->id == id ? p : nullptr;
   }
-  void activate(Peer& peer);
+  void activate(PeerRequests& peer);
   void complete(Slot slot, Status status);
 
   // impl/fifo_credit.hpp: credit of our writers, and of the writers to our FIFOs
-  Writer* find_writer(WriterId id);                              // by the user's name for it
-  Writer* find_waiting(std::uint32_t name, link::PeerId owner);  // by the FIFO owner's name for it
+  // By the user's name for it, and by the FIFO owner's.
+  Writer* find_writer(WriterId id);
+  Writer* find_writer_by_name(std::uint32_t name, link::PeerId owner);
   WriterId id_of(const Writer& w) const {
     return {static_cast<std::uint32_t>(w.generation) << 16 |
             static_cast<std::uint32_t>(&w - writers_.data() + 1)};
   }
-  Status afford(Writer& writer, std::uint64_t blocks, Time now);
-  void spend(Writer& writer, std::uint64_t blocks);
-  void refund(const Request& request);
-  void talk(Writer& writer);
-  void speak(Writer& writer, Time now);
+  Status ensure_credit(Writer& writer, std::uint64_t blocks, Time now);
+  void spend_credit(Writer& writer, std::uint64_t blocks);
+  void refund_credit(const Request& request);
+  void schedule_control(Writer& writer);
+  void send_control(Writer& writer, Time now);
   void drop_writer(Writer& writer, Status why);
   void on_grant(const link::Incoming& message);
   void on_recall(const link::Incoming& message);
   void on_gone(const link::Incoming& message);
   link::Verdict on_want(const link::Incoming& message);
   link::Verdict on_give_back(const link::Incoming& message);
-  link::Verdict say_gone(const link::Incoming& message, std::uint32_t writer, Status why);
-  void tell_writers(Time now);
-  bool tell_writers(Fifo& fifo, Time now);
+  link::Verdict send_gone(const link::Incoming& message, std::uint32_t writer, Status why);
+  void send_credit_updates(Time now);
+  bool send_credit_updates(Fifo& fifo, Time now);
 
   // impl/target.hpp: requests of peers. Verdict::busy is back-pressure: nothing was done, and the
   // link offers the message again.
@@ -381,20 +383,20 @@ class Engine final : private link::MessageSink {
   link::Verdict serve_signal(const link::Incoming& message, const TargetHead& target, Bytes rest);
   link::Verdict serve_fence(const link::Incoming& message);
   // Drops a message that no correct peer sends, and counts it.
-  link::Verdict bad(Counter reason) {
+  link::Verdict drop(Counter reason) {
     counters_.add(reason);
     return link::Verdict::taken;
   }
   bool may_answer(link::PeerId to);
   void count_refusal(Status status);
   void answer(link::PeerId to, std::uint32_t id, Status status, Time now);
-  void end_long_write(Peer& peer, Status status, Time now);
-  struct Second;  // a checked second part
-  Status prepare(link::PeerId from, const ThenHead& head, Second& second);
-  void forgo(link::PeerId from, const ThenHead& head);
-  void carry_out(const Second& second, Bytes entry);
+  void end_long_write(PeerRequests& peer, Status status, Time now);
+  struct ChainedOp;  // a checked second part
+  Status prepare_chained(link::PeerId from, const ThenHead& head, ChainedOp& op);
+  void release_prepaid(link::PeerId from, const ThenHead& head);
+  void execute_chained(const ChainedOp& op, Bytes entry);
   void raise(Signal& signal);
-  void tell_signals();
+  void deliver_signals();
 
   // impl/completions.hpp: answers to our requests, and connections that come and go
   void on_answer(const link::Incoming& message);
@@ -406,16 +408,16 @@ class Engine final : private link::MessageSink {
 
   // impl/segmentation.hpp: long requests, piece by piece
   void pump(Time now);
-  void start_now(Peer& peer, const Options& options, Time now);
+  void start_now(PeerRequests& peer, const Options& options, Time now);
   std::optional<std::size_t> send_piece(link::PeerId to, link::Lane lane, Kind kind, Bytes head,
                                         const std::byte* from, std::uint64_t left,
                                         std::size_t& budget, Time now);
-  void end_append(Peer& peer);
-  bool pump_peer(Peer& peer, std::size_t& budget, Time now);
-  bool send_append(Peer& peer, std::size_t& budget, Time now);
-  bool send_write(Peer& peer, std::size_t& budget, Time now);
-  bool send_read(Peer& peer, Time now);
-  bool answer_read(Peer& peer, std::size_t& budget, Time now);
+  void end_append(PeerRequests& peer);
+  bool pump_peer(PeerRequests& peer, std::size_t& budget, Time now);
+  bool send_append(PeerRequests& peer, std::size_t& budget, Time now);
+  bool send_write(PeerRequests& peer, std::size_t& budget, Time now);
+  bool send_read(PeerRequests& peer, Time now);
+  bool answer_read(PeerRequests& peer, std::size_t& budget, Time now);
 
   Link& link_;
   std::vector<SilentCount> silent_;  // by the slot in their PeerId
@@ -425,18 +427,18 @@ class Engine final : private link::MessageSink {
   RequestList complete_;                   // the completion queue: not taken yet, oldest first
   base::RingBuffer<Completion> failures_;  // refusals of short silent requests, not taken yet
 
-  std::vector<std::unique_ptr<Peer>> peers_;  // by the slot in their PeerId
-  std::vector<Peer*> active_;                 // those with something long to send
-  std::size_t next_active_ = 0;               // round robin: the one in active_ whose turn it is
+  std::vector<std::unique_ptr<PeerRequests>> peers_;  // by the slot in their PeerId
+  std::vector<PeerRequests*> active_;                 // those with something long to send
+  std::size_t next_active_ = 0;  // round robin: the one in active_ whose turn it is
   const std::size_t max_writers_;
-  std::vector<Writer> writers_;  // grows up to max_writers_
-  std::uint32_t names_ = 0;      // counts the names that writers were given
-  std::size_t talking_ = 0;      // writers with `talking` set
+  std::vector<Writer> writers_;        // grows up to max_writers_
+  std::uint32_t names_ = 0;            // counts the names that writers were given
+  std::size_t control_due_count_ = 0;  // writers with `control_due` set
 
-  std::vector<Fifo*> fifos_;     // all of this task
-  std::vector<Fifo*> news_;      // those with credit messages to send
-  std::vector<Bereft> bereft_;   // writers to be told that their FIFO is gone
-  std::vector<Signal*> raised_;  // since the last tell_signals(); each at most once
+  std::vector<Fifo*> fifos_;                      // all of this task
+  std::vector<Fifo*> pending_updates_;            // those with credit messages to send
+  std::vector<OrphanedWriter> orphaned_writers_;  // writers to be told that their FIFO is gone
+  std::vector<Signal*> raised_;  // since the last deliver_signals(); each at most once
   std::vector<std::unique_ptr<Signal>> retired_;  // withdrawn while raised_ may point to them
   link::EventQueue events_;
 };

@@ -1,5 +1,5 @@
 // Fifo: the ring of entries, and the book-keeping of credit for its writers. It sends nothing;
-// Engine::tell_writers (impl/fifo_credit.hpp) sends what Fifo::tell decides.
+// Engine::send_credit_updates (impl/fifo_credit.hpp) sends what Fifo::send_updates decides.
 #include "drivers/mbcf/fifo.hpp"
 
 #include <unistd.h>
@@ -26,8 +26,8 @@ std::size_t ring_size(std::size_t bytes) {
 
 }  // namespace
 
-Fifo::Fifo(std::size_t bytes, std::size_t max_peers, std::vector<Fifo*>& news)
-    : news_(&news),
+Fifo::Fifo(std::size_t bytes, std::size_t max_peers, std::vector<Fifo*>& pending_updates)
+    : pending_updates_(&pending_updates),
       memory_(ring_size(bytes)),
       blocks_(memory_.size() / kBlock),
       writers_(max_peers) {}
@@ -40,7 +40,7 @@ void Fifo::pop() {
   entry.state = State::over;
   reclaim();
   // Renewing only below half of the allotment saves messages: one grant for many entries.
-  if (Writer* w = find(entry.from); w && !w->closed && w->lent < (allotment() + 1) / 2)
+  if (WriterCredit* w = find(entry.from); w && !w->closed && w->lent < (allotment() + 1) / 2)
     start_renewing(static_cast<Slot>(w - writers_.data()));
 }
 
@@ -59,7 +59,7 @@ void Fifo::reclaim() {
 
 Status Fifo::check(PeerId from, std::uint64_t length) const {
   if (length > capacity()) return Status::too_long;
-  const Writer* w = find(from);
+  const WriterCredit* w = find(from);
   return w && blocks_of(length) <= w->lent ? Status::ok : Status::no_credit;
 }
 
@@ -73,8 +73,8 @@ Status Fifo::begin(PeerId from, std::uint64_t length, std::uint32_t& at) {
   return Status::ok;
 }
 
-void Fifo::forgo(PeerId from, std::uint64_t length) {
-  Writer* w = find(from);
+void Fifo::release_prepaid(PeerId from, std::uint64_t length) {
+  WriterCredit* w = find(from);
   // A broken writer may claim an entry that it had no credit for.
   if (w && blocks_of(length) <= w->lent) unlend(*w, static_cast<std::uint32_t>(blocks_of(length)));
 }
@@ -90,7 +90,7 @@ void Fifo::abandon(std::uint32_t at) {
   reclaim();
 }
 
-const Fifo::Writer* Fifo::find(PeerId peer) const {
+const Fifo::WriterCredit* Fifo::find(PeerId peer) const {
   const std::size_t slot = slot_of(peer);
   return slot < writers_.size() && writers_[slot].peer == peer ? &writers_[slot] : nullptr;
 }
@@ -104,7 +104,7 @@ std::uint32_t Fifo::allotment() const {
 
 // How many blocks may be granted to the writer now to fill its allotment; 0 while half of the FIFO
 // is lent.
-std::uint32_t Fifo::top_up(const Writer& w) const {
+std::uint32_t Fifo::top_up(const WriterCredit& w) const {
   const std::uint32_t target = allotment();
   const std::uint64_t half = blocks_.size() / 2;
   if (target <= w.lent || half <= lent_) return 0;
@@ -115,9 +115,9 @@ std::uint32_t Fifo::top_up(const Writer& w) const {
 bool Fifo::want(PeerId from, std::uint32_t name, std::uint32_t blocks) {
   const std::size_t slot = slot_of(from);
   if (slot >= writers_.size() || blocks > blocks_.size()) return false;
-  Writer& w = writers_[slot];
+  WriterCredit& w = writers_[slot];
   if (w.peer != from) {  // a new writer, perhaps in the slot of a peer that has ended
-    forget(w.peer);
+    remove_peer(w.peer);
     w.peer = from;
     w.closed = true;  // opened below, as one that comes back
     known_ = std::max(known_, slot + 1);
@@ -135,7 +135,7 @@ bool Fifo::want(PeerId from, std::uint32_t name, std::uint32_t blocks) {
 }
 
 bool Fifo::give_back(PeerId from, std::uint32_t blocks, bool closing) {
-  Writer* w = find(from);
+  WriterCredit* w = find(from);
   if (!w || blocks > w->lent) return false;
   unlend(*w, blocks);
   w->recalled = false;
@@ -144,20 +144,21 @@ bool Fifo::give_back(PeerId from, std::uint32_t blocks, bool closing) {
     --active_;
     stop_wanting(slot);
     stop_renewing(slot);
-    // A writer may close, open again and close before it is told: one farewell for each close.
-    if (w->farewells++ == 0) leaving_.push_back(writers_.data(), slot);
-    list();
+    // A writer may close, open again and close before it is told: one acknowledgement for each
+    // close.
+    if (w->pending_close_acks++ == 0) close_acks_due_.push_back(writers_.data(), slot);
+    queue_update();
   }
   return true;
 }
 
-void Fifo::forget(PeerId peer) {
-  Writer* w = peer ? find(peer) : nullptr;
+void Fifo::remove_peer(PeerId peer) {
+  WriterCredit* w = peer ? find(peer) : nullptr;
   if (!w) return;
   const auto slot = static_cast<Slot>(w - writers_.data());
   stop_wanting(slot);
   stop_renewing(slot);
-  if (w->farewells != 0) leaving_.remove(writers_.data(), slot);
+  if (w->pending_close_acks != 0) close_acks_due_.remove(writers_.data(), slot);
   unlend(*w, w->lent);
   active_ -= !w->closed;
   *w = {};
@@ -167,7 +168,7 @@ void Fifo::start_wanting(Slot slot, std::uint32_t need) {
   writers_[slot].need = need;
   writers_[slot].wanting = true;
   wanting_.push_back(writers_.data(), slot);
-  list();
+  queue_update();
 }
 
 // If the first in line leaves it, the next one has credit recalled on its own behalf.
@@ -180,7 +181,7 @@ void Fifo::stop_wanting(Slot slot) {
 void Fifo::start_renewing(Slot slot) {
   if (std::exchange(writers_[slot].renewing, true)) return;
   renewing_.push_back(writers_.data(), slot);
-  list();
+  queue_update();
 }
 
 void Fifo::stop_renewing(Slot slot) {

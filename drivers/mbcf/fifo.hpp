@@ -8,11 +8,12 @@
 // in engine.hpp; the messages between the two are in impl/fifo_credit.hpp.) Each block is at any
 // time in one of three states:
 //
-//            grant: tell()                 entry begins: begin()
+//            grant: send_updates()         entry begins: begin()
 //     free -----------------------> lent -----------------------> in the queue
 //      ^ ^                           |                                 |
-//      | |  give_back, forget, forgo |                                 | entry over, and all
-//      | +---------------------------+                                 | before it: reclaim()
+//      | | give_back, remove_peer,   |                                 | entry over, and all
+//      | | release_prepaid           |                                 | before it: reclaim()
+//      | +---------------------------+                                 |
 //      +---------------------------------------------------------------+
 //
 // Writers can reach only the bytes of entries. The driver keeps apart where entries begin and end.
@@ -48,9 +49,10 @@ struct Entry {
 class Fifo {
  public:
   // At least `bytes` large, for writers in `max_peers` slots of the link. The FIFO adds itself to
-  // `news` when it has credit messages to send; the caller has reserved room in that vector, which
-  // must outlive the FIFO. Throws SetupError for an impossible size or lack of memory.
-  Fifo(std::size_t bytes, std::size_t max_peers, std::vector<Fifo*>& news);
+  // `pending_updates` when it has credit messages to send; the caller has reserved room in that
+  // vector, which must outlive the FIFO. Throws SetupError for an impossible size or lack of
+  // memory.
+  Fifo(std::size_t bytes, std::size_t max_peers, std::vector<Fifo*>& pending_updates);
 
   Key key() const { return key_; }
   std::size_t capacity() const { return blocks_.size() * kBlock; }  // bytes
@@ -77,7 +79,7 @@ class Fifo {
   std::byte* bytes(std::uint32_t at) const { return memory_.data() + std::size_t{at} * kBlock; }
   // Frees the credit for an entry that its writer has paid for and that will not come, because the
   // write that it was chained to was refused.
-  void forgo(link::PeerId from, std::uint64_t length);
+  void release_prepaid(link::PeerId from, std::uint64_t length);
   // The entry's bytes are all there: the reader may have it.
   void finish(std::uint32_t at);
   // The entry's bytes will never all be there: its writer has ended.
@@ -88,36 +90,38 @@ class Fifo {
   // False: the FIFO is not that large.
   bool want(link::PeerId from, std::uint32_t name, std::uint32_t blocks);
   // The writer returns unspent credit. `closing`: it wants no more, and is due an acknowledgement
-  // (farewell) that it gets behind all grants. False: it does not have so many blocks.
+  // that it gets behind all grants. False: it does not have so many blocks.
   bool give_back(link::PeerId from, std::uint32_t blocks, bool closing);
   // The writer's peer has ended: its credit is free again, and nothing is due to it.
-  void forget(link::PeerId peer);
-  // Calls tell(peer, name) for each writer that waits for credit or for the acknowledgement of its
-  // close, at most most_waiting() times: the FIFO is being withdrawn.
-  std::size_t most_waiting() const { return wanting_.size() + leaving_.size(); }
-  template <class Tell>
-  void each_waiting(Tell tell) const {
+  void remove_peer(link::PeerId peer);
+  // Calls visit(peer, name) for each writer that waits for credit or for the acknowledgement of its
+  // close, at most max_waiting() times: the FIFO is being withdrawn.
+  std::size_t max_waiting() const { return wanting_.size() + close_acks_due_.size(); }
+  template <class Visit>
+  void each_waiting(Visit visit) const {
     for (std::size_t slot = 0; slot < known_; ++slot)
-      if (const Writer& w = writers_[slot]; w.wanting || w.farewells != 0) tell(w.peer, w.name);
+      if (const WriterCredit& w = writers_[slot]; w.wanting || w.pending_close_acks != 0)
+        visit(w.peer, w.name);
   }
 
-  // Whether credit messages are left to be sent. If not, the engine takes the FIFO out of `news`.
-  bool has_news() {
-    listed_ = !wanting_.empty() || !renewing_.empty() || !leaving_.empty();
-    return listed_;
+  // Whether credit messages are left to be sent. If not, the engine takes the FIFO out of its
+  // pending_updates_.
+  bool has_updates() {
+    update_queued_ = !wanting_.empty() || !renewing_.empty() || !close_acks_due_.empty();
+    return update_queued_;
   }
   // Sends the credit messages that can be sent now. Calls send_grant(peer, name, blocks),
-  // send_recall(peer, name) and send_farewell(peer, name), which return whether the link took the
+  // send_recall(peer, name) and send_close_ack(peer, name), which return whether the link took the
   // message. Writers that wait come before those that are only topped up.
-  template <class SendGrant, class SendRecall, class SendFarewell>
-  void tell(SendGrant send_grant, SendRecall send_recall, SendFarewell send_farewell) {
-    for (std::size_t left = leaving_.size(); left != 0; --left) {
-      const base::Slot slot = leaving_.take_first(writers_.data());
-      Writer& w = writers_[slot];
-      w.farewells -= send_farewell(w.peer, w.name);
-      if (w.farewells != 0) leaving_.push_back(writers_.data(), slot);
+  template <class SendGrant, class SendRecall, class SendCloseAck>
+  void send_updates(SendGrant send_grant, SendRecall send_recall, SendCloseAck send_close_ack) {
+    for (std::size_t left = close_acks_due_.size(); left != 0; --left) {
+      const base::Slot slot = close_acks_due_.take_first(writers_.data());
+      WriterCredit& w = writers_[slot];
+      w.pending_close_acks -= send_close_ack(w.peer, w.name);
+      if (w.pending_close_acks != 0) close_acks_due_.push_back(writers_.data(), slot);
     }
-    serve_wanting(send_grant);
+    grant_wanting(send_grant);
     if (wanting_.empty())
       renew(send_grant);
     else
@@ -155,13 +159,13 @@ class Fifo {
   // A writer as the owner knows it; PeerId{}: none in this slot.
   //
   //    none --want--> open, wanting --grant--> open --want--> open, wanting
-  //    open --give_back, closing--> closed, a farewell is due     closed --want--> open, wanting
-  //    any --forget--> none
+  //    open --give_back, closing--> closed, close ack is due     closed --want--> open, wanting
+  //    any --remove_peer--> none
   //
   // `renewing` is set beside that, when pop() finds that an open writer has less than half of its
   // allotment.
-  struct Writer {
-    base::SlotLinks wanting_links, renewing_links, leaving_links;
+  struct WriterCredit {
+    base::SlotLinks wanting_links, renewing_links, close_ack_links;
     link::PeerId peer;
     std::uint32_t name = 0;  // the writer's name for this FIFO, repeated in all messages to it
     std::uint32_t lent = 0;  // blocks of credit that it has or that are under way, either way
@@ -169,37 +173,37 @@ class Fifo {
     // wanting: it has asked for credit and waits, in wanting_. renewing: to be topped up without
     // having asked, in renewing_. recalled: asked to give back what it has not spent.
     bool wanting = false, renewing = false, recalled = false;
-    bool closed = false;          // it gets no more credit
-    std::uint32_t farewells = 0;  // acknowledgements of its closes that are due: in leaving_
+    bool closed = false;                   // it gets no more credit
+    std::uint32_t pending_close_acks = 0;  // of its closes, still to be sent: in close_acks_due_
   };
 
   std::size_t slot_of(link::PeerId peer) const { return peer.value & 0xffff; }
-  const Writer* find(link::PeerId peer) const;
-  Writer* find(link::PeerId peer) {
-    return const_cast<Writer*>(static_cast<const Fifo*>(this)->find(peer));
+  const WriterCredit* find(link::PeerId peer) const;
+  WriterCredit* find(link::PeerId peer) {
+    return const_cast<WriterCredit*>(static_cast<const Fifo*>(this)->find(peer));
   }
   std::uint32_t allotment() const;
   void reclaim();
-  void lend(Writer& w, std::uint32_t blocks) {
+  void lend(WriterCredit& w, std::uint32_t blocks) {
     w.lent += blocks;
     lent_ += blocks;
     w.recalled = false;  // an answer to the recall that is on its way does not return this grant
   }
-  void unlend(Writer& w, std::uint32_t blocks) {
+  void unlend(WriterCredit& w, std::uint32_t blocks) {
     w.lent -= blocks;
     lent_ -= blocks;
   }
   void stop_wanting(base::Slot slot);
   void stop_renewing(base::Slot slot);
-  std::uint32_t top_up(const Writer& w) const;
+  std::uint32_t top_up(const WriterCredit& w) const;
 
   // Grants in the order of asking, and stops at the first that cannot be served: otherwise writers
   // of small entries would starve one that needs much.
   template <class SendGrant>
-  void serve_wanting(SendGrant send) {
+  void grant_wanting(SendGrant send) {
     for (std::size_t left = wanting_.size(); left != 0; --left) {
       const base::Slot slot = wanting_.first();
-      Writer& w = writers_[slot];
+      WriterCredit& w = writers_[slot];
       const std::uint32_t whole = w.need;
       // The writer counted its need before grants arrived that were on their way. Its need and what
       // it has by now may exceed the FIFO, and it would wait for ever: so limit the need.
@@ -221,7 +225,7 @@ class Fifo {
   void renew(SendGrant send) {
     for (std::size_t left = renewing_.size(); left != 0; --left) {
       const base::Slot slot = renewing_.first();
-      Writer& w = writers_[slot];
+      WriterCredit& w = writers_[slot];
       stop_renewing(slot);
       const std::uint32_t blocks = top_up(w);
       if (blocks == 0) continue;
@@ -240,7 +244,7 @@ class Fifo {
     if (recalling_) return;
     bool all = true;
     for (base::Slot slot = 0; slot < known_; ++slot) {
-      Writer& w = writers_[slot];
+      WriterCredit& w = writers_[slot];
       if (slot == wanting_.first() || w.lent == 0 || w.recalled || w.closed) continue;
       w.recalled = send(w.peer, w.name);
       all = all && w.recalled;
@@ -250,26 +254,26 @@ class Fifo {
   void start_wanting(base::Slot slot, std::uint32_t need);
   void start_renewing(base::Slot slot);
 
-  // Has the engine call tell() at its next poll.
-  void list() {
-    if (!std::exchange(listed_, true)) news_->push_back(this);
+  // Has the engine call send_updates() at its next poll.
+  void queue_update() {
+    if (!std::exchange(update_queued_, true)) pending_updates_->push_back(this);
   }
 
   Key key_;
-  std::vector<Fifo*>* news_;
-  bool listed_ = false;                // in news_
+  std::vector<Fifo*>* pending_updates_;
+  bool update_queued_ = false;         // in pending_updates_
   MirroredMemory memory_;              // the entries' bytes
   std::vector<Block> blocks_;          // one for each block of memory_; a power of two
-  std::vector<Writer> writers_;        // by the slot in their PeerId
+  std::vector<WriterCredit> writers_;  // by the slot in their PeerId
   std::uint32_t head_ = 0;             // block of the entry that began first
   std::uint64_t used_ = 0, lent_ = 0;  // blocks in the queue; blocks of credit granted
   std::uint32_t ready_ = kNone, last_ready_ = kNone;  // complete entries, in order of completion
   std::size_t known_ = 0;                             // slots below this one may be in use
   std::uint32_t active_ = 0;                          // writers that are open
   bool recalling_ = false;  // all others have been asked on behalf of the first in wanting_
-  base::SlotList<Writer, &Writer::wanting_links> wanting_;
-  base::SlotList<Writer, &Writer::renewing_links> renewing_;
-  base::SlotList<Writer, &Writer::leaving_links> leaving_;
+  base::SlotList<WriterCredit, &WriterCredit::wanting_links> wanting_;
+  base::SlotList<WriterCredit, &WriterCredit::renewing_links> renewing_;
+  base::SlotList<WriterCredit, &WriterCredit::close_ack_links> close_acks_due_;
 };
 
 }  // namespace viaduct::mbcf

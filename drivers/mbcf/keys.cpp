@@ -12,11 +12,11 @@ namespace viaduct::mbcf {
 
 namespace {
 
-std::size_t checked(std::size_t most) {
-  if (most == 0 || most > kMaxKeys)
-    throw base::SetupError("MBCF cannot work with max_keys = " + std::to_string(most) +
+std::size_t checked(std::size_t max_keys) {
+  if (max_keys == 0 || max_keys > kMaxKeys)
+    throw base::SetupError("MBCF cannot work with max_keys = " + std::to_string(max_keys) +
                            ": choose 1 to " + std::to_string(kMaxKeys));
-  return most;
+  return max_keys;
 }
 
 }  // namespace
@@ -25,9 +25,11 @@ Signal::~Signal() {
   if (fd >= 0) ::close(fd);
 }
 
-KeyTable::KeyTable(std::size_t most)
-    : storage_(checked(most) + 1), objects_{storage_.data(), most}, free_(std::bit_ceil(most)) {
-  for (std::size_t i = 0; i < most; ++i) {
+KeyTable::KeyTable(std::size_t max_keys)
+    : storage_(checked(max_keys) + 1),
+      objects_{storage_.data(), max_keys},
+      free_(std::bit_ceil(max_keys)) {
+  for (std::size_t i = 0; i < max_keys; ++i) {
     *free_.back() = static_cast<std::uint16_t>(i);
     free_.push();
   }

@@ -31,8 +31,8 @@ struct Signal {
 
 class KeyTable {
  public:
-  // Room for `most` keys, 1 to kMaxKeys. Throws SetupError for another number.
-  explicit KeyTable(std::size_t most);
+  // Room for `max_keys` keys, 1 to kMaxKeys. Throws SetupError for another number.
+  explicit KeyTable(std::size_t max_keys);
 
   // Register something under a new key. Key{} when the table is full; a FIFO or signal that was
   // passed is destroyed then.
@@ -92,9 +92,9 @@ class KeyTable {
   Object* place(Kind kind);
   Status missing(Key key) const;
 
-  // `most` places and one more that stays free. A key's lower 16 bits can name places that are not
-  // there; the index leads all of those to that last one, where no key matches. So they fail as any
-  // wrong key does, and the table needs no 65536 places.
+  // `max_keys` places and one more that stays free. A key's lower 16 bits can name places that are
+  // not there; the index leads all of those to that last one, where no key matches. So they fail as
+  // any wrong key does, and the table needs no 65536 places.
   std::vector<Object> storage_;
   struct Index {
     const Object* base;

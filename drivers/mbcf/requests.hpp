@@ -34,7 +34,7 @@ using base::Slot;
 //                  silent, and answered as executed
 //
 // The answer of a fence counts only when the long requests before the fence are complete, too
-// (`behind` == 0). A read and an atomic operation are answered by what they ask for.
+// (`open_before` == 0). A read and an atomic operation are answered by what they ask for.
 enum class RequestState : std::uint8_t {
   free,
   waiting,   // in a list of its peer: not wholly sent
@@ -48,7 +48,7 @@ struct Request {
   RequestState state = RequestState::free;
   Kind kind = Kind::write;
   bool silent = false;           // no completion on success
-  bool lasting = false;          // in several messages: a fence that was issued later waits for it
+  bool segmented = false;        // in several messages: a fence that was issued later waits for it
   Status status = Status::ok;    // complete: the result
   std::uint16_t generation = 0;  // 15 bits, in the RequestId: tells users of one slot apart
   link::PeerId peer;             // the target
@@ -62,22 +62,22 @@ struct Request {
   std::uint64_t offset = 0;             // in the target's segment, bytes
   std::byte* local = nullptr;           // the caller's memory, valid until the completion
   std::uint64_t length = 0, moved = 0;  // bytes at `local`; how many have been sent or received
-  bool carries = false;                 // a second part, `then` and `entry`, has still to be sent
+  bool chained_unsent = false;          // a second part, `then` and `entry`, has still to be sent
   std::uint32_t writer = 0;  // the name of the FIFO writer that paid for the entry; 0: none
   ThenHead then{};
   std::array<std::byte, kMaxCarried> entry;
 
-  std::uint64_t behind = 0;  // a fence: lasting requests issued before it and not complete
-  bool answered = false;     // a fence: the target has answered
+  std::uint64_t open_before = 0;  // a fence: segmented requests issued before it and not complete
+  bool answered = false;          // a fence: the target has answered
 };
 
 using RequestList = base::SlotList<Request, &Request::links>;
 
 class RequestTable {
  public:
-  // Room for `most` requests, at most kMaxRequests.
-  explicit RequestTable(std::size_t most) : requests_(most) {
-    for (Slot s = 0; s < most; ++s) free_.push_back(requests_.data(), s);
+  // Room for `max_requests` requests, at most kMaxRequests.
+  explicit RequestTable(std::size_t max_requests) : requests_(max_requests) {
+    for (Slot s = 0; s < max_requests; ++s) free_.push_back(requests_.data(), s);
   }
 
   Request& operator[](Slot slot) { return requests_[slot]; }
@@ -107,13 +107,13 @@ class RequestTable {
     r.state = RequestState::sent;
     r.kind = kind;
     r.silent = options.silent;
-    r.lasting = false;
+    r.segmented = false;
     r.peer = peer;
     r.context = options.context;
     r.serial = ++serial_;
     r.value = 0;
     r.moved = 0;
-    r.carries = false;
+    r.chained_unsent = false;
     r.answered = false;
     return slot;
   }

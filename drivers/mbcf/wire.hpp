@@ -39,7 +39,7 @@ enum class Kind : std::uint8_t {
   give_back = 15,   // low: GiveBack
   grant = 16,       // high: Grant
   recall = 17,      // high: StreamHead (the writer's name for the FIFO)
-  gone = 18,        // high: Answer (the writer's name for the FIFO, why; done: a farewell)
+  gone = 18,        // high: Answer (the writer's name for the FIFO, why; done: close acknowledged)
 };
 inline constexpr std::uint8_t kKinds = 19;
 

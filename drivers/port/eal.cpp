@@ -135,7 +135,7 @@ std::string remedy(const std::string& reason) {
 }
 
 // rte_eal_init(), with the application's affinity, signals and output kept as they are.
-void start(const std::vector<std::string>& arguments) {
+void init_eal(const std::vector<std::string>& arguments) {
   // Never freed: EAL keeps pointers into its arguments.
   static auto* const words = new std::vector<std::string>(arguments);
   words->insert(words->begin(), "viaduct");
@@ -150,7 +150,7 @@ void start(const std::vector<std::string>& arguments) {
   std::string complaint;
   {
     const SignalsBlocked blocked;
-    StdioHeld held(words->front());
+    StdioCapture held(words->front());
     result = rte_eal_init(static_cast<int>(words->size()), argv->data());
     error = rte_errno;
     complaint = held.complaint();
@@ -210,7 +210,7 @@ bool ensure_eal(const EalOptions& options) {
   if (starting) {
     const auto arguments = eal_arguments(options);
     try {
-      start(arguments);
+      init_eal(arguments);
     } catch (const base::SetupError& error) {
       failure = error.what();
       throw;

@@ -16,7 +16,7 @@ std::uint16_t PortFaults::transmit(rte_mbuf** burst, std::uint16_t count, Device
   for (; taken < count; ++taken) {
     // A device that takes nothing pushes back here, as it would without faults.
     if (!room() && !flush(device) && !room()) break;
-    suffer(burst[taken]);
+    apply_fate(burst[taken]);
     release_held(true);
   }
   flush(device);
@@ -29,7 +29,7 @@ void PortFaults::poll(DeviceQueue& device) {
 }
 
 // Decides what happens to one frame, and takes over the caller's reference to it.
-void PortFaults::suffer(rte_mbuf* frame) {
+void PortFaults::apply_fate(rte_mbuf* frame) {
   const base::Fate fate = injector_.next();
   if (fate.lose) {
     rte_pktmbuf_free(frame);

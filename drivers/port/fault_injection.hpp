@@ -36,8 +36,8 @@ class PortFaults {
     std::uint32_t transmits, polls;  // let go after so many of either
   };
 
-  // A frame goes: suffer() -> lost, or ready_, or held_ and then ready_; flush() -> the device.
-  void suffer(rte_mbuf* frame);
+  // A frame goes: apply_fate() -> lost, or ready_, or held_ and then ready_; flush() -> the device.
+  void apply_fate(rte_mbuf* frame);
   rte_mbuf* damaged_copy(rte_mbuf* frame, const base::Fate& fate);
   bool hold(rte_mbuf* frame);
   void release_held(bool transmitted);

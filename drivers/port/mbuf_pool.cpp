@@ -26,7 +26,7 @@ FrameStack& stack_of(const rte_mempool* pool) {
 }
 
 // One owner of the frame has released it. By the owner thread.
-void give_back(FrameStack& stack, rte_mbuf* f) {
+void free_locally(FrameStack& stack, rte_mbuf* f) {
   std::uint32_t& retained = frame_state(f).retained;
   if (retained != 0)
     --retained;
@@ -37,31 +37,31 @@ void give_back(FrameStack& stack, rte_mbuf* f) {
 // Another thread releases the frame. The first return since the owner last looked puts the frame
 // into the list; further ones only count. So a frame is in the list once. Its `retained` is the
 // owner thread's and is not touched. The release order makes the frame's contents and
-// next_abandoned visible to the owner together with the list's head.
-void abandon(FrameStack& stack, rte_mbuf* f) {
+// next_remote_freed visible to the owner together with the list's head.
+void free_remotely(FrameStack& stack, rte_mbuf* f) {
   FrameState& state = frame_state(f);
-  if (state.abandoned.fetch_add(1, std::memory_order_acq_rel) != 0) return;
-  state.next_abandoned = stack.abandoned.load(std::memory_order_relaxed);
-  while (!stack.abandoned.compare_exchange_weak(state.next_abandoned, f, std::memory_order_release,
-                                                std::memory_order_relaxed))
+  if (state.remote_frees.fetch_add(1, std::memory_order_acq_rel) != 0) return;
+  state.next_remote_freed = stack.remote_freed.load(std::memory_order_relaxed);
+  while (!stack.remote_freed.compare_exchange_weak(
+      state.next_remote_freed, f, std::memory_order_release, std::memory_order_relaxed))
     continue;
 }
 
 // By the owner thread: takes the whole list at once (so there is no ABA problem) and counts the
 // returns.
-void collect_abandoned(FrameStack& stack) {
-  rte_mbuf* f = stack.abandoned.exchange(nullptr, std::memory_order_acquire);
+void collect_remote_frees(FrameStack& stack) {
+  rte_mbuf* f = stack.remote_freed.exchange(nullptr, std::memory_order_acquire);
   while (f != nullptr) {
     FrameState& state = frame_state(f);
     // Before the exchange: from 0 on another thread may put the frame into the list again.
-    rte_mbuf* const next = state.next_abandoned;
-    for (std::uint32_t n = state.abandoned.exchange(0, std::memory_order_acq_rel); n != 0; --n)
-      give_back(stack, f);
+    rte_mbuf* const next = state.next_remote_freed;
+    for (std::uint32_t n = state.remote_frees.exchange(0, std::memory_order_acq_rel); n != 0; --n)
+      free_locally(stack, f);
     f = next;
   }
 }
 
-// --- making frames -------------------------------------------------------------------------------
+// --- initialising frames ------------------------------------------------------------------------
 
 // The I/O address of an object: that of its memory chunk and the distance from the chunk's start.
 rte_iova_t iova_of(const rte_mempool* pool, const void* object) {
@@ -76,25 +76,26 @@ rte_iova_t iova_of(const rte_mempool* pool, const void* object) {
 }
 
 // What DPDK does for each object when it fills a pool, done for one frame when it is first taken.
-void make_frame(rte_mempool* pool, const FrameStack& stack, rte_mbuf* f) {
-  stack.add(pool, stack.add_argument, f, iova_of(pool, f));
+void init_frame(rte_mempool* pool, const FrameStack& stack, rte_mbuf* f) {
+  stack.obj_cb(pool, stack.obj_cb_arg, f, iova_of(pool, f));
   rte_pktmbuf_init(pool, nullptr, f, 0);
   new (&frame_state(f)) FrameState{};
 }
 
-// Makes those of the `count` topmost free frames that are still to be made. The frames to be made
-// are at the bottom of the stack, because frames that are returned are pushed on top of them.
-void make_topmost(rte_mempool* pool, FrameStack& stack, std::size_t count) {
-  while (stack.unmade > stack.free.size() - count) {
-    make_frame(pool, stack, stack.free[stack.unmade - 1]);
-    --stack.unmade;
+// Initialises those of the `count` topmost free frames that are still uninitialised. The
+// uninitialised frames are at the bottom of the stack, because frames that are returned are pushed
+// on top of them.
+void init_topmost(rte_mempool* pool, FrameStack& stack, std::size_t count) {
+  while (stack.uninitialised > stack.free.size() - count) {
+    init_frame(pool, stack, stack.free[stack.uninitialised - 1]);
+    --stack.uninitialised;
   }
 }
 
 // --- DPDK's mempool operations -------------------------------------------------------------------
 
 // rte_mempool_ops::alloc: the pool has no frames yet.
-int start(rte_mempool* pool) {
+int pool_alloc(rte_mempool* pool) {
   auto* const stack = new (std::nothrow) FrameStack{};
   if (stack == nullptr) return -ENOMEM;
   try {
@@ -103,38 +104,38 @@ int start(rte_mempool* pool) {
     delete stack;
     return -ENOMEM;
   }
-  stack->owner = detail::thread_mark();
+  stack->owner = detail::thread_id();
   pool->pool_data = stack;
   return 0;
 }
 
-void stop(rte_mempool* pool) {
+void pool_free(rte_mempool* pool) {
   delete static_cast<FrameStack*>(pool->pool_data);
 }
 
 // Frames come back: from the owner thread, from another thread, or from DPDK as it fills the pool.
-int enqueue(rte_mempool* pool, void* const* objects, unsigned count) {
+int pool_enqueue(rte_mempool* pool, void* const* objects, unsigned count) {
   FrameStack& stack = stack_of(pool);
   for (unsigned i = 0; i < count; ++i) {
     auto* const f = static_cast<rte_mbuf*>(objects[i]);
-    if (!stack.counting) [[unlikely]]
+    if (!stack.populated) [[unlikely]]
       stack.free.push_back(f);
-    else if (stack.owner == detail::thread_mark()) [[likely]]
-      give_back(stack, f);
+    else if (stack.owner == detail::thread_id()) [[likely]]
+      free_locally(stack, f);
     else
-      abandon(stack, f);
+      free_remotely(stack, f);
   }
   return 0;
 }
 
 // By the owner thread only. Returns by other threads are looked for only when frames run short, so
 // that the usual case has no atomic instruction.
-int dequeue(rte_mempool* pool, void** objects, unsigned count) {
+int pool_dequeue(rte_mempool* pool, void** objects, unsigned count) {
   FrameStack& stack = stack_of(pool);
-  if (stack.free.size() < stack.unmade + count) [[unlikely]] {
-    collect_abandoned(stack);
+  if (stack.free.size() < stack.uninitialised + count) [[unlikely]] {
+    collect_remote_frees(stack);
     if (stack.free.size() < count) return -ENOBUFS;
-    make_topmost(pool, stack, count);
+    init_topmost(pool, stack, count);
   }
   for (unsigned i = 0; i < count; ++i) {
     objects[i] = stack.free.back();
@@ -143,30 +144,30 @@ int dequeue(rte_mempool* pool, void** objects, unsigned count) {
   return 0;
 }
 
-// rte_mempool_ops::populate: DPDK offers a chunk of memory. Divides the chunk into frames as DPDK
-// does, but with a callback that leaves them untouched; `add` is kept for make_frame().
-int divide(rte_mempool* pool, unsigned most, void* memory, rte_iova_t iova, std::size_t bytes,
-           rte_mempool_populate_obj_cb_t* add, void* add_argument) {
+// rte_mempool_ops::populate: DPDK offers a chunk of memory. Splits the chunk into frames as DPDK
+// does, but with a callback that leaves them untouched; `obj_cb` is kept for init_frame().
+int pool_populate(rte_mempool* pool, unsigned most, void* memory, rte_iova_t iova,
+                  std::size_t bytes, rte_mempool_populate_obj_cb_t* obj_cb, void* obj_cb_arg) {
   FrameStack& stack = stack_of(pool);
-  stack.add = add;
-  stack.add_argument = add_argument;
-  // DPDK counts frames in `add`, which has not been called, so it would ask for too many.
+  stack.obj_cb = obj_cb;
+  stack.obj_cb_arg = obj_cb_arg;
+  // DPDK counts frames in `obj_cb`, which has not been called, so it would ask for too many.
   most = std::min(most, static_cast<unsigned>(pool->size - stack.free.size()));
   const int found = rte_mempool_op_populate_default(
       pool, most, memory, iova, bytes, [](rte_mempool*, void*, void*, rte_iova_t) {}, nullptr);
-  stack.unmade = stack.free.size();
+  stack.uninitialised = stack.free.size();
   return found;
 }
 
 // The number of free frames; for other threads than the owner only an estimate.
-unsigned available(const rte_mempool* pool) {
+unsigned pool_get_count(const rte_mempool* pool) {
   FrameStack& stack = stack_of(pool);
-  if (stack.owner == detail::thread_mark()) collect_abandoned(stack);
+  if (stack.owner == detail::thread_id()) collect_remote_frees(stack);
   return static_cast<unsigned>(stack.free.size());
 }
 
 // A name for the operations of this copy of the code. A process may have several copies, one in
-// each driver's shared library, and each has a thread_mark() of its own, so they must not share
+// each driver's shared library, and each has a thread_id() of its own, so they must not share
 // operations.
 const std::string& operations_name() {
   static const char own = 0;
@@ -178,12 +179,12 @@ const std::string& operations_name() {
 bool register_operations() {
   rte_mempool_ops ops{};
   operations_name().copy(ops.name, sizeof ops.name - 1);
-  ops.alloc = start;
-  ops.free = stop;
-  ops.enqueue = enqueue;
-  ops.dequeue = dequeue;
-  ops.get_count = available;
-  ops.populate = divide;
+  ops.alloc = pool_alloc;
+  ops.free = pool_free;
+  ops.enqueue = pool_enqueue;
+  ops.dequeue = pool_dequeue;
+  ops.get_count = pool_get_count;
+  ops.populate = pool_populate;
   return rte_mempool_register_ops(&ops) >= 0;
 }
 
@@ -212,8 +213,8 @@ rte_mempool* create_frame_pool(const std::string& name, std::size_t frames, std:
     return nullptr;
   }
   FrameStack& stack = stack_of(pool);
-  stack.counting = true;
-  if (kind == PoolKind::umem) make_topmost(pool, stack, stack.free.size());
+  stack.populated = true;
+  if (kind == PoolKind::umem) init_topmost(pool, stack, stack.free.size());
   return pool;
 }
 

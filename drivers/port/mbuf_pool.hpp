@@ -11,16 +11,17 @@
 // frame to the pool (on a loop-back device the receiver's does); that takes one or two atomic
 // instructions.
 //
-//   unmade --first taken--> in use --the owner thread releases the last reference--> free
-//                            ^  |                                                    ^ |
-//                            |  '--another thread returns it--> abandoned --counted--' |
-//                            '------------------------ taken --------------------------'
+//   uninitialised --first taken--> in use --the owner thread releases the last reference--> free
+//                                   ^  |                                                    ^ |
+//                                   |  '-another thread returns it-> freed remotely -counted' |
+//                                   '------------------------ taken --------------------------'
 //
-// An abandoned frame is counted when frames run short; with other owners it is then still in use.
+// The owner thread counts remote frees when frames run short. A frame with other owners is then
+// still in use.
 //
-// The free frames are a stack. A frame is made (its headers are written) when it is first taken, so
-// a port that keeps a hundred frames busy has touched the memory of a hundred frames and not of
-// all.
+// The free frames are a stack. A frame is initialised (its headers are written) when it is first
+// taken, so a port that keeps a hundred frames busy has touched the memory of a hundred frames and
+// not of all.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -37,9 +38,9 @@ namespace viaduct::port {
 // The private area behind each mbuf.
 struct FrameState {
   link::FrameMeta<rte_mbuf> meta;
-  std::uint32_t retained;                // owners beyond the first; the owner thread's
-  std::atomic<std::uint32_t> abandoned;  // returns by other threads that the owner has not counted
-  rte_mbuf* next_abandoned;              // in FrameStack::abandoned
+  std::uint32_t retained;                   // owners beyond the first; the owner thread's
+  std::atomic<std::uint32_t> remote_frees;  // by other threads, not yet counted by the owner
+  rte_mbuf* next_remote_freed;              // in FrameStack::remote_freed
 };
 // DPDK demands a multiple of its alignment.
 inline constexpr std::uint16_t kPrivateArea = RTE_ALIGN(sizeof(FrameState), RTE_MBUF_PRIV_ALIGN);
@@ -50,7 +51,8 @@ inline FrameState& frame_state(rte_mbuf* f) {
 
 enum class PoolKind : std::uint8_t {
   ordinary,
-  umem,  // AF_XDP's: frames lie without gaps and are all made at once, as the kernel pins them all
+  umem,  // AF_XDP's: frames lie without gaps and are all initialised at once, as the kernel pins
+         // them all
 };
 // A pool of frames that hold `room` bytes each, headroom included, on NUMA node `socket`. nullptr:
 // rte_errno tells why. The calling thread becomes the owner thread. The caller frees the pool with
@@ -60,19 +62,19 @@ rte_mempool* create_frame_pool(const std::string& name, std::size_t frames, std:
 
 namespace detail {
 // An address that no other thread has: a thread id that costs no call.
-inline const void* thread_mark() {
+inline const void* thread_id() {
   static thread_local char mark;
   return &mark;
 }
 // The state of one pool (rte_mempool::pool_data).
 struct FrameStack {
-  const void* owner;                   // thread_mark() of the owner thread
-  bool counting;                       // false while DPDK fills the pool: no frame is made yet
-  std::size_t unmade;                  // number of free frames, at the bottom, still to be made
-  rte_mempool_populate_obj_cb_t* add;  // DPDK's part in making a frame, with its argument
-  void* add_argument;
-  std::vector<rte_mbuf*> free;       // the stack; its top is at the end
-  std::atomic<rte_mbuf*> abandoned;  // list of frames that other threads have returned
+  const void* owner;          // thread_id() of the owner thread
+  bool populated;             // false while DPDK fills the pool: no frame is initialised yet
+  std::size_t uninitialised;  // number of free frames, at the bottom of `free`
+  rte_mempool_populate_obj_cb_t* obj_cb;  // DPDK's part in initialising a frame, with its argument
+  void* obj_cb_arg;
+  std::vector<rte_mbuf*> free;          // the stack; its top is at the end
+  std::atomic<rte_mbuf*> remote_freed;  // list of frames that other threads have returned
 };
 }  // namespace detail
 
@@ -80,7 +82,7 @@ struct FrameStack {
 // Reads before it writes, so that the usual call leaves the cache line shared.
 inline void own_frame_pool(rte_mempool* pool) {
   auto* const stack = static_cast<detail::FrameStack*>(pool->pool_data);
-  const void* const self = detail::thread_mark();
+  const void* const self = detail::thread_id();
   if (stack->owner != self) stack->owner = self;
 }
 

@@ -32,7 +32,7 @@ class Socket {
   int fd_;
 };
 
-[[noreturn]] void refuse_interface(const std::string& port, const std::string& why) {
+[[noreturn]] void throw_cannot_open(const std::string& port, const std::string& why) {
   throw base::SetupError("cannot open port " + port + ": " + why);
 }
 
@@ -59,30 +59,30 @@ constexpr const char* kPermissionRemedy =
 std::size_t interface_mtu(const std::string& port, const std::string& interface) {
   const Socket socket(AF_UNIX, SOCK_DGRAM);
   if (socket.fd() < 0)
-    refuse_interface(port, std::string("no socket can be made (") + std::strerror(errno) +
-                               "); raise the limit on open files (ulimit -n)");
+    throw_cannot_open(port, std::string("no socket can be made (") + std::strerror(errno) +
+                                "); raise the limit on open files (ulimit -n)");
   ifreq request = request_for(interface);
   if (interface.size() >= IFNAMSIZ || ioctl(socket.fd(), SIOCGIFMTU, &request) != 0)
-    refuse_interface(port, "this network namespace has no interface " + interface +
-                               "; `ip link` lists those it has");
+    throw_cannot_open(port, "this network namespace has no interface " + interface +
+                                "; `ip link` lists those it has");
   return static_cast<std::size_t>(request.ifr_mtu);
 }
 
 void check_packet_sockets(const std::string& port, const std::string& interface) {
   const Socket packet(AF_PACKET, SOCK_RAW);
   if (packet.fd() < 0)
-    refuse_interface(port, std::string("packet sockets are not permitted (") +
-                               std::strerror(errno) + ")" + kPermissionRemedy);
+    throw_cannot_open(port, std::string("packet sockets are not permitted (") +
+                                std::strerror(errno) + ")" + kPermissionRemedy);
   // DPDK's drivers set the interface's flags when they start. Setting the flags that it has already
   // changes nothing, but shows whether that is permitted.
   ifreq request = request_for(interface);
   if (ioctl(packet.fd(), SIOCGIFFLAGS, &request) != 0 ||
       ioctl(packet.fd(), SIOCSIFFLAGS, &request) != 0)
-    refuse_interface(port, "setting flags of interface " + interface + " is not permitted (" +
-                               std::strerror(errno) + ")" + kPermissionRemedy);
+    throw_cannot_open(port, "setting flags of interface " + interface + " is not permitted (" +
+                                std::strerror(errno) + ")" + kPermissionRemedy);
   if ((request.ifr_flags & IFF_UP) == 0)
-    refuse_interface(port, "interface " + interface + " is down; run `ip link set " + interface +
-                               " up` as root, at both ends");
+    throw_cannot_open(port, "interface " + interface + " is down; run `ip link set " + interface +
+                                " up` as root, at both ends");
 }
 
 std::size_t lockable_memory() {
@@ -108,11 +108,12 @@ InterfaceClaim::InterfaceClaim(const std::string& port, const std::string& inter
   const int error = errno;
   if (fd_ >= 0) close(fd_);
   if (error == EADDRINUSE)
-    refuse_interface(port,
-                     "interface " + interface +
-                         " is busy with another port of this host; close that one or use another "
-                         "interface (`ss -xap | grep viaduct-port` names the process)");
-  refuse_interface(port, std::string("no socket: ") + std::strerror(error) + "; raise `ulimit -n`");
+    throw_cannot_open(port,
+                      "interface " + interface +
+                          " is busy with another port of this host; close that one or use another "
+                          "interface (`ss -xap | grep viaduct-port` names the process)");
+  throw_cannot_open(port,
+                    std::string("no socket: ") + std::strerror(error) + "; raise `ulimit -n`");
 }
 
 InterfaceClaim::~InterfaceClaim() {

@@ -29,7 +29,7 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 16);
 
-[[noreturn]] void refuse_capture(const std::string& path, const std::string& why) {
+[[noreturn]] void throw_cannot_record(const std::string& path, const std::string& why) {
   throw base::SetupError("cannot record frames in " + path + ": " + why +
                          "; give VIADUCT_PCAP another file name ({pid} and {port} are filled in)");
 }
@@ -39,19 +39,19 @@ static_assert(sizeof(RecordHeader) == 16);
 PcapWriter::PcapWriter(const std::string& path) {
   // Truncate the file only once the lock is held: it may be another port's recording.
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) refuse_capture(path, std::strerror(errno));
+  if (fd < 0) throw_cannot_record(path, std::strerror(errno));
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     close(fd);
-    refuse_capture(path,
-                   error == EWOULDBLOCK ? "another port is writing to it" : std::strerror(error));
+    throw_cannot_record(
+        path, error == EWOULDBLOCK ? "another port is writing to it" : std::strerror(error));
   }
   // A pipe cannot be truncated and need not be: `mkfifo` and a viewer at the other end work.
   struct stat status {};
   if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && ftruncate(fd, 0) != 0) {
     const int error = errno;
     close(fd);
-    refuse_capture(path, std::strerror(error));
+    throw_cannot_record(path, std::strerror(error));
   }
   file_ = fdopen(fd, "w");
   const FileHeader header;
@@ -63,7 +63,7 @@ PcapWriter::PcapWriter(const std::string& path) {
     } else {
       close(fd);
     }
-    refuse_capture(path, std::strerror(error));
+    throw_cannot_record(path, std::strerror(error));
   }
 }
 

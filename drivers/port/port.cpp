@@ -1,6 +1,6 @@
-// Opening and closing a port, and its slow path. port_config.cpp has made the plan, eal.cpp starts
-// DPDK, mbuf_pool.cpp makes the frames; this file takes the ethdev through DPDK's states (probe,
-// configure, queues, start) and turns each failure into a sentence with a remedy.
+// Opening and closing a port, and its slow path. port_config.cpp resolves the configuration,
+// eal.cpp starts DPDK, mbuf_pool.cpp makes the frames; this file takes the ethdev through DPDK's
+// states (probe, configure, queues, start) and turns each failure into a sentence with a remedy.
 #include "drivers/port/port.hpp"
 
 #include <poll.h>
@@ -44,10 +44,10 @@ struct XdpQueueRefused : base::SetupError {
 
 constexpr std::size_t kMinToSend = 512;  // frames beyond those that wait to receive
 constexpr std::uint16_t kSendDescriptors = 1024;
-constexpr std::uint32_t kPollsJoined = 8192;  // empty polls between looks at a memif's peer
+constexpr std::uint32_t kPollsConnected = 8192;  // empty polls between looks at a memif's peer
 // While a memif connects: its handshake has ten steps, and a process that waits for its peer may
 // yield the CPU between polls, so each empty poll sees to it.
-constexpr std::uint32_t kPollsApart = 1;
+constexpr std::uint32_t kPollsDisconnected = 1;
 constexpr std::size_t kXdpRing = 2048;  // frames AF_XDP keeps for receiving, whatever is asked
 
 // Words in DPDK's log or error text, and what a user can do about them. The first that matches
@@ -87,8 +87,8 @@ bool ignores_mtu(PortKind kind, std::string_view driver) {
          driver == "net_null";
 }
 
-std::size_t room_for(const PortPlan& plan, std::size_t mtu) {
-  return plan.data_room != 0 ? plan.data_room : frame_room(mtu);
+std::size_t room_for(const ResolvedPortConfig& config, std::size_t mtu) {
+  return config.data_room != 0 ? config.data_room : frame_room(mtu);
 }
 
 // The probability that at least one of two independent causes of a fault occurs.
@@ -114,7 +114,7 @@ std::string recording_path(std::string path, const std::string& port) {
 
 // Every ring ethdev reports an address of zeroes, and an address must name one port. 0x02: locally
 // administered.
-link::Address made_up_address(std::uint16_t port) {
+link::Address derived_address(std::uint16_t port) {
   const auto process = static_cast<unsigned>(getpid());
   const auto octet = [](unsigned value) { return static_cast<std::uint8_t>(value); };
   return {{0x02, octet(process >> 16), octet(process >> 8), octet(process), octet(port >> 8u),
@@ -188,31 +188,32 @@ bool wait_readable(std::span<const int> files, int also, base::Duration most) {
 
 // Everything about a port that its bursts do not need.
 struct Port::Parts {
-  PortPlan plan;
+  ResolvedPortConfig config;
   LogCapture* log = nullptr;  // while the port is being opened
   InterfaceClaim claim;
   XdpSockets xdp;
-  PacketRing packets;  // af_packet's
+  PacketRing packet_ring;  // af_packet's
   // How far opening has come, which is what close() has to undo. For port:... nothing is attached.
-  //   planned --probe--> attached --ethdev owned--> found --bring_up()--> started
+  //   resolved --probe--> attached --ethdev owned--> found --bring_up()--> started
   bool attached = false;  // we probed the device, so we remove it
   bool found = false;     // port_ is valid
   bool started = false;
   std::uint64_t owner = 0;  // DPDK's id for this port's ownership of the ethdev
   std::string driver;
   std::unique_ptr<MemifControl> memif;
-  std::vector<int> arrivals;  // descriptors that are readable when frames have arrived
-  MemifInterrupt interrupt;   // of a memif, while it has its peer
+  std::vector<int> receive_fds;  // descriptors that are readable when frames have arrived
+  MemifInterrupt interrupt;      // of a memif, while it has its peer
   ReceiveInterrupt receive_interrupt;
   std::unique_ptr<PcapWriter> recording;
   DeviceQueue queue;
   std::unique_ptr<PortFaults> faults;
 
   // Throws SetupError: `what` failed, the reason from DPDK's log or else the errno, and the remedy.
-  [[noreturn]] void refuse(const std::string& what, int error, const std::string& otherwise) const {
+  [[noreturn]] void throw_cannot_open(const std::string& what, int error,
+                                      const std::string& otherwise) const {
     const std::string reason = log->reason(rte_strerror(error < 0 ? -error : error));
-    throw base::SetupError("cannot open port " + plan.asked + ": " + what + ": " + reason + "; " +
-                           remedy(reason, otherwise));
+    throw base::SetupError("cannot open port " + config.requested + ": " + what + ": " + reason +
+                           "; " + remedy(reason, otherwise));
   }
 };
 
@@ -231,17 +232,17 @@ std::unique_ptr<Port> Port::open(const PortConfig& config) {
 
 Port::Port(const PortConfig& config) : parts_(std::make_unique<Parts>()) {
   Parts& p = *parts_;
-  p.plan = plan_port(config);
-  if (!p.plan.interface.empty()) p.claim = InterfaceClaim(p.plan.asked, p.plan.interface);
+  p.config = resolve_port_config(config);
+  if (!p.config.interface.empty()) p.claim = InterfaceClaim(p.config.requested, p.config.interface);
   // How much memory EAL must have: each frame with its headers (128: those of the mempool, and
   // gaps), and 16 MiB for all else.
   const std::size_t frame = sizeof(rte_mbuf) + kPrivateArea + RTE_PKTMBUF_HEADROOM +
-                            room_for(p.plan, std::max<std::size_t>(p.plan.mtu, RTE_ETHER_MTU)) +
+                            room_for(p.config, std::max<std::size_t>(p.config.mtu, RTE_ETHER_MTU)) +
                             128;
   // EAL probes a PCI function itself as it starts, if it is started for this port.
-  const bool pci = p.plan.kind == PortKind::pci;
+  const bool pci = p.config.kind == PortKind::pci;
   const bool probed =
-      ensure_eal({pci ? p.plan.devargs : "", p.plan.frames * frame + (16u << 20)}) && pci;
+      ensure_eal({pci ? p.config.devargs : "", p.config.frames * frame + (16u << 20)}) && pci;
 
   const std::lock_guard lock(setup_lock());
   LogCapture log;
@@ -263,39 +264,40 @@ Port::Port(const PortConfig& config) : parts_(std::make_unique<Parts>()) {
 // ethdev (port:...), or EAL has probed the device for us as it started (`probed`).
 void Port::attach(bool probed) {
   Parts& p = *parts_;
-  const PortPlan& plan = p.plan;
-  if (plan.kind == PortKind::existing) {
-    const bool number = plan.name.find_first_not_of("0123456789") == std::string::npos;
-    if (number) port_ = static_cast<std::uint16_t>(std::strtoul(plan.name.c_str(), nullptr, 10));
-    if (plan.name.empty() ||
+  const ResolvedPortConfig& config = p.config;
+  if (config.kind == PortKind::existing) {
+    const bool number = config.name.find_first_not_of("0123456789") == std::string::npos;
+    if (number) port_ = static_cast<std::uint16_t>(std::strtoul(config.name.c_str(), nullptr, 10));
+    if (config.name.empty() ||
         (number ? !rte_eth_dev_is_valid_port(port_)
-                : rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) != 0))
-      throw base::SetupError("cannot open port " + plan.asked +
+                : rte_eth_dev_get_port_by_name(config.name.c_str(), &port_) != 0))
+      throw base::SetupError("cannot open port " + config.requested +
                              ": this process has no such ethdev; create it first (for example with "
                              "rte_eth_from_rings) or name a device instead");
   } else {
-    const bool exists = probed ? find_ethdev(plan.name, port_)
-                               : rte_eth_dev_get_port_by_name(plan.name.c_str(), &port_) == 0;
+    const bool exists = probed ? find_ethdev(config.name, port_)
+                               : rte_eth_dev_get_port_by_name(config.name.c_str(), &port_) == 0;
     if (exists && !probed)
-      throw base::SetupError("cannot open port " + plan.asked + ": it is busy, this process has " +
-                             plan.name + " open already; use another name, or port:" + plan.name +
+      throw base::SetupError("cannot open port " + config.requested +
+                             ": it is busy, this process has " + config.name +
+                             " open already; use another name, or port:" + config.name +
                              " for one that you created and that nobody uses");
-    if (plan.kind == PortKind::pci && rte_eal_has_pci() == 0)
+    if (config.kind == PortKind::pci && rte_eal_has_pci() == 0)
       throw base::SetupError(
-          "cannot open port " + plan.asked +
+          "cannot open port " + config.requested +
           ": DPDK was started without the PCI bus; open the PCI port before any other");
     // A memif's driver talks to its peer through MemifControl: give the driver that socket instead.
-    if (plan.kind == PortKind::memif) {
-      p.memif = std::make_unique<MemifControl>(plan.asked, plan.devargs);
-      p.plan.devargs = p.memif->driver_devargs();
+    if (config.kind == PortKind::memif) {
+      p.memif = std::make_unique<MemifControl>(config.requested, config.devargs);
+      p.config.devargs = p.memif->driver_devargs();
     }
-    if (const int result = exists ? 0 : rte_dev_probe(plan.devargs.c_str()); result != 0)
-      p.refuse("DPDK does not take it", result,
-               "run `viaduct-info` to see what this machine lacks");
+    if (const int result = exists ? 0 : rte_dev_probe(config.devargs.c_str()); result != 0)
+      p.throw_cannot_open("DPDK does not take it", result,
+                          "run `viaduct-info` to see what this machine lacks");
     p.attached = true;
-    if (!find_ethdev(plan.name, port_)) {
-      remove_device(plan.name);
-      throw base::SetupError("cannot open port " + plan.asked +
+    if (!find_ethdev(config.name, port_)) {
+      remove_device(config.name);
+      throw base::SetupError("cannot open port " + config.requested +
                              ": it is a device but not a network port; name a network device");
     }
   }
@@ -304,9 +306,11 @@ void Port::attach(bool probed) {
   rte_eth_dev_owner owner{};
   rte_eth_dev_owner_new(&owner.id);
   std::strcpy(owner.name, "viaduct");
-  if (const int result = rte_eth_dev_owner_set(port_, &owner); result != 0)
-    p.refuse("it is busy, somebody in this process owns it", result,
-             "close that port or use another");
+  if (const int result = rte_eth_dev_owner_set(port_, &owner); result != 0) {
+    if (p.attached) remove_device(config.name);
+    p.throw_cannot_open("it is busy, somebody in this process owns it", result,
+                        "close that port or use another");
+  }
   p.owner = owner.id;
   p.found = true;
   if (p.memif) p.memif->attach(port_);
@@ -318,9 +322,9 @@ void Port::create_pool() {
   static std::atomic<unsigned> serial{0};
   rte_eth_dev_info info{};
   if (const int result = rte_eth_dev_info_get(port_, &info); result != 0)
-    p.refuse("its limits are unknown", result, "use another driver");
+    p.throw_cannot_open("its limits are unknown", result, "use another driver");
   p.driver = info.driver_name;
-  mtu_ = p.plan.mtu;
+  mtu_ = p.config.mtu;
   if (mtu_ == 0) {
     std::uint16_t has = RTE_ETHER_MTU;
     rte_eth_dev_get_mtu(port_, &has);
@@ -328,28 +332,30 @@ void Port::create_pool() {
   }
   // Frames that wait in the receive queue cannot be sent. Too small a pool would stall, so refuse
   // it.
-  const std::size_t held = p.plan.kind == PortKind::af_xdp ? kXdpRing : p.plan.descriptors;
-  if (p.plan.frames < held + kMinToSend)
+  const std::size_t held = p.config.kind == PortKind::af_xdp ? kXdpRing : p.config.descriptors;
+  if (p.config.frames < held + kMinToSend)
     throw base::SetupError(
-        "cannot open port " + p.plan.asked + ": " + std::to_string(p.plan.frames) +
+        "cannot open port " + p.config.requested + ": " + std::to_string(p.config.frames) +
         " frames are too few, its receive queue alone may hold " + std::to_string(held) +
         "; set VIADUCT_FRAMES to " + std::to_string(held + kMinToSend) + " or more");
-  const std::size_t room = room_for(p.plan, mtu_) + RTE_PKTMBUF_HEADROOM;
+  const std::size_t room = room_for(p.config, mtu_) + RTE_PKTMBUF_HEADROOM;
   // Mempool names are unique in the process. A process may have two copies of this code, which both
   // count from 0; but no two copies own the same port at a time.
   const std::string name = "viaduct_" + std::to_string(port_) + "_" + std::to_string(serial++);
   const int socket = rte_eal_has_hugepages() != 0 ? rte_eth_dev_socket_id(port_) : SOCKET_ID_ANY;
-  pool_ = create_frame_pool(name, p.plan.frames, static_cast<std::uint16_t>(room), socket,
-                            p.plan.kind == PortKind::af_xdp ? PoolKind::umem : PoolKind::ordinary);
+  pool_ =
+      create_frame_pool(name, p.config.frames, static_cast<std::uint16_t>(room), socket,
+                        p.config.kind == PortKind::af_xdp ? PoolKind::umem : PoolKind::ordinary);
   if (pool_ == nullptr)
     throw base::SetupError(
-        "cannot open port " + p.plan.asked + ": no memory for " + std::to_string(p.plan.frames) +
-        " frames of " + std::to_string(room) + " bytes (" + rte_strerror(rte_errno) + "); " +
+        "cannot open port " + p.config.requested + ": no memory for " +
+        std::to_string(p.config.frames) + " frames of " + std::to_string(room) + " bytes (" +
+        rte_strerror(rte_errno) + "); " +
         (rte_eal_has_hugepages() != 0
              ? "raise `sysctl vm.nr_hugepages`, set VIADUCT_MEMORY=nohuge"
              : "start DPDK with more memory (its option -m, in VIADUCT_EAL if viaduct starts it)") +
         " or lower VIADUCT_FRAMES");
-  pool_size_ = p.plan.frames;
+  pool_size_ = p.config.frames;
 }
 
 // Starts the port, with a receive interrupt if it is a PCI function whose driver offers one. A
@@ -357,7 +363,7 @@ void Port::create_pool() {
 // is started without.
 void Port::start() {
   Parts& p = *parts_;
-  if (p.plan.kind == PortKind::pci && config_vars().on("VIADUCT_RX_INTERRUPT")) {
+  if (p.config.kind == PortKind::pci && config_vars().on("VIADUCT_RX_INTERRUPT")) {
     try {
       bring_up(true);
       p.receive_interrupt = ReceiveInterrupt(port_);
@@ -372,9 +378,9 @@ void Port::start() {
 
   rte_ether_addr mac{};
   if (const int result = rte_eth_macaddr_get(port_, &mac))
-    p.refuse("it has no address", result, "use another driver");
+    p.throw_cannot_open("it has no address", result, "use another driver");
   std::copy(std::begin(mac.addr_bytes), std::end(mac.addr_bytes), address_.bytes.begin());
-  if (address_ == link::Address{}) address_ = made_up_address(port_);
+  if (address_ == link::Address{}) address_ = derived_address(port_);
 }
 
 // Takes the ethdev from attached to running: configure, receive queue, transmit queue, start.
@@ -384,42 +390,46 @@ void Port::bring_up(bool interrupt) {
   rte_eth_dev_info_get(port_, &info);
   rte_eth_conf conf{};
   conf.intr_conf.rxq = interrupt ? 1 : 0;
-  if (!ignores_mtu(p.plan.kind, p.driver)) {
+  if (!ignores_mtu(p.config.kind, p.driver)) {
     if (info.max_mtu != 0 && mtu_ > info.max_mtu)
-      throw base::SetupError("cannot open port " + p.plan.asked + ": MTU " + std::to_string(mtu_) +
-                             " is larger than its driver's " + std::to_string(info.max_mtu) +
+      throw base::SetupError("cannot open port " + p.config.requested + ": MTU " +
+                             std::to_string(mtu_) + " is larger than its driver's " +
+                             std::to_string(info.max_mtu) +
                              "; set VIADUCT_MTU=" + std::to_string(info.max_mtu) + " or less");
     conf.rxmode.mtu = static_cast<std::uint32_t>(mtu_);
   }
   if (const int result = rte_eth_dev_configure(port_, 1, 1, &conf); result != 0)
-    p.refuse(result == -EBUSY ? "it is busy, somebody has started it already"
-                              : "its driver refuses one queue pair of MTU " + std::to_string(mtu_),
-             result,
-             result == -EBUSY ? "call rte_eth_dev_stop on it first"
-                              : "set VIADUCT_MTU to what its network carries");
-  auto receive = static_cast<std::uint16_t>(p.plan.descriptors);
+    p.throw_cannot_open(result == -EBUSY
+                            ? "it is busy, somebody has started it already"
+                            : "its driver refuses one queue pair of MTU " + std::to_string(mtu_),
+                        result,
+                        result == -EBUSY ? "call rte_eth_dev_stop on it first"
+                                         : "set VIADUCT_MTU to what its network carries");
+  auto receive = static_cast<std::uint16_t>(p.config.descriptors);
   std::uint16_t send = kSendDescriptors;
   rte_eth_dev_adjust_nb_rx_tx_desc(port_, &receive, &send);
   const auto socket = static_cast<unsigned>(std::max(0, rte_eth_dev_socket_id(port_)));
-  const bool xdp = p.plan.kind == PortKind::af_xdp;
+  const bool xdp = p.config.kind == PortKind::af_xdp;
   // The driver opens its AF_XDP socket in here, and XdpSockets notes which one that is.
   if (xdp) p.xdp.begin();
   const int receiving = rte_eth_rx_queue_setup(port_, 0, receive, socket, nullptr, pool_);
   if (xdp) p.xdp.end();
   if (receiving != 0) {
     try {
-      p.refuse("no receive queue", receiving, "change VIADUCT_RX_DESCRIPTORS or VIADUCT_MTU");
+      p.throw_cannot_open("no receive queue", receiving,
+                          "change VIADUCT_RX_DESCRIPTORS or VIADUCT_MTU");
     } catch (const base::SetupError& why) {
       if (xdp) throw XdpQueueRefused(why);
       throw;
     }
   }
   if (const int result = rte_eth_tx_queue_setup(port_, 0, send, socket, nullptr))
-    p.refuse("no transmit queue", result, "use another driver");
+    p.throw_cannot_open("no transmit queue", result, "use another driver");
   if (const int result = rte_eth_dev_start(port_))
-    p.refuse("it does not start", result, "run `viaduct-info` to see what this machine lacks");
+    p.throw_cannot_open("it does not start", result,
+                        "run `viaduct-info` to see what this machine lacks");
   p.started = true;
-  receive_capacity_ = p.plan.receive_capacity != 0 ? p.plan.receive_capacity : receive;
+  receive_capacity_ = p.config.receive_capacity != 0 ? p.config.receive_capacity : receive;
 }
 
 // Recording, injected faults, and what sleep() waits on. AF_PACKET takes the slow path to transmit
@@ -427,19 +437,19 @@ void Port::bring_up(bool interrupt) {
 void Port::prepare_slow_path(const base::FaultSpec& faults) {
   Parts& p = *parts_;
   if (std::string path = config_vars().text("VIADUCT_PCAP"); !path.empty())
-    p.recording = std::make_unique<PcapWriter>(recording_path(std::move(path), p.plan.name));
+    p.recording = std::make_unique<PcapWriter>(recording_path(std::move(path), p.config.name));
   p.queue = DeviceQueue(port_, p.recording.get());
   const base::FaultSpec both =
       combined(faults, base::FaultSpec::parse(config_vars().text("VIADUCT_FAULTS")));
   if (both.any()) p.faults = std::make_unique<PortFaults>(both, pool_);
   slow_path_ = p.faults != nullptr || p.recording != nullptr;
-  if (p.plan.kind == PortKind::af_packet)
-    p.packets = PacketRing(
-        p.plan.interface,
-        std::strtoul(devarg(p.plan.devargs, "framesz").value_or("2048").c_str(), nullptr, 10));
-  slow_transmit_ = slow_path_ || p.packets;
-  p.arrivals = p.xdp.descriptors();
-  if (p.packets.socket() >= 0) p.arrivals.push_back(p.packets.socket());
+  if (p.config.kind == PortKind::af_packet)
+    p.packet_ring = PacketRing(
+        p.config.interface,
+        std::strtoul(devarg(p.config.devargs, "framesz").value_or("2048").c_str(), nullptr, 10));
+  slow_transmit_ = slow_path_ || p.packet_ring;
+  p.receive_fds = p.xdp.descriptors();
+  if (p.packet_ring.socket() >= 0) p.receive_fds.push_back(p.packet_ring.socket());
 }
 
 Port::~Port() {
@@ -471,7 +481,7 @@ void Port::close() noexcept {
   // AF_XDP's driver never returns the frames that it keeps for receiving, so its pool would never
   // be full. With its sockets closed nothing uses those frames, and the pool can go at once.
   if (pool_ != nullptr) {
-    if (p.plan.kind == PortKind::af_xdp) {
+    if (p.config.kind == PortKind::af_xdp) {
       rte_mempool_free(pool_);
     } else {
       free_when_full(pool_);
@@ -487,8 +497,8 @@ std::uint16_t Port::transmit_slowly(Frame** burst, std::uint16_t count) {
       p.faults ? p.faults->transmit(burst, count, p.queue) : p.queue.transmit(burst, count);
   // AF_PACKET's driver reports all frames as taken, whatever its system call returned. Only errno
   // tells that the kernel refused.
-  if (errno != 0 && p.packets) [[unlikely]]
-    p.packets.refused(now());
+  if (errno != 0 && p.packet_ring) [[unlikely]]
+    p.packet_ring.on_send_refused(now());
   return taken;
 }
 
@@ -505,17 +515,17 @@ std::uint16_t Port::receive_slowly(Frame** burst, std::uint16_t count) {
 bool Port::sleep(base::Duration most, int also) {
   const Parts& p = *parts_;
   if (p.receive_interrupt) {
-    const bool frame_waits = !p.receive_interrupt.ask();
+    const bool frame_waits = !p.receive_interrupt.unmask();
     const bool slept = frame_waits || wait_readable({&p.receive_interrupt.event(), 1}, also, most);
     p.receive_interrupt.mask();
     return slept;
   }
-  if (p.memif == nullptr) return wait_readable(p.arrivals, also, most);
+  if (p.memif == nullptr) return wait_readable(p.receive_fds, also, most);
   if (!p.interrupt) return false;
   // The next empty poll looks whether the peer is still there: with sleeps in between, thousands of
   // polls could take hours.
   empty_polls_ = 1;
-  p.interrupt.ask();
+  p.interrupt.unmask();
   // A race: the sender fills a slot, then reads the flags; we write the flags, then read the slots.
   // The system call takes longer than a store needs to become visible. So either the sender sees
   // that we ask and rings, or we see the slot that it has filled.
@@ -530,15 +540,15 @@ bool Port::sleep(base::Duration most, int also) {
 void Port::housekeeping() {
   MemifControl* const memif = parts_->memif.get();
   if (memif == nullptr) return;
-  const bool was_joined = memif->joined();
+  const bool was_connected = memif->connected();
   memif->progress(now());
-  if (memif->joined() != was_joined) {
+  if (memif->connected() != was_connected) {
     outgoing_ = memif->outgoing();
     incoming_ = memif->incoming();
     parts_->interrupt = memif->interrupt();
   }
   // A look at the control socket costs a fraction of a microsecond: rarely worth it once connected.
-  empty_polls_ = memif->joined() ? kPollsJoined : kPollsApart;
+  empty_polls_ = memif->connected() ? kPollsConnected : kPollsDisconnected;
 }
 
 std::string Port::driver() const {

@@ -27,7 +27,7 @@
 
 namespace viaduct::port {
 
-// What the opener of a port asks for. port_config.hpp makes a plan of it.
+// What the opener of a port asks for. port_config.hpp resolves it.
 struct PortConfig {
   // As DPDK users write it: a PCI address ("0000:3b:02.1") or a vdev ("net_memif0,role=server,...",
   // "net_af_packet0,iface=p0", "net_af_xdp0,iface=p0"). "port:N" or "port:NAME" takes an ethdev

@@ -1,5 +1,6 @@
-// The plan for each kind of port: which device arguments, sizes and checks its DPDK driver needs.
-// The checks themselves are in netdev_check.cpp and pci_check.cpp; port.cpp carries the plan out.
+// Resolves the configuration of each kind of port: which device arguments, sizes and checks its
+// DPDK driver needs. The checks themselves are in netdev_check.cpp and pci_check.cpp; port.cpp
+// opens the port with the result.
 #include "drivers/port/port_config.hpp"
 
 #include <rte_mbuf.h>
@@ -35,8 +36,8 @@ std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
 }
 
-[[noreturn]] void refuse(const PortPlan& plan, const std::string& why) {
-  throw base::SetupError("cannot open port " + plan.asked + ": " + why);
+[[noreturn]] void throw_cannot_open(const ResolvedPortConfig& resolved, const std::string& why) {
+  throw base::SetupError("cannot open port " + resolved.requested + ": " + why);
 }
 
 // By the driver's name, with which the devargs begin.
@@ -51,18 +52,20 @@ PortKind kind_of(std::string_view devargs) {
 }
 
 // What all ports on an interface of the kernel's need: its name and its MTU.
-void plan_interface(PortPlan& plan) {
-  const auto interface = devarg(plan.devargs, "iface");
+void resolve_interface(ResolvedPortConfig& resolved) {
+  const auto interface = devarg(resolved.devargs, "iface");
   if (!interface || interface->empty())
-    refuse(plan, "it names no interface; write for example " + plan.name + ",iface=eth1");
-  plan.interface = *interface;
-  const std::size_t has = interface_mtu(plan.asked, plan.interface);
-  if (plan.mtu > has)
-    refuse(plan, "MTU " + std::to_string(plan.mtu) + " is larger than the interface's " +
-                     std::to_string(has) + "; run `ip link set " + plan.interface + " mtu " +
-                     std::to_string(plan.mtu) + "` as root or lower VIADUCT_MTU");
-  if (plan.mtu == 0) plan.mtu = has;
-  if (plan.mtu > kMaxMtu) plan.mtu = kMaxMtu;  // the loop-back interface has 65536
+    throw_cannot_open(resolved,
+                      "it names no interface; write for example " + resolved.name + ",iface=eth1");
+  resolved.interface = *interface;
+  const std::size_t has = interface_mtu(resolved.requested, resolved.interface);
+  if (resolved.mtu > has)
+    throw_cannot_open(
+        resolved, "MTU " + std::to_string(resolved.mtu) + " is larger than the interface's " +
+                      std::to_string(has) + "; run `ip link set " + resolved.interface + " mtu " +
+                      std::to_string(resolved.mtu) + "` as root or lower VIADUCT_MTU");
+  if (resolved.mtu == 0) resolved.mtu = has;
+  if (resolved.mtu > kMaxMtu) resolved.mtu = kMaxMtu;  // the loop-back interface has 65536
 }
 
 // Sizes the packet ring. The driver's own defaults hold 512 frames of 2 KiB: too few for two lanes
@@ -72,48 +75,49 @@ void plan_interface(PortPlan& plan) {
 //
 // qdisc_bypass is left as the driver has it, on. Between the ends of a veth pair the best 64-byte
 // round trip of five alternating runs was 1.35 us (median of the five) with it and 1.88 us without.
-void plan_af_packet(PortPlan& plan) {
-  plan_interface(plan);
-  check_packet_sockets(plan.asked, plan.interface);
-  const std::size_t needed = plan.mtu + link::kEthernetHeader + 4 + kPacketRingHeader;
+void resolve_af_packet(ResolvedPortConfig& resolved) {
+  resolve_interface(resolved);
+  check_packet_sockets(resolved.requested, resolved.interface);
+  const std::size_t needed = resolved.mtu + link::kEthernetHeader + 4 + kPacketRingHeader;
   std::size_t frame = round_up(needed, 1024);
-  if (const auto given = devarg(plan.devargs, "framesz")) {
+  if (const auto given = devarg(resolved.devargs, "framesz")) {
     frame = std::strtoul(given->c_str(), nullptr, 10);
     if (frame < needed)
-      refuse(plan, "framesz=" + *given + " does not hold frames of MTU " +
-                       std::to_string(plan.mtu) + "; leave it out or give at least " +
-                       std::to_string(needed));
+      throw_cannot_open(resolved, "framesz=" + *given + " does not hold frames of MTU " +
+                                      std::to_string(resolved.mtu) +
+                                      "; leave it out or give at least " + std::to_string(needed));
   } else {
     const std::size_t block = std::lcm(frame, std::size_t{4096});
     const std::size_t per_block = block / frame;
     // The ring's memory counts against RLIMIT_MEMLOCK, twice: one mapping holds a receive and a
     // transmit ring.
     const std::size_t most = lockable_memory() / (2 * frame);
-    const std::size_t wanted = std::min(plan.descriptors, std::max<std::size_t>(most, 64));
+    const std::size_t wanted = std::min(resolved.descriptors, std::max<std::size_t>(most, 64));
     const std::size_t count = std::max(wanted / per_block, std::size_t{1}) * per_block;
-    plan.devargs = with_default(plan.devargs, "framesz", std::to_string(frame));
-    plan.devargs = with_default(plan.devargs, "blocksz", std::to_string(block));
-    plan.devargs = with_default(plan.devargs, "framecnt", std::to_string(count));
+    resolved.devargs = with_default(resolved.devargs, "framesz", std::to_string(frame));
+    resolved.devargs = with_default(resolved.devargs, "blocksz", std::to_string(block));
+    resolved.devargs = with_default(resolved.devargs, "framecnt", std::to_string(count));
   }
-  plan.data_room = frame;
-  plan.receive_capacity =
-      std::strtoul(devarg(plan.devargs, "framecnt").value_or("512").c_str(), nullptr, 10);
+  resolved.data_room = frame;
+  resolved.receive_capacity =
+      std::strtoul(devarg(resolved.devargs, "framecnt").value_or("512").c_str(), nullptr, 10);
 }
 
 // busy_budget=0 turns the driver's busy polling off: with its default of 64 every burst asks the
 // kernel to poll for us. Between the ends of a veth pair that cost 30 % of the message rate (1.19
 // against 1.70 million 64-byte frames a second) and some latency (2.73 against 2.58 us median round
 // trip).
-void plan_af_xdp(PortPlan& plan) {
-  plan_interface(plan);
-  check_packet_sockets(plan.asked, plan.interface);
-  if (plan.mtu > kMaxXdpMtu)
-    refuse(plan, "AF_XDP carries at most MTU " + std::to_string(kMaxXdpMtu) + " and " +
-                     plan.interface + " has " + std::to_string(plan.mtu) + "; run `ip link set " +
-                     plan.interface + " mtu " + std::to_string(kMaxXdpMtu) +
-                     "` as root or use net_af_packet");
-  plan.devargs = with_default(plan.devargs, "busy_budget", "0");
-  plan.data_room = kXdpRoom;
+void resolve_af_xdp(ResolvedPortConfig& resolved) {
+  resolve_interface(resolved);
+  check_packet_sockets(resolved.requested, resolved.interface);
+  if (resolved.mtu > kMaxXdpMtu)
+    throw_cannot_open(resolved, "AF_XDP carries at most MTU " + std::to_string(kMaxXdpMtu) +
+                                    " and " + resolved.interface + " has " +
+                                    std::to_string(resolved.mtu) + "; run `ip link set " +
+                                    resolved.interface + " mtu " + std::to_string(kMaxXdpMtu) +
+                                    "` as root or use net_af_packet");
+  resolved.devargs = with_default(resolved.devargs, "busy_budget", "0");
+  resolved.data_room = kXdpRoom;
 }
 
 // A random, locally administered Ethernet address. DPDK's own random addresses come from a seed
@@ -128,16 +132,17 @@ std::string random_address() {
 
 // Sizes of the shared memory: buffers and rings. The client allocates it, and both sides write into
 // it; the server uses what the client has chosen. A ring has 2^rsize slots, at most 2^14.
-void plan_memif(PortPlan& plan) {
-  if (plan.mtu == 0) plan.mtu = RTE_ETHER_MTU;
-  const std::size_t buffer = std::max<std::size_t>(2048, round_up(plan.mtu + kOverhead, 64));
+void resolve_memif(ResolvedPortConfig& resolved) {
+  if (resolved.mtu == 0) resolved.mtu = RTE_ETHER_MTU;
+  const std::size_t buffer = std::max<std::size_t>(2048, round_up(resolved.mtu + kOverhead, 64));
   unsigned log2 = 6;
-  while (log2 < 14 && (1u << log2) < plan.descriptors) ++log2;
-  plan.devargs = with_default(plan.devargs, "bsize", std::to_string(buffer));
-  plan.devargs = with_default(plan.devargs, "rsize", std::to_string(log2));
-  plan.devargs = with_default(plan.devargs, "mac", random_address());
-  const auto ring = devarg(plan.devargs, "rsize").value_or("10");
-  plan.receive_capacity = std::size_t{1} << std::min(14ul, std::strtoul(ring.c_str(), nullptr, 10));
+  while (log2 < 14 && (1u << log2) < resolved.descriptors) ++log2;
+  resolved.devargs = with_default(resolved.devargs, "bsize", std::to_string(buffer));
+  resolved.devargs = with_default(resolved.devargs, "rsize", std::to_string(log2));
+  resolved.devargs = with_default(resolved.devargs, "mac", random_address());
+  const auto ring = devarg(resolved.devargs, "rsize").value_or("10");
+  resolved.receive_capacity = std::size_t{1}
+                              << std::min(14ul, std::strtoul(ring.c_str(), nullptr, 10));
 }
 
 }  // namespace
@@ -177,36 +182,37 @@ std::size_t frame_room(std::size_t mtu) {
 }
 
 // First what all kinds share, then what the kind needs.
-PortPlan plan_port(const PortConfig& config) {
-  PortPlan plan;
-  plan.asked = plan.devargs = config.devargs;
-  plan.name = plan.devargs.substr(0, plan.devargs.find(','));
-  plan.kind = kind_of(plan.devargs);
-  plan.mtu = config.mtu != 0 ? config.mtu : config_vars().number("VIADUCT_MTU");
-  plan.frames = config.frames != 0 ? config.frames : config_vars().number("VIADUCT_FRAMES");
-  plan.descriptors = config_vars().number("VIADUCT_RX_DESCRIPTORS");
-  if (plan.mtu != 0 && (plan.mtu < link::kMinMtu || plan.mtu > kMaxMtu))
-    refuse(plan, "MTU " + std::to_string(plan.mtu) + " is out of range; ask for " +
-                     std::to_string(link::kMinMtu) + " to " + std::to_string(kMaxMtu));
-  switch (plan.kind) {
-    case PortKind::existing: plan.name = plan.devargs.substr(5); break;  // behind "port:"
+ResolvedPortConfig resolve_port_config(const PortConfig& config) {
+  ResolvedPortConfig resolved;
+  resolved.requested = resolved.devargs = config.devargs;
+  resolved.name = resolved.devargs.substr(0, resolved.devargs.find(','));
+  resolved.kind = kind_of(resolved.devargs);
+  resolved.mtu = config.mtu != 0 ? config.mtu : config_vars().number("VIADUCT_MTU");
+  resolved.frames = config.frames != 0 ? config.frames : config_vars().number("VIADUCT_FRAMES");
+  resolved.descriptors = config_vars().number("VIADUCT_RX_DESCRIPTORS");
+  if (resolved.mtu != 0 && (resolved.mtu < link::kMinMtu || resolved.mtu > kMaxMtu))
+    throw_cannot_open(resolved, "MTU " + std::to_string(resolved.mtu) +
+                                    " is out of range; ask for " + std::to_string(link::kMinMtu) +
+                                    " to " + std::to_string(kMaxMtu));
+  switch (resolved.kind) {
+    case PortKind::existing: resolved.name = resolved.devargs.substr(5); break;  // behind "port:"
     case PortKind::pci:
-      plan.pci = pci_address(plan.devargs);
-      plan.devargs.replace(0, plan.name.size(), plan.pci);  // EAL wants the domain, too
-      plan.name = plan.pci;
-      check_pci_function(plan.pci);
+      resolved.pci = pci_address(resolved.devargs);
+      resolved.devargs.replace(0, resolved.name.size(), resolved.pci);  // EAL wants the domain, too
+      resolved.name = resolved.pci;
+      check_pci_function(resolved.pci);
       break;
-    case PortKind::memif: plan_memif(plan); break;
-    case PortKind::af_packet: plan_af_packet(plan); break;
-    case PortKind::af_xdp: plan_af_xdp(plan); break;
+    case PortKind::memif: resolve_memif(resolved); break;
+    case PortKind::af_packet: resolve_af_packet(resolved); break;
+    case PortKind::af_xdp: resolve_af_xdp(resolved); break;
     case PortKind::other:
-      if (plan.name.empty())
-        refuse(plan,
-               "the name is empty; write a PCI address or a virtual device, for example "
-               "net_af_packet0,iface=eth1 or net_memif0,role=server,socket=x");
+      if (resolved.name.empty())
+        throw_cannot_open(resolved,
+                          "the name is empty; write a PCI address or a virtual device, for example "
+                          "net_af_packet0,iface=eth1 or net_memif0,role=server,socket=x");
       break;
   }
-  return plan;
+  return resolved;
 }
 
 }  // namespace viaduct::port

@@ -1,6 +1,6 @@
-// Turns what the user asks for (PortConfig, VIADUCT_* variables) into a plan that DPDK can carry
-// out: checked against this machine, and completed with the defaults that suit the driver. DPDK
-// sees only requests that should succeed, so that most errors are ours and name their remedy.
+// Turns what the user asks for (PortConfig, VIADUCT_* variables) into a configuration that DPDK can
+// carry out: checked against this machine, and completed with the defaults that suit the driver.
+// DPDK sees only requests that should succeed, so that most errors are ours and name their remedy.
 //
 // Plain functions without state; any thread may call them.
 #pragma once
@@ -24,10 +24,10 @@ struct PortConfig;
 enum class PortKind : std::uint8_t { existing, pci, memif, af_packet, af_xdp, other };
 
 // The result. Sizes are in bytes; 0 means that the device decides.
-struct PortPlan {
-  std::string asked;    // what the user wrote, for messages
-  std::string name;     // the ethdev's name (or, for "port:", its name or number)
-  std::string devargs;  // for rte_dev_probe
+struct ResolvedPortConfig {
+  std::string requested;  // what the user wrote, for messages
+  std::string name;       // the ethdev's name (or, for "port:", its name or number)
+  std::string devargs;    // for rte_dev_probe
   PortKind kind = PortKind::other;
   std::string pci;                   // PCI address, or empty
   std::string interface;             // the kernel's network interface behind it, or empty
@@ -46,7 +46,7 @@ std::string with_default(std::string devargs, std::string_view key, std::string_
 std::string with_devarg(std::string_view devargs, std::string_view key, std::string_view value);
 
 // Throws SetupError, with reason and remedy, when this machine cannot do what is asked.
-PortPlan plan_port(const PortConfig& config);
+ResolvedPortConfig resolve_port_config(const PortConfig& config);
 
 // Bytes a frame's buffer must hold for this MTU.
 std::size_t frame_room(std::size_t mtu);

@@ -23,8 +23,8 @@ int frame_waits(std::uint16_t port) {
 }  // namespace
 
 ReceiveInterrupt::ReceiveInterrupt(std::uint16_t port) : port_(port) {
-  // Without an answer to this question the interrupt is of no use: a frame that came before ask()
-  // makes no interrupt, and would lie there as long as the process sleeps.
+  // Without an answer to this question the interrupt is of no use: a frame that came before
+  // unmask() makes no interrupt, and would lie there as long as the process sleeps.
   if (frame_waits(port) < 0) return;
   const int event = ::epoll_create1(EPOLL_CLOEXEC);
   if (event < 0) return;
@@ -47,7 +47,7 @@ ReceiveInterrupt::~ReceiveInterrupt() {
 
 // Unmask the interrupt, then look for frames. In the other order a frame that comes between the two
 // would be missed.
-bool ReceiveInterrupt::ask() const {
+bool ReceiveInterrupt::unmask() const {
   return rte_eth_dev_rx_intr_enable(port_, kQueue) == 0 && frame_waits(port_) <= 0;
 }
 

@@ -30,10 +30,10 @@ class ReceiveInterrupt {
   }
 
   explicit operator bool() const { return event_ >= 0; }
-  // An epoll descriptor, readable when a frame has come since ask().
+  // An epoll descriptor, readable when a frame has come since unmask().
   const int& event() const { return event_; }
   // Unmasks the interrupt. False: a frame is there already, so do not sleep; or the driver refused.
-  bool ask() const;
+  bool unmask() const;
   // Masks the interrupt, and reads what has become readable meanwhile.
   void mask() const;
 

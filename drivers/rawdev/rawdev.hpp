@@ -183,7 +183,7 @@ class Rawdev {
   // Hands buffers to `one` until it moves no more (returns 0 or an error). The number of buffers
   // moved; an error is returned only if the first buffer met it.
   template <class One>
-  static int each(rte_rawdev_buf** buffers, unsigned count, One one) {
+  static int for_each_buffer(rte_rawdev_buf** buffers, unsigned count, One one) {
     for (unsigned n = 0; n < count; ++n) {
       const bool there = buffers[n] != nullptr && buffers[n]->buf_addr != nullptr;
       const int moved = there ? one(buffers[n]->buf_addr) : -EINVAL;
@@ -197,7 +197,7 @@ class Rawdev {
     Handle* handle = self(dev).handle_.get();
     if (handle == nullptr) return -ENETDOWN;
     if (queue >= Driver::kQueues || buffers == nullptr) return -EINVAL;
-    return each(buffers, count, [&](void* buffer) {
+    return for_each_buffer(buffers, count, [&](void* buffer) {
       const int error = Driver::enqueue(handle, queue, buffer);
       return error == 0 ? 1 : error == -EAGAIN ? 0 : error;
     });
@@ -211,8 +211,8 @@ class Rawdev {
     if (handle == nullptr) return -ENETDOWN;
     if (queue >= Driver::kQueues || buffers == nullptr) return -EINVAL;
     if (const int error = poll(handle); error != 0) return error;
-    return each(buffers, count,
-                [&](void* buffer) { return Driver::dequeue(handle, queue, buffer); });
+    return for_each_buffer(buffers, count,
+                           [&](void* buffer) { return Driver::dequeue(handle, queue, buffer); });
   }
 
   static int dump(rte_rawdev* dev, std::FILE* file) {

@@ -22,15 +22,15 @@ class Parser {
       text.remove_prefix(std::min(pair.size() + 1, text.size()));
       const auto equals = pair.find('=');
       if (equals == std::string_view::npos || equals + 1 == pair.size())
-        refuse(std::string(pair) + " is not key=value");
+        throw_bad_argument(std::string(pair) + " is not key=value");
       set(pair.substr(0, equals), pair.substr(equals + 1));
     }
-    if (port_.empty()) refuse("no port was named");
+    if (port_.empty()) throw_bad_argument("no port was named");
     return port_;
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const {
+  [[noreturn]] void throw_bad_argument(const std::string& what) const {
     std::string accepted = "port=<name or id of an ethdev>";
     for (const NumberArgument& n : numbers_) accepted.append(" ").append(n.name).append("=<int>");
     throw base::SetupError(what + "; accepted are " + accepted);
@@ -45,7 +45,7 @@ class Parser {
       if (n.name == key)
         return std::visit(
             [&](auto* into) { *into = number<std::decay_t<decltype(*into)>>(key, value); }, n.into);
-    refuse("there is no argument " + std::string(key));
+    throw_bad_argument("there is no argument " + std::string(key));
   }
 
   // 0 is refused, because it means "default" in the configuration structures.
@@ -54,8 +54,9 @@ class Parser {
     Number n = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), n);
     if (error != std::errc() || end != value.data() + value.size() || n == 0)
-      refuse(std::string(key) + "=" + std::string(value) + " is not a whole number from 1 to " +
-             std::to_string(std::numeric_limits<Number>::max()));
+      throw_bad_argument(std::string(key) + "=" + std::string(value) +
+                         " is not a whole number from 1 to " +
+                         std::to_string(std::numeric_limits<Number>::max()));
     return n;
   }
 

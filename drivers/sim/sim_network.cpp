@@ -95,17 +95,17 @@ void SimNetwork::send(SimPort& from, std::vector<std::byte> bytes) {
   std::memcpy(to.bytes.data(), bytes.data(), 6);
   for (const auto& port : ports_) {
     if (port->address_ != to) continue;
-    if (cut_.contains(pair(from, *port))) {
+    if (partitions_.contains(pair(from, *port))) {
       ++partitioned_;
       return;
     }
-    return deliver(from, port->index_, std::move(bytes));
+    return schedule_arrival(from, port->index_, std::move(bytes));
   }
 }
 
 // Decides the fate and the time of arrival of a frame, and queues its arrival. A lost frame has
 // used the sender's wire all the same.
-void SimNetwork::deliver(SimPort& from, std::uint32_t to, std::vector<std::byte> bytes) {
+void SimNetwork::schedule_arrival(SimPort& from, std::uint32_t to, std::vector<std::byte> bytes) {
   const base::Fate fate = injector_.next();
   base::Time leaves = std::max(now_, from.wire_free_);
   if (config_.bytes_per_ns > 0) {

@@ -110,8 +110,8 @@ class SimNetwork {
   bool step(base::Time until);
 
   // Frames between the two ports vanish, both ways, until heal(). Frames already under way arrive.
-  void partition(const SimPort& a, const SimPort& b) { cut_.insert(pair(a, b)); }
-  void heal(const SimPort& a, const SimPort& b) { cut_.erase(pair(a, b)); }
+  void partition(const SimPort& a, const SimPort& b) { partitions_.insert(pair(a, b)); }
+  void heal(const SimPort& a, const SimPort& b) { partitions_.erase(pair(a, b)); }
   // These apply to frames sent from now on. set_faults starts the random numbers and the counts
   // anew.
   void set_latency(base::Duration one_way) { config_.latency = one_way; }
@@ -142,7 +142,7 @@ class SimNetwork {
   using Pair = std::pair<std::uint32_t, std::uint32_t>;
   static Pair pair(const SimPort& a, const SimPort& b) { return std::minmax(a.index_, b.index_); }
   void send(SimPort& from, std::vector<std::byte> bytes);
-  void deliver(SimPort& from, std::uint32_t to, std::vector<std::byte> bytes);
+  void schedule_arrival(SimPort& from, std::uint32_t to, std::vector<std::byte> bytes);
 
   SimConfig config_;
   base::FaultInjector injector_;
@@ -150,7 +150,7 @@ class SimNetwork {
   std::uint64_t sent_ = 0, partitioned_ = 0;
   std::vector<std::unique_ptr<SimPort>> ports_;
   std::priority_queue<Event> events_;
-  std::set<Pair> cut_;  // pairs of ports that are partitioned
+  std::set<Pair> partitions_;  // pairs of ports that are partitioned
 };
 
 }  // namespace viaduct::sim

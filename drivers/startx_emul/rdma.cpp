@@ -22,10 +22,10 @@ using link::Verdict;
 
 // Bytes that one poll sends at most (the last piece may go beyond): long transfers must not keep
 // the owner from receiving.
-constexpr std::size_t kPumpBytes = 64 * 1024;
+constexpr std::size_t kMaxPollBytes = 64 * 1024;
 // Attempts to send that may fail one after the other before a poll leaves the remaining transfers
 // to the next poll: with thousands of transfers to peers without credit a poll must stay short.
-constexpr std::size_t kVainTries = 32;
+constexpr std::size_t kMaxFailedSends = 32;
 
 // In the initializer list, so that wrong numbers are refused before tables are made of them.
 const RdmaConfig& checked(const RdmaConfig& config) {
@@ -86,7 +86,7 @@ Started Rdma<D>::post(PeerId from, std::uint32_t tag, RegionBytes into) {
   table_.enter(slot, TransferState::posted);
   // An unexpected request may have waited for this post. match() sends nothing: the next poll does.
   Request request;
-  if (table_.take_request(from, tag, request)) match(slot, request);
+  if (table_.take_unexpected(from, tag, request)) match(slot, request);
   return started;
 }
 
@@ -116,7 +116,7 @@ Started Rdma<D>::request(PeerId to, std::uint32_t tag, RegionBytes from, link::T
     return {status == SendStatus::peer_down ? RdmaStatus::peer_down : RdmaStatus::no_room, {}};
   }
   counters_.add(Counter::rdma_requests_sent);
-  table_.enter(slot, TransferState::asked);
+  table_.enter(slot, TransferState::requested);
   return started;
 }
 
@@ -165,7 +165,7 @@ bool Rdma<D>::take_completion(Completion& completion) {
   Transfer& t = table_[slot];
   completion = {table_.id(slot), t.receiving, t.status, t.peer, t.moved};
   t.taken = true;
-  table_.release_if_over(slot);
+  table_.free_if_finished(slot);
   return true;
 }
 
@@ -188,10 +188,10 @@ void Rdma<D>::match(Slot post, const Request& request) {
   table_.move(post, TransferState::matched);
   t.peer = request.from;
   t.by_request = true;
-  t.their_transfer = request.transfer;
+  t.peer_transfer_id = request.transfer;
   if (request.length > t.length) {
     complete(post, RdmaStatus::too_long);
-    table_.owe(post, Owed::refusal);
+    table_.set_pending_control(post, PendingControl::refusal);
     return;
   }
   t.length = request.length;
@@ -202,7 +202,7 @@ void Rdma<D>::match(Slot post, const Request& request) {
 // that peer is over. Our transfer already has its grant, so it ends without anything that this
 // waiting could hold up. Hence the waiting ends as well.
 template <link::PacketDevice D>
-bool Rdma<D>::must_wait_for_own_transfer(const Transfer& t) {
+bool Rdma<D>::defers_grant(const Transfer& t) {
   if (max_open_ > 1) return false;
   for (TransferList* list : {&table_.sending(), &table_.sent()})
     for (Slot s = list->first(); s != base::kNoSlot; s = TransferList::after(table_.data(), s))
@@ -214,7 +214,7 @@ bool Rdma<D>::must_wait_for_own_transfer(const Transfer& t) {
 // the lower Ethernet address sends first. Only the side with the higher address waits, and for data
 // that is already under way, so no circle of waiting nodes can close.
 template <link::PacketDevice D>
-bool Rdma<D>::must_let_peer_go_first(const Transfer& t) {
+bool Rdma<D>::defers_data(const Transfer& t) {
   if (max_open_ > 1 || table_.open() == 0) return false;
   const Transfer& receiving = table_[table_.first_open()];
   return receiving.by_request && receiving.peer == t.peer &&
@@ -228,11 +228,11 @@ void Rdma<D>::open_matched() {
     // not hold up those of other peers.
     const Slot next = TransferList::after(table_.data(), slot);
     Transfer& t = table_[slot];
-    if (!must_wait_for_own_transfer(t)) {
+    if (!defers_grant(t)) {
       t.slot = slot;
       t.key = static_cast<std::uint32_t>(random_());
       table_.move(slot, TransferState::open);
-      table_.owe(slot, Owed::grant);
+      table_.set_pending_control(slot, PendingControl::grant);
     }
     slot = next;
   }
@@ -270,7 +270,7 @@ Verdict Rdma<D>::on_request(const Incoming& message) {
   // Busy pushes the request back: the low lane from that peer waits until there is room. Nothing
   // has been changed, because the link offers the same message again.
   const Slot post = table_.find_post(message.from, m.tag);
-  if (post == base::kNoSlot && !table_.add_request(request)) {
+  if (post == base::kNoSlot && !table_.add_unexpected(request)) {
     counters_.add(Counter::rdma_requests_busy);
     return Verdict::busy;
   }
@@ -278,7 +278,7 @@ Verdict Rdma<D>::on_request(const Incoming& message) {
   if (post != base::kNoSlot) {
     match(post, request);
     // The grant leaves now rather than with the next poll.
-    pay(message.now);
+    send_pending_controls(message.now);
   }
   return Verdict::taken;
 }
@@ -287,7 +287,7 @@ Verdict Rdma<D>::on_request(const Incoming& message) {
 // whereas earlier it would not look at a refusal. secure() comes before anything is done, so that a
 // refusal that cannot be sent leaves the message with the link, which offers it again.
 template <link::PacketDevice D>
-Verdict Rdma<D>::ignore_data(const Incoming& message, const DataHead& head, Counter why) {
+Verdict Rdma<D>::reject_data(const Incoming& message, const DataHead& head, Counter why) {
   if (message.kind == static_cast<std::uint8_t>(Kind::rdma_last)) {
     if (!link_.secure(message.from, Lane::high)) return Verdict::busy;
     link_.try_send(message.from, Lane::high, Order::ordered, message_type(Kind::rdma_refuse),
@@ -308,79 +308,80 @@ Verdict Rdma<D>::on_data(const Incoming& message) {
   std::memcpy(&head, message.bytes.data(), sizeof head);
   const std::span<const std::byte> bytes = message.bytes.subspan(sizeof head);
 
-  if (head.slot >= table_.size()) return ignore_data(message, head, Counter::rdma_drop_right);
+  if (head.slot >= table_.size()) return reject_data(message, head, Counter::rdma_drop_right);
   Transfer& t = table_[head.slot];
   // Slot, key and peer must be those of an open transfer. The pieces of one right must all be of
   // one transfer of the sender's; for a grant() the first piece to arrive tells which.
   if (t.state != TransferState::open || t.peer != message.from || t.key != head.key ||
-      (t.moved != 0 && t.their_transfer != head.transfer))
-    return ignore_data(message, head, Counter::rdma_drop_right);
+      (t.moved != 0 && t.peer_transfer_id != head.transfer))
+    return reject_data(message, head, Counter::rdma_drop_right);
 
   // Differences only, no sums: the peer chose the offset, and a sum could overflow. The comparison
   // with `moved` keeps a peer from writing more bytes than were granted by writing some twice.
   const bool last = message.kind == static_cast<std::uint8_t>(Kind::rdma_last);
   if (head.offset > t.length || bytes.size() > t.length - head.offset ||
       bytes.size() > t.length - t.moved || (last && t.length_known))
-    return ignore_data(message, head, Counter::rdma_drop_range);
+    return reject_data(message, head, Counter::rdma_drop_range);
   if (last) {
     // A write may be shorter than its right, so the last piece sets the length. Pieces are
     // unordered: the last one may arrive first, but never with an offset below the bytes already
     // placed.
-    if (head.offset < t.moved) return ignore_data(message, head, Counter::rdma_drop_range);
+    if (head.offset < t.moved) return reject_data(message, head, Counter::rdma_drop_range);
     t.length = head.offset + bytes.size();
     t.length_known = true;
   }
   if (!bytes.empty()) std::memcpy(t.memory + head.offset, bytes.data(), bytes.size());
   t.moved += bytes.size();
-  t.their_transfer = head.transfer;
+  t.peer_transfer_id = head.transfer;
   counters_.add(Counter::rdma_data_received);
   counters_.add(Counter::rdma_bytes_received, bytes.size());
   if (!t.length_known || t.moved < t.length) return Verdict::taken;
 
   // The receiver's completion does not wait until the done is sent; the slot does.
   complete(head.slot, RdmaStatus::ok);
-  table_.owe(head.slot, Owed::done);
+  table_.set_pending_control(head.slot, PendingControl::done);
   open_matched();
-  pay(message.now);
+  send_pending_controls(message.now);
   return Verdict::taken;
 }
 
 template <link::PacketDevice D>
-SendStatus Rdma<D>::send_owed(const Transfer& t, link::Time now) {
+SendStatus Rdma<D>::send_control(const Transfer& t, link::Time now) {
   const auto send = [&](Kind kind, std::span<const std::byte> bytes) {
     return link_.try_send(t.peer, Lane::high, Order::ordered, message_type(kind), bytes, {},
                           Urgency::now, now);
   };
-  const RightMessage right{t.their_transfer, t.slot, t.key};
-  const RefuseMessage refusal{t.their_transfer};
-  switch (t.owed) {
-    case Owed::grant: return send(Kind::rdma_grant, bytes_of(right));
-    case Owed::done: return send(Kind::rdma_done, bytes_of(right));
-    case Owed::refusal: return send(Kind::rdma_refuse, bytes_of(refusal));
-    case Owed::nothing: break;
+  const RightMessage right{t.peer_transfer_id, t.slot, t.key};
+  const RefuseMessage refusal{t.peer_transfer_id};
+  switch (t.pending_control) {
+    case PendingControl::grant: return send(Kind::rdma_grant, bytes_of(right));
+    case PendingControl::done: return send(Kind::rdma_done, bytes_of(right));
+    case PendingControl::refusal: return send(Kind::rdma_refuse, bytes_of(refusal));
+    case PendingControl::none: break;
   }
   return SendStatus::sent;
 }
 
-// Sends control messages that are owed, each once in this round.
+// Tries each pending control message once.
 template <link::PacketDevice D>
-void Rdma<D>::pay(link::Time now) {
-  std::size_t left = table_.owing().size(), vain = 0;
-  while (left-- > 0 && vain < kVainTries) {
-    const Slot slot = table_.owing().first();
-    const Owed what = table_[slot].owed;
-    const SendStatus status = send_owed(table_[slot], now);
-    table_.settle(slot);
+void Rdma<D>::send_pending_controls(link::Time now) {
+  std::size_t left = table_.pending_controls().size(), failed = 0;
+  while (left-- > 0 && failed < kMaxFailedSends) {
+    const Slot slot = table_.pending_controls().first();
+    const PendingControl control = table_[slot].pending_control;
+    const SendStatus status = send_control(table_[slot], now);
+    table_.clear_pending_control(slot);
     if (status == SendStatus::try_again) {  // to the end of the queue: others may have room
-      table_.owe(slot, what);
-      ++vain;
+      table_.set_pending_control(slot, control);
+      ++failed;
       continue;
     }
-    // peer_down also settles the debt; on_peer_down() completes the transfer.
-    if (status == SendStatus::sent && what == Owed::grant) counters_.add(Counter::rdma_grants_sent);
-    if (status == SendStatus::sent && what == Owed::refusal)
+    // peer_down also clears it; on_peer_down() completes the transfer.
+    if (status == SendStatus::sent && control == PendingControl::grant)
+      counters_.add(Counter::rdma_grants_sent);
+    if (status == SendStatus::sent && control == PendingControl::refusal)
       counters_.add(Counter::rdma_refusals_sent);
-    table_.release_if_over(slot);
+    table_.free_if_finished(slot);
   }
 }
 
@@ -390,7 +391,7 @@ template <link::PacketDevice D>
 void Rdma<D>::on_grant(const Incoming& message) {
   RightMessage m;
   if (!read_exactly(message.bytes, m)) return counters_.add(Counter::drop_length);
-  const Slot slot = table_.find({m.transfer}, TransferState::asked);
+  const Slot slot = table_.find({m.transfer}, TransferState::requested);
   if (slot == base::kNoSlot || table_[slot].peer != message.from)
     return counters_.add(Counter::rdma_drop_control);
   table_[slot].slot = m.slot;
@@ -402,14 +403,15 @@ template <link::PacketDevice D>
 void Rdma<D>::on_refuse(const Incoming& message) {
   RefuseMessage m;
   if (!read_exactly(message.bytes, m)) return counters_.add(Counter::drop_length);
-  // In `asked` the refusal answers the request, in `sent` the last piece of data.
-  const Slot asked = table_.find({m.transfer}, TransferState::asked);
-  const Slot slot = asked != base::kNoSlot ? asked : table_.find({m.transfer}, TransferState::sent);
+  // In `requested` the refusal answers the request, in `sent` the last piece of data.
+  const Slot requested = table_.find({m.transfer}, TransferState::requested);
+  const Slot slot =
+      requested != base::kNoSlot ? requested : table_.find({m.transfer}, TransferState::sent);
   if (slot == base::kNoSlot || table_[slot].peer != message.from)
     return counters_.add(Counter::rdma_drop_control);
-  complete(slot, slot == asked ? RdmaStatus::too_long : RdmaStatus::no_right);
+  complete(slot, slot == requested ? RdmaStatus::too_long : RdmaStatus::no_right);
   open_matched();
-  pay(message.now);
+  send_pending_controls(message.now);
 }
 
 template <link::PacketDevice D>
@@ -422,7 +424,7 @@ void Rdma<D>::on_done(const Incoming& message) {
     return counters_.add(Counter::rdma_drop_control);
   complete(slot, RdmaStatus::ok);
   open_matched();
-  pay(message.now);
+  send_pending_controls(message.now);
 }
 
 template <link::PacketDevice D>
@@ -430,7 +432,7 @@ std::optional<std::size_t> Rdma<D>::send_piece(Transfer& t, link::Time now) {
   // One piece fills one frame. Unordered, because the receiver places each piece by its offset;
   // batch, because the pieces of a poll leave in bursts.
   const std::size_t room = link_.max_message(t.peer);
-  if (room <= sizeof(DataHead) || must_let_peer_go_first(t)) return std::nullopt;
+  if (room <= sizeof(DataHead) || defers_data(t)) return std::nullopt;
   const auto size = static_cast<std::size_t>(
       std::min<std::uint64_t>(room - sizeof(DataHead), t.length - t.moved));
   const Kind kind = size == t.length - t.moved ? Kind::rdma_last : Kind::rdma_data;
@@ -451,21 +453,21 @@ std::optional<std::size_t> Rdma<D>::send_piece(Transfer& t, link::Time now) {
 // Sends data: one piece of each transfer in turn (round robin), so that a short transfer does not
 // wait for a long one.
 template <link::PacketDevice D>
-void Rdma<D>::pump(link::Time now) {
+void Rdma<D>::send_data(link::Time now) {
   TransferList& sending = table_.sending();
-  std::size_t vain = 0;
-  for (std::size_t bytes = 0; bytes < kPumpBytes;) {
-    if (vain >= std::min(sending.size(), kVainTries)) break;
+  std::size_t failed = 0;
+  for (std::size_t bytes = 0; bytes < kMaxPollBytes;) {
+    if (failed >= std::min(sending.size(), kMaxFailedSends)) break;
     const Slot slot = sending.first();
     // A transfer that stays in `sending` goes to the end of its list: that makes the turns.
     const auto sent = send_piece(table_[slot], now);
     if (table_[slot].state == TransferState::sending) table_.move(slot, TransferState::sending);
-    vain = sent ? 0 : vain + 1;
+    failed = sent ? 0 : failed + 1;
     // 64 bytes more for each piece, as an estimate of the work that it costs beside its bytes: many
     // tiny transfers must not make a poll long either.
     bytes += sent ? *sent + 64 : 0;
   }
-  if (vain > 0) counters_.add(Counter::rdma_waits);
+  if (failed > 0) counters_.add(Counter::rdma_waits);
 }
 
 // ---- both ------------------------------------------------------------------------------------
@@ -473,13 +475,13 @@ void Rdma<D>::pump(link::Time now) {
 template <link::PacketDevice D>
 void Rdma<D>::on_peer_down(PeerId peer) {
   // All slots are looked at: a peer seldom goes down. Posts for any peer stay; they name no peer.
-  table_.drop_requests(peer);
+  table_.drop_unexpected(peer);
   for (Slot slot = 0; slot < table_.size(); ++slot) {
     Transfer& t = table_[slot];
     if (t.state == TransferState::free || t.peer != peer) continue;
-    table_.settle(slot);
+    table_.clear_pending_control(slot);
     if (t.state != TransferState::complete) complete(slot, RdmaStatus::peer_down);
-    table_.release_if_over(slot);
+    table_.free_if_finished(slot);
   }
   open_matched();
 }

@@ -5,7 +5,7 @@
 //
 //   receiver (target)                                          sender (initiator)
 //   post(peer, tag, region bytes)                              request(peer, tag, region bytes)
-//     posted                                                     asked
+//     posted                                                   requested
 //        | <------ REQUEST(transfer, tag, length) ----- low lane   |  ready-to-send
 //     matched                                                      |
 //        |  (waits for max_open, and for its turn)                 |
@@ -58,7 +58,7 @@ class Rdma {
   // False while a transfer uses the region, and for an unknown region; then nothing changes.
   bool deregister(RegionId region) { return regions_.remove(region); }
 
-  bool registered(RegionId region) const { return regions_.knows(region); }
+  bool registered(RegionId region) const { return regions_.contains(region); }
 
   // Receiver: accept one transfer with this tag into `into`, from the peer `from`, or from any peer
   // if that is PeerId{}. Posts meet requests in the order of the posts.
@@ -85,15 +85,15 @@ class Rdma {
     return !table_.complete().empty() && take_completion(completion);
   }
   // This side has nothing to send: no grant, refusal, done or data waits for poll().
-  bool idle() const { return table_.owing().empty() && table_.sending().empty(); }
+  bool idle() const { return table_.pending_controls().empty() && table_.sending().empty(); }
 
   // The three below are for the NIU that owns this object. on_message takes any rdma_... kind.
   link::Verdict on_message(const link::Incoming& message);
   void on_peer_down(link::PeerId peer);
   // Sends grants, refusals and dones that are due, then data, as far as the link takes them.
   void poll(link::Time now) {
-    if (!table_.owing().empty()) pay(now);
-    if (!table_.sending().empty()) pump(now);
+    if (!table_.pending_controls().empty()) send_pending_controls(now);
+    if (!table_.sending().empty()) send_data(now);
   }
 
  private:
@@ -103,7 +103,7 @@ class Rdma {
   void on_refuse(const link::Incoming& message);
   link::Verdict on_data(const link::Incoming& message);
   // Drops data without a right or outside it, and refuses it if it was the last piece.
-  link::Verdict ignore_data(const link::Incoming& message, const DataHead& head, Counter why);
+  link::Verdict reject_data(const link::Incoming& message, const DataHead& head, Counter why);
   void on_done(const link::Incoming& message);
 
   bool peer_lives(link::PeerId peer) const;
@@ -116,12 +116,12 @@ class Rdma {
   // Opens matched transfers, as far as max_open and the order of turns let them. To be called
   // whenever a receive has left `open` or a send has completed: others may have waited for it.
   void open_matched();
-  bool must_wait_for_own_transfer(const Transfer& t);
-  bool must_let_peer_go_first(const Transfer& t);
+  bool defers_grant(const Transfer& t);
+  bool defers_data(const Transfer& t);
 
-  void pay(link::Time now);
-  link::SendStatus send_owed(const Transfer& t, link::Time now);
-  void pump(link::Time now);
+  void send_pending_controls(link::Time now);
+  link::SendStatus send_control(const Transfer& t, link::Time now);
+  void send_data(link::Time now);
   // Sends one piece of a transfer. The bytes that the link took, or nothing when the link took no
   // message.
   std::optional<std::size_t> send_piece(Transfer& t, link::Time now);

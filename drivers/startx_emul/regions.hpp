@@ -20,7 +20,7 @@ class Regions {
   RegionId add(std::span<std::byte> memory);
   // Deregisters memory. False for an unknown region, or while a transfer uses the region.
   bool remove(RegionId region);
-  bool knows(RegionId region) const { return find(region) != table_.size(); }
+  bool contains(RegionId region) const { return find(region) != table_.size(); }
 
   // The address of a range, if the region exists and all of the range lies inside it.
   std::optional<std::byte*> resolve(const RegionBytes& range) const;

@@ -30,7 +30,7 @@ TransferList& TransferTable::list_of(Slot slot) {
     case TransferState::posted: return posts_[bucket(t.tag)];
     case TransferState::matched: return matched_;
     case TransferState::open: return open_;
-    case TransferState::asked: return asked_;
+    case TransferState::requested: return requested_;
     case TransferState::sending: return sending_;
     case TransferState::sent: return sent_;
     case TransferState::complete: return complete_;
@@ -61,25 +61,25 @@ void TransferTable::move(Slot slot, TransferState next) {
   enter(slot, next);
 }
 
-void TransferTable::release_if_over(Slot slot) {
+void TransferTable::free_if_finished(Slot slot) {
   Transfer& t = transfers_[slot];
   // next_completion() has taken the transfer out of the list of `complete` when `taken` is set, so
   // it is in no list and only has to enter one.
-  if (!t.taken || t.owed != Owed::nothing) return;
+  if (!t.taken || t.pending_control != PendingControl::none) return;
   enter(slot, TransferState::free);
 }
 
-void TransferTable::owe(Slot slot, Owed what) {
+void TransferTable::set_pending_control(Slot slot, PendingControl control) {
   Transfer& t = transfers_[slot];
-  if (t.owed == Owed::nothing) owing_.push_back(data(), slot);
-  t.owed = what;
+  if (t.pending_control == PendingControl::none) pending_controls_.push_back(data(), slot);
+  t.pending_control = control;
 }
 
-void TransferTable::settle(Slot slot) {
+void TransferTable::clear_pending_control(Slot slot) {
   Transfer& t = transfers_[slot];
-  if (t.owed == Owed::nothing) return;
-  t.owed = Owed::nothing;
-  owing_.remove(data(), slot);
+  if (t.pending_control == PendingControl::none) return;
+  t.pending_control = PendingControl::none;
+  pending_controls_.remove(data(), slot);
 }
 
 // Different tags may share a bucket, so the tag is compared as well.
@@ -93,21 +93,20 @@ Slot TransferTable::find_post(link::PeerId from, std::uint32_t tag) const {
   return base::kNoSlot;
 }
 
-bool TransferTable::add_request(const Request& request) {
+bool TransferTable::add_unexpected(const Request& request) {
   const Slot slot = free_requests_.take_first(requests_.data());
   if (slot == base::kNoSlot) return false;
   requests_[slot] = request;
-  waiting_[bucket(request.tag)].push_back(requests_.data(), slot);
+  unexpected_[bucket(request.tag)].push_back(requests_.data(), slot);
   return true;
 }
 
-bool TransferTable::take_request(link::PeerId from_or_anybody, std::uint32_t tag,
-                                 Request& request) {
-  RequestList& list = waiting_[bucket(tag)];
+bool TransferTable::take_unexpected(link::PeerId from_or_any, std::uint32_t tag, Request& request) {
+  RequestList& list = unexpected_[bucket(tag)];
   for (Slot slot = list.first(); slot != base::kNoSlot;
        slot = RequestList::after(requests_.data(), slot)) {
     const Request& r = requests_[slot];
-    if (r.tag != tag || (from_or_anybody && r.from != from_or_anybody)) continue;
+    if (r.tag != tag || (from_or_any && r.from != from_or_any)) continue;
     request = r;
     list.remove(requests_.data(), slot);
     free_requests_.push_back(requests_.data(), slot);
@@ -116,8 +115,8 @@ bool TransferTable::take_request(link::PeerId from_or_anybody, std::uint32_t tag
   return false;
 }
 
-void TransferTable::drop_requests(link::PeerId from) {
-  for (RequestList& list : waiting_) {
+void TransferTable::drop_unexpected(link::PeerId from) {
+  for (RequestList& list : unexpected_) {
     for (Slot slot = list.first(); slot != base::kNoSlot;) {
       const Slot next = RequestList::after(requests_.data(), slot);
       if (requests_[slot].from == from) {

@@ -27,13 +27,13 @@ using base::SlotLinks;
 //
 //               posted --cancel()--> free         open --revoke(), of a grant()--> free
 //
-//   sending:    free --request()--> asked --GRANT--> sending --last piece sent--> sent
-//                                     |                ^                            |
-//                                     | REFUSAL        '--write()-- free            | DONE or
-//                                     v                                             v REFUSAL
-//                                  complete <---------------------------------------'
+//   sending:    free --request()--> requested --GRANT--> sending --last piece sent--> sent
+//                                     |                    ^                            |
+//                                     | REFUSAL            '--write()-- free            | DONE or
+//                                     v                                                 v REFUSAL
+//                                  complete <-------------------------------------------'
 //
-//   both:       complete --completion taken, nothing owed--> free
+//   both:       complete --completion taken, no pending control message--> free
 //               the peer goes down: any state with this peer --> complete
 //
 // "Room, its turn": max_open, and with max_open = 1 the order of turns (Rdma::open_matched).
@@ -44,26 +44,26 @@ enum class TransferState : std::uint8_t {
   matched,  // has met a request, waits until it may be open
   open,     // the peer has the right to write, or will have when the grant is sent
   // sending
-  asked,    // request sent (ready-to-send), waits for grant or refusal
-  sending,  // has the right, the last piece is still to be sent
-  sent,     // all is with the link, waits for done or refusal
+  requested,  // request sent (ready-to-send), waits for grant or refusal
+  sending,    // has the right, the last piece is still to be sent
+  sent,       // all is with the link, waits for done or refusal
   // both
   complete,  // the user has still to take the completion, or the peer to be told
 };
 
 // A control message that is still to be sent to the peer: the link had no room for it, or none of
-// the calls that send has run yet. A transfer owes at most one: data, and with it the done, comes
+// the calls that send has run yet. A transfer has at most one: data, and with it the done, comes
 // only after the grant was sent.
-enum class Owed : std::uint8_t { nothing, grant, refusal, done };
+enum class PendingControl : std::uint8_t { none, grant, refusal, done };
 
 // One transfer, of either direction. What a peer sends is compared with it before memory is
 // touched.
 struct Transfer {
-  base::SlotLinks state_links;  // in the list of its state
-  base::SlotLinks owed_links;   // in the list of those with something owed
+  base::SlotLinks state_links;    // in the list of its state
+  base::SlotLinks pending_links;  // in the list of those with a pending control message
 
   TransferState state = TransferState::free;
-  Owed owed = Owed::nothing;
+  PendingControl pending_control = PendingControl::none;
   RdmaStatus status = RdmaStatus::ok;
   bool receiving = false;
   bool taken = false;            // the user has taken the completion
@@ -72,13 +72,13 @@ struct Transfer {
 
   link::PeerId peer;  // PeerId{}: posted for anybody
   std::uint32_t tag = 0;
-  RegionId region;                   // in use until complete
-  std::byte* memory = nullptr;       // start of the range, checked once when the transfer starts
-  std::uint64_t length = 0;          // bytes: of the range, then of the data once that is known
-  std::uint64_t moved = 0;           // bytes placed, or handed to the link
-  bool length_known = false;         // receive: the last piece has arrived and told the length
-  std::uint32_t their_transfer = 0;  // receive: the sender's name for the transfer
-  std::uint32_t slot = 0, key = 0;   // the right: ours (receive) or the peer's (send)
+  RegionId region;                     // in use until complete
+  std::byte* memory = nullptr;         // start of the range, checked once when the transfer starts
+  std::uint64_t length = 0;            // bytes: of the range, then of the data once that is known
+  std::uint64_t moved = 0;             // bytes placed, or handed to the link
+  bool length_known = false;           // receive: the last piece has arrived and told the length
+  std::uint32_t peer_transfer_id = 0;  // receive: the sender's name for the transfer
+  std::uint32_t slot = 0, key = 0;     // the right: ours (receive) or the peer's (send)
 };
 
 // A request that came before its post (an unexpected ready-to-send).
@@ -91,7 +91,7 @@ struct Request {
 };
 
 using TransferList = base::SlotList<Transfer, &Transfer::state_links>;
-using OwedList = base::SlotList<Transfer, &Transfer::owed_links>;
+using PendingList = base::SlotList<Transfer, &Transfer::pending_links>;
 using RequestList = base::SlotList<Request, &Request::links>;
 
 class TransferTable {
@@ -113,30 +113,30 @@ class TransferTable {
   void enter(Slot slot, TransferState first);
   // Takes the transfer from the list of its state and puts it at the end of that of `next`.
   void move(Slot slot, TransferState next);
-  // Frees the slot if the user has taken the completion and nothing is owed to the peer.
-  void release_if_over(Slot slot);
+  // Frees the slot if the user has taken the completion and no control message is pending.
+  void free_if_finished(Slot slot);
 
-  // Notes a control message to be sent to the transfer's peer; Rdma::pay sends it.
-  void owe(Slot slot, Owed what);
-  void settle(Slot slot);  // nothing is owed any more: sent, or the peer has gone down
+  // Notes a control message for the transfer's peer; Rdma::send_pending_controls() sends it.
+  void set_pending_control(Slot slot, PendingControl control);
+  void clear_pending_control(Slot slot);  // sent, or the peer has gone down
 
   // The oldest post that matches a request, or kNoSlot.
   Slot find_post(link::PeerId from, std::uint32_t tag) const;
 
   // Keeps a request that has met no post. False when there is no room.
-  bool add_request(const Request& request);
+  bool add_unexpected(const Request& request);
   // Removes the oldest request that matches a post. False when there is none.
-  bool take_request(link::PeerId from_or_anybody, std::uint32_t tag, Request& request);
+  bool take_unexpected(link::PeerId from_or_any, std::uint32_t tag, Request& request);
   // Forgets all requests of a peer that has gone down.
-  void drop_requests(link::PeerId from);
+  void drop_unexpected(link::PeerId from);
 
   TransferList& matched() { return matched_; }
   TransferList& sending() { return sending_; }
   TransferList& sent() { return sent_; }
   TransferList& complete() { return complete_; }
-  OwedList& owing() { return owing_; }
+  PendingList& pending_controls() { return pending_controls_; }
   const TransferList& sending() const { return sending_; }
-  const OwedList& owing() const { return owing_; }
+  const PendingList& pending_controls() const { return pending_controls_; }
   std::size_t open() const { return open_.size(); }
   Slot first_open() const { return open_.first(); }
 
@@ -148,13 +148,13 @@ class TransferTable {
 
   std::vector<Transfer> transfers_;  // first half sends, second half receives
   TransferList free_sends_, free_receives_;
-  TransferList matched_, open_, asked_, sending_, sent_, complete_;
-  OwedList owing_;                            // oldest first
+  TransferList matched_, open_, requested_, sending_, sent_, complete_;
+  PendingList pending_controls_;              // oldest first
   std::array<TransferList, kBuckets> posts_;  // hashed by tag, each in the order posted
 
   std::vector<Request> requests_;
   RequestList free_requests_;
-  std::array<RequestList, kBuckets> waiting_;  // hashed by tag, in order of arrival
+  std::array<RequestList, kBuckets> unexpected_;  // hashed by tag, in order of arrival
 };
 
 }  // namespace viaduct::startx

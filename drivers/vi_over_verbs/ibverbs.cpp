@@ -76,12 +76,12 @@ static_assert(is(Outcome::success, IBV_WC_SUCCESS) &&
 
 // A unique_ptr whose deleter is one of libibverbs' functions. An error of such a function is
 // ignored: nothing could be done about it.
-template <class T, auto kEnd>
-struct Ender {
-  void operator()(T* it) const { kEnd(it); }
+template <class T, auto kDelete>
+struct Deleter {
+  void operator()(T* it) const { kDelete(it); }
 };
-template <class T, auto kEnd>
-using Owned = std::unique_ptr<T, Ender<T, kEnd>>;
+template <class T, auto kDelete>
+using Owned = std::unique_ptr<T, Deleter<T, kDelete>>;
 
 using Context = Owned<ibv_context, ibv_close_device>;
 using Channel = Owned<ibv_comp_channel, ibv_destroy_comp_channel>;
@@ -135,8 +135,8 @@ class IbRegion final : public Region {
   bool remote_;
 };
 
-// What a queue pair must know of its port. Not port::Port: this is a port of an RDMA device.
-struct Port {
+// What a queue pair must know of its port, the port of an RDMA device.
+struct PortAttributes {
   std::uint8_t number = 1;
   std::uint8_t gid_index = 0;
   std::array<std::uint8_t, 16> gid{};
@@ -146,7 +146,7 @@ struct Port {
 // RC or UC. The transitions of its state are drawn at QueuePair in verbs.hpp.
 class IbQueuePair final : public QueuePair {
  public:
-  IbQueuePair(ibv_qp* qp, const Port& port) : qp_(qp), port_(port) {}
+  IbQueuePair(ibv_qp* qp, const PortAttributes& port) : qp_(qp), port_(port) {}
   bool is_reliable() const { return qp_->qp_type == IBV_QPT_RC; }
 
   QueuePairAddress address() const override {
@@ -163,7 +163,7 @@ class IbQueuePair final : public QueuePair {
   }
 
   bool connect(const ConnectionPlan& plan) override {
-    return get_ready_to_receive(plan) && get_ready_to_send(plan);
+    return modify_to_rtr(plan) && modify_to_rts(plan);
   }
 
   bool fail() override { return change_state(IBV_QPS_ERR); }
@@ -200,7 +200,7 @@ class IbQueuePair final : public QueuePair {
 
   // Init -> Ready to Receive (IBV_QPS_RTR). UC has no acknowledgements, so the device refuses the
   // attributes that concern them (kReliable); likewise below.
-  bool get_ready_to_receive(const ConnectionPlan& plan) {
+  bool modify_to_rtr(const ConnectionPlan& plan) {
     constexpr std::uint8_t kHops = 64;        // the usual TTL of IP
     constexpr std::uint8_t kRetryTimer = 12;  // 0.64 ms, InfiniBand specification, table 45
     ibv_qp_attr attr{};
@@ -224,7 +224,7 @@ class IbQueuePair final : public QueuePair {
   }
 
   // Ready to Receive -> Ready to Send (IBV_QPS_RTS).
-  bool get_ready_to_send(const ConnectionPlan& plan) {
+  bool modify_to_rts(const ConnectionPlan& plan) {
     constexpr std::uint8_t kTimeout = 14;  // 67 ms, InfiniBand specification, 9.7.6.1.3
     constexpr std::uint8_t kRetries = 7;   // the maximum: the field has 3 bits
     ibv_qp_attr attr{};
@@ -242,13 +242,13 @@ class IbQueuePair final : public QueuePair {
   }
 
   Owned<ibv_qp, ibv_destroy_qp> qp_;
-  Port port_;
+  PortAttributes port_;
 };
 
 // A protection domain.
 class IbDomain final : public Domain {
  public:
-  IbDomain(ibv_pd* pd, const Port& port) : pd_(pd), port_(port) {}
+  IbDomain(ibv_pd* pd, const PortAttributes& port) : pd_(pd), port_(port) {}
 
   std::unique_ptr<Region> register_memory(void* address, std::size_t bytes,
                                           Rights rights) override {
@@ -276,7 +276,7 @@ class IbDomain final : public Domain {
 
  private:
   Owned<ibv_pd, ibv_dealloc_pd> pd_;
-  Port port_;
+  PortAttributes port_;
 };
 
 // Whether the device makes UC queue pairs. Its attributes do not say, so try to make one.
@@ -325,7 +325,7 @@ Limits limits_of(const ibv_device_attr& device, const ibv_port_attr& port) {
 
 class IbDevice final : public Device {
  public:
-  IbDevice(Context context, Channel channel, const Port& port, const Limits& limits)
+  IbDevice(Context context, Channel channel, const PortAttributes& port, const Limits& limits)
       : context_(std::move(context)), channel_(std::move(channel)), port_(port), limits_(limits) {
     // libvipl's event thread polls the descriptors, then takes events until there are no more.
     make_nonblocking(channel_->fd);
@@ -382,7 +382,7 @@ class IbDevice final : public Device {
 
   Context context_;  // first, so that it is closed last
   Channel channel_;
-  Port port_;
+  PortAttributes port_;
   Limits limits_;
 };
 
@@ -462,13 +462,14 @@ class IbProvider final : public Provider {
     Context context = open_context(wanted.name);
     ibv_device_attr device{};
     ibv_port_attr attr{};
-    Port port{wanted.port, wanted.gid_index, {}, 0};
+    PortAttributes port{wanted.port, wanted.gid_index, {}, 0};
     ibv_gid gid{};
     if (context == nullptr || ibv_query_device(context.get(), &device) != 0 ||
         ibv_query_port(context.get(), port.number, &attr) != 0 ||
         ibv_query_gid(context.get(), port.number, port.gid_index, &gid) != 0)
-      throw SetupError("cannot open the RDMA device " + wanted.name + " (" + std::strerror(errno) +
-                       "): check that /dev/infiniband/uverbs* may be " + "read and written");
+      throw SetupError("cannot open the RDMA device " + wanted.name +
+                       ": check that ibv_devices shows it and that /dev/infiniband/uverbs* may be "
+                       "read and written");
     Channel channel(ibv_create_comp_channel(context.get()));
     if (channel == nullptr)
       throw SetupError("no file descriptors left for the RDMA device " + wanted.name +

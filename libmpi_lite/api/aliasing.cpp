@@ -15,7 +15,7 @@ constexpr MPI_Count kLookedAt = 4096;
 void add_ranges(const Items& items, std::vector<AddressRange>& ranges) {
   const Datatype& type = *items.type;
   if (items.bytes() == 0) return;
-  if (type.contiguous()) return ranges.push_back(reach(items));
+  if (type.contiguous()) return ranges.push_back(span_of(items));
   MPI_Count left = std::min(kLookedAt, items.bytes());
   auto leaf = [&](std::uintptr_t at, const Layout::Piece& piece, MPI_Count from, MPI_Count to) {
     for (MPI_Count unit = from / piece.unit; unit * piece.unit < to; ++unit) {
@@ -43,7 +43,7 @@ std::vector<AddressRange> sorted_ranges(const std::vector<Items>& blocks) {
 
 }  // namespace
 
-AddressRange reach_with_gaps(Items items) {
+AddressRange span_with_gaps(Items items) {
   // The first or the last item may be the lowest: the extent of a type may be negative.
   const MPI_Count last = (items.count - 1) * items.type->extent();
   const auto at = [&](MPI_Count offset) {

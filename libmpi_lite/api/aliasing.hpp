@@ -2,8 +2,8 @@
 // writes.
 //
 // The check has three steps, each more expensive than the one before it, because nearly all calls
-// pass the first: plainly_apart() compares two ranges; reach() gives the range that a block with
-// gaps spans; share_bytes() looks at the single bytes of the datatypes. Used by collectives
+// pass the first: certainly_disjoint() compares two ranges; span_of() gives the range that a block
+// with gaps spans; share_bytes() looks at the single bytes of the datatypes. Used by collectives
 // (api/collective_arguments.cpp) and MPI_Reduce_local. Pure functions on addresses: no memory of
 // the program is read.
 #pragma once
@@ -25,24 +25,24 @@ struct AddressRange {
     from = std::min(from, other.from);
     to = std::max(to, other.to);
   }
-  bool meets(const AddressRange& other) const { return from < other.to && other.from < to; }
+  bool overlaps(const AddressRange& other) const { return from < other.to && other.from < to; }
 };
 
-// The range from the lowest to the highest byte of the items, gaps included. reach() is for all
-// types; reach_with_gaps() is the slow half of reach(). If the items have no bytes, the result is
+// The range from the lowest to the highest byte of the items, gaps included. span_of() is for all
+// types; span_with_gaps() is the slow half of span_of(). If the items have no bytes, the result is
 // unspecified.
-AddressRange reach_with_gaps(Items items);
-inline AddressRange reach(Items items) {
+AddressRange span_with_gaps(Items items);
+inline AddressRange span_of(Items items) {
   if (!items.type->contiguous()) [[unlikely]]
-    return reach_with_gaps(items);
+    return span_with_gaps(items);
   const auto start = reinterpret_cast<std::uintptr_t>(items.first_byte());
   return {start, start + static_cast<std::uintptr_t>(items.bytes())};
 }
 
 // True for the usual case, which two comparisons decide: blocks without gaps that do not overlap.
 // False says nothing: the blocks may be apart all the same.
-inline bool plainly_apart(const Items& a, const Items& b) {
-  return a.type->contiguous() && b.type->contiguous() && !reach(a).meets(reach(b));
+inline bool certainly_disjoint(const Items& a, const Items& b) {
+  return a.type->contiguous() && b.type->contiguous() && !span_of(a).overlaps(span_of(b));
 }
 
 // Whether a block of `a` and a block of `b` share a byte for certain. In types with gaps the bytes

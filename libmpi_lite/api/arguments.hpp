@@ -75,7 +75,7 @@ inline std::string checked_name(const char* name, const char* argument) {
 
 // Copies a text to the program's buffer `string`, which the standard requires to be long enough for
 // it (MPI_MAX_..._STRING or _NAME). `*length` does not count the final zero.
-inline void give_string(const std::string& text, char* string, int* length) {
+inline void copy_string(const std::string& text, char* string, int* length) {
   check_pointer(length, "resultlen");
   std::memcpy(check_pointer(string, "string"), text.c_str(), text.size() + 1);
   *length = static_cast<int>(text.size());

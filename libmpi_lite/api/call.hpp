@@ -211,7 +211,7 @@ inline MPI_Comm new_comm_handle(Ref<Comm> comm) {
 // A call that makes a communicator out of another one. `*made` is set to MPI_COMM_NULL first, so
 // that a program that ignores the error does not use what happened to be there.
 template <class Body>
-int call_making(const char* function, MPI_Comm comm, MPI_Comm* made, Body body) {
+int call_creating_comm(const char* function, MPI_Comm comm, MPI_Comm* made, Body body) {
   if (made) *made = MPI_COMM_NULL;
   return call(function, comm, body);
 }

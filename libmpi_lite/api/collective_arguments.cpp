@@ -131,13 +131,13 @@ bool errors_end_job(const Comm& comm) {
 }
 
 // The span of an argument, from its first byte to behind its last one.
-inline AddressRange reach(const Part& part, int) {
-  return reach(block_of(part));
+inline AddressRange span_of(const Part& part, int) {
+  return span_of(block_of(part));
 }
 template <class Many>
-AddressRange reach(const Many& parts, int ranks) {
+AddressRange span_of(const Many& parts, int ranks) {
   AddressRange all;
-  each_block(parts, ranks, [&](const Items& block) { all.add(reach(block)); });
+  each_block(parts, ranks, [&](const Items& block) { all.add(span_of(block)); });
   return all;
 }
 
@@ -158,12 +158,12 @@ template <class From, class Into>
 // that.
 template <class From, class Into>
 void refuse_aliases(Comm& comm, const From& from, const Into& into) {
-  if (reach(from, comm.peers()).meets(reach(into, comm.peers()))) [[unlikely]]
+  if (span_of(from, comm.peers()).overlaps(span_of(into, comm.peers()))) [[unlikely]]
     refuse_shared_bytes(comm, from, into);
 }
 // The common case without a call: two blocks.
 inline void refuse_aliases(Comm& comm, const Part& from, const Part& into) {
-  if (!plainly_apart(block_of(from), block_of(into))) [[unlikely]]
+  if (!certainly_disjoint(block_of(from), block_of(into))) [[unlikely]]
     refuse_aliases<Part, Part>(comm, from, into);
 }
 

@@ -21,11 +21,11 @@ namespace {
 // the copy callbacks take it; if one fails, the new communicator is gone again and the handle stays
 // MPI_COMM_NULL.
 int duplicate(const char* function, MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
-  return call_making(function, comm, newcomm, [&](Comm& c) {
+  return call_creating_comm(function, comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
     const Info* hints = check_hints(info);
     Ref<Comm> made = duplicate(c);
-    if (hints) take_hints(*made, *hints);
+    if (hints) store_hints(*made, *hints);
     const MPI_Comm handle = new_comm_handle(made);
     try {
       copy_comm_attributes(comm, handle);
@@ -64,7 +64,7 @@ bool asks_for_shared_memory(const Info* hints) {
 }
 
 // MPI_COMM_TYPE_HW_UNGUIDED: the info object tells the program what the parts share.
-void tell_resource_type(MPI_Info info) {
+void set_resource_type(MPI_Info info) {
   if (info == MPI_INFO_NULL) return;
   auto& entries = check_info(info).entries;
   std::erase_if(entries, [](const auto& entry) { return entry.first == kResourceType; });
@@ -101,7 +101,7 @@ int PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
 VIADUCT_MPI(Comm_dup_with_info);
 
 int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
-  return call_making("MPI_Comm_create", comm, newcomm, [&](Comm& c) {
+  return call_creating_comm("MPI_Comm_create", comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
     *newcomm = new_comm_handle(create(c, check_subgroup(c, group)));
   });
@@ -110,7 +110,7 @@ VIADUCT_MPI(Comm_create);
 
 // Collective over the group only; `tag` keeps concurrent calls of other threads or groups apart.
 int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
-  return call_making("MPI_Comm_create_group", comm, newcomm, [&](Comm& c) {
+  return call_creating_comm("MPI_Comm_create_group", comm, newcomm, [&](Comm& c) {
     check_intra(c);
     check_pointer(newcomm, "newcomm");
     const Ref<Group> g = check_subgroup(c, group);
@@ -122,7 +122,7 @@ int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* ne
 VIADUCT_MPI(Comm_create_group);
 
 int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
-  return call_making("MPI_Comm_split", comm, newcomm, [&](Comm& c) {
+  return call_creating_comm("MPI_Comm_split", comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
     if (color < 0 && color != MPI_UNDEFINED)
       fail(MPI_ERR_ARG, "argument color is %d; it must be MPI_UNDEFINED or not negative", color);
@@ -132,7 +132,7 @@ int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
 VIADUCT_MPI(Comm_split);
 
 int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
-  return call_making("MPI_Comm_split_type", comm, newcomm, [&](Comm& c) {
+  return call_creating_comm("MPI_Comm_split_type", comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
     Ref<Comm> part = split(c, color_of_type(split_type, info), key);
     if (part && split_type == MPI_COMM_TYPE_HW_UNGUIDED) {
@@ -141,7 +141,7 @@ int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, 
       if (part->size() == c.size() && part->peers() == c.peers())
         part = nullptr;
       else
-        tell_resource_type(info);
+        set_resource_type(info);
     }
     *newcomm = new_comm_handle(std::move(part));
   });
@@ -150,7 +150,7 @@ VIADUCT_MPI(Comm_split_type);
 
 int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm,
                           int remote_leader, int tag, MPI_Comm* newintercomm) {
-  return call_making("MPI_Intercomm_create", local_comm, newintercomm, [&](Comm& local) {
+  return call_creating_comm("MPI_Intercomm_create", local_comm, newintercomm, [&](Comm& local) {
     check_intra(local, "local_comm");
     check_rank(local_leader, local.size(), "local_leader");
     if (tag < 0) fail(MPI_ERR_TAG, "argument tag is %d; it must not be negative", tag);
@@ -169,7 +169,7 @@ VIADUCT_MPI(Intercomm_create);
 
 // The group that passes a true `high` comes second in the ranks of the result.
 int PMPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) {
-  return call_making("MPI_Intercomm_merge", intercomm, newintracomm, [&](Comm& c) {
+  return call_creating_comm("MPI_Intercomm_merge", intercomm, newintracomm, [&](Comm& c) {
     check_inter(c);
     check_pointer(newintracomm, "newintracomm");
     *newintracomm = new_comm_handle(merge(c, high != 0));

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 4> kKnown = {
     "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
     "mpi_assert_allow_overtaking"};
 
-void take_hints(Comm& comm, const Info& hints) {
+void store_hints(Comm& comm, const Info& hints) {
   if (!comm.info) comm.info = make<Info>();
   auto& taken = comm.info->entries;
   for (const auto& hint : hints.entries) {
@@ -122,14 +122,14 @@ VIADUCT_MPI(Comm_set_name);
 // The null handle has a name, too, so it does not go through the check of call() (section 7.8).
 int PMPI_Comm_get_name(MPI_Comm comm, char* comm_name, int* resultlen) {
   if (comm == MPI_COMM_NULL)
-    return call("MPI_Comm_get_name", [&] { give_string("MPI_COMM_NULL", comm_name, resultlen); });
+    return call("MPI_Comm_get_name", [&] { copy_string("MPI_COMM_NULL", comm_name, resultlen); });
   return call("MPI_Comm_get_name", comm,
-              [&](Comm& c) { give_string(c.name, comm_name, resultlen); });
+              [&](Comm& c) { copy_string(c.name, comm_name, resultlen); });
 }
 VIADUCT_MPI(Comm_get_name);
 
 int PMPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
-  return call("MPI_Comm_set_info", comm, [&](Comm& c) { take_hints(c, check_info(info)); });
+  return call("MPI_Comm_set_info", comm, [&](Comm& c) { store_hints(c, check_info(info)); });
 }
 VIADUCT_MPI(Comm_set_info);
 

@@ -31,7 +31,7 @@ int free_state(const Request& request) {
 
 // Frees a request without asking for its result (MPI_Request_free, or completion after it). An
 // operation that is under way goes on: transfer/ holds a reference of its own.
-void give_up(MPI_Request* handle, Request& request) {
+void free_unwanted(MPI_Request* handle, Request& request) {
   const Ref<Request> last = release(handle);
   const int error = free_state(request);
   if (error != MPI_SUCCESS) throw Error(error, "the free function of the request failed");
@@ -48,7 +48,7 @@ int query_state(const GeneralizedRequest& request, MPI_Status* status) {
 
 // Copies the status of a complete request, which stays as it is. Returns the error of the
 // operation.
-int look_at_result(const Request& request, MPI_Status* status) {
+int read_result(const Request& request, MPI_Status* status) {
   if (request.kind == Request::Kind::generalized) [[unlikely]]
     return query_state(static_cast<const GeneralizedRequest&>(request), status);
   if (status != MPI_STATUS_IGNORE) copy_status(request.status, *status);
@@ -64,7 +64,7 @@ struct Result {
 // Copies the status and takes the request out of use: a persistent request becomes inactive, any
 // other is released and its handle becomes MPI_REQUEST_NULL.
 Result take_result(MPI_Request* handle, Request& request, MPI_Status* status) {
-  int error = look_at_result(request, status);
+  int error = read_result(request, status);
   if (request.persistent) {
     request.active = false;
     return {error, error == MPI_SUCCESS ? nullptr : Ref(&request)};
@@ -85,9 +85,9 @@ void complete_one(MPI_Request* handle, Request* r, MPI_Status* status) {
 }
 
 // As complete_one(), but the request stays as it is (MPI_Request_get_status).
-void look_at_one(Request* r, MPI_Status* status) {
+void read_one(Request* r, MPI_Status* status) {
   if (idle(r)) return set_empty(status);
-  if (const int error = look_at_result(*r, status); error != MPI_SUCCESS) [[unlikely]]
+  if (const int error = read_result(*r, status); error != MPI_SUCCESS) [[unlikely]]
     throw RequestError(*r, error);
 }
 
@@ -95,9 +95,9 @@ void look_at_one(Request* r, MPI_Status* status) {
 // operation failed, the call fails with MPI_ERR_IN_STATUS at that operation's communicator, and
 // MPI_ERROR of every status is set. If none failed, MPI_ERROR of the statuses stays as it was
 // (section 3.2.5), so the first failure has to fill in MPI_SUCCESS for the statuses before it.
-class Several {
+class MultiCompletion {
  public:
-  explicit Several(MPI_Status* statuses) : statuses_(statuses) {}
+  explicit MultiCompletion(MPI_Status* statuses) : statuses_(statuses) {}
 
   // `at` is the index of the status. To be called with ascending `at`, because note() assumes that
   // all statuses below it are done.
@@ -105,9 +105,9 @@ class Several {
   void complete(MPI_Request* handle, Request* r, int at) {
     idle(r) ? set_empty(status_at(at)) : note(take_result(handle, *r, status_at(at)), at);
   }
-  void look_at(Request* r, int at) {  // which stays as it is
+  void read(Request* r, int at) {  // which stays as it is
     if (idle(r)) return set_empty(status_at(at));
-    const int error = look_at_result(*r, status_at(at));
+    const int error = read_result(*r, status_at(at));
     note({error, error == MPI_SUCCESS ? nullptr : Ref(r)}, at);
   }
   // Throws if an operation failed; to be called once all have been completed.
@@ -203,9 +203,9 @@ void complete_any(MPI_Request* handles, int found, int* index, MPI_Status* statu
 void complete_some(MPI_Request* handles, int found, int* outcount, int* indices,
                    MPI_Status* statuses) {
   *outcount = found == kAllIdle ? MPI_UNDEFINED : found;
-  Several several(statuses);
-  for (int i = 0; i < found; ++i) several.complete(&handles[indices[i]], i);
-  several.done();
+  MultiCompletion completions(statuses);
+  for (int i = 0; i < found; ++i) completions.complete(&handles[indices[i]], i);
+  completions.done();
 }
 
 }  // namespace
@@ -242,13 +242,13 @@ int PMPI_Request_free(MPI_Request* request) {
     if (!r->complete) refuse_collective(*r, "freed before it is complete");  // section 6.12
     if (r->kind == Request::Kind::generalized && !r->complete) {
       // The table keeps the request: the program names it once more in MPI_Grequest_complete.
-      static_cast<GeneralizedRequest*>(r)->given_up = true;
+      static_cast<GeneralizedRequest*>(r)->freed_early = true;
       *request = MPI_REQUEST_NULL;
       return;
     }
     // Its handle goes, so it cannot be started again.
     r->persistent = false;
-    give_up(request, *r);
+    free_unwanted(request, *r);
   });
 }
 VIADUCT_MPI(Request_free);
@@ -258,7 +258,7 @@ int PMPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) 
     Request* r = check_request(request);
     if (!ready(r)) poll();
     *check_pointer(flag, "flag") = ready(r);
-    if (*flag) look_at_one(r, status);
+    if (*flag) read_one(r, status);
   });
 }
 VIADUCT_MPI(Request_get_status);
@@ -285,13 +285,13 @@ VIADUCT_MPI(Cancel);
 int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
   return call_on_requests("MPI_Waitall", [&] {
     check_requests(count, array_of_requests);
-    Several several(array_of_statuses);
+    MultiCompletion completions(array_of_statuses);
     for (int i = 0; i < count; ++i) {
       Request* r = check_request(array_of_requests[i]);
       if (!ready(r)) wait(*r);
-      several.complete(&array_of_requests[i], r, i);
+      completions.complete(&array_of_requests[i], r, i);
     }
-    several.done();
+    completions.done();
   });
 }
 VIADUCT_MPI(Waitall);
@@ -305,9 +305,9 @@ int PMPI_Testall(int count, MPI_Request array_of_requests[], int* flag,
     if (!all_ready(count, array_of_requests)) poll();
     *flag = all_ready(count, array_of_requests);
     if (!*flag) return;
-    Several several(array_of_statuses);
-    for (int i = 0; i < count; ++i) several.complete(&array_of_requests[i], i);
-    several.done();
+    MultiCompletion completions(array_of_statuses);
+    for (int i = 0; i < count; ++i) completions.complete(&array_of_requests[i], i);
+    completions.done();
   });
 }
 VIADUCT_MPI(Testall);
@@ -386,9 +386,9 @@ int PMPI_Request_get_status_all(int count, const MPI_Request array_of_requests[]
     if (!all_ready(count, array_of_requests)) poll();
     *flag = all_ready(count, array_of_requests);
     if (!*flag) return;
-    Several several(array_of_statuses);
-    for (int i = 0; i < count; ++i) several.look_at(check_request(array_of_requests[i]), i);
-    several.done();
+    MultiCompletion completions(array_of_statuses);
+    for (int i = 0; i < count; ++i) completions.read(check_request(array_of_requests[i]), i);
+    completions.done();
   });
 }
 VIADUCT_MPI(Request_get_status_all);
@@ -404,7 +404,7 @@ int PMPI_Request_get_status_any(int count, const MPI_Request array_of_requests[]
     *flag = found != kNone;
     *index = found < 0 ? MPI_UNDEFINED : found;
     if (found == kAllIdle) set_empty(status);
-    if (found >= 0) look_at_one(check_request(array_of_requests[found]), status);
+    if (found >= 0) read_one(check_request(array_of_requests[found]), status);
   });
 }
 VIADUCT_MPI(Request_get_status_any);
@@ -418,10 +418,10 @@ int PMPI_Request_get_status_some(int incount, const MPI_Request array_of_request
     poll();
     const int found = find_all_complete(incount, array_of_requests, array_of_indices);
     *outcount = found == kAllIdle ? MPI_UNDEFINED : found;
-    Several several(array_of_statuses);
+    MultiCompletion completions(array_of_statuses);
     for (int i = 0; i < found; ++i)
-      several.look_at(check_request(array_of_requests[array_of_indices[i]]), i);
-    several.done();
+      completions.read(check_request(array_of_requests[array_of_indices[i]]), i);
+    completions.done();
   });
 }
 VIADUCT_MPI(Request_get_status_some);
@@ -447,11 +447,11 @@ int PMPI_Grequest_complete(MPI_Request request) {
       fail(MPI_ERR_REQUEST, "argument request is not a generalized request");
     if (r->complete) fail(MPI_ERR_REQUEST, "argument request has been completed already");
     r->finish();
-    if (static_cast<GeneralizedRequest*>(r)->given_up) {
+    if (static_cast<GeneralizedRequest*>(r)->freed_early) {
       // MPI_Request_free came first. The request has no other handle left, so no wait can complete
       // it.
       MPI_Request handle = request;
-      give_up(&handle, *r);
+      free_unwanted(&handle, *r);
     }
   });
 }

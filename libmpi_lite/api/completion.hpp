@@ -72,8 +72,9 @@ inline void set_empty(MPI_Status* status) {
 //              MPI_Grequest_start
 //                      |
 //                      v      MPI_Request_free
-//                   pending ------------------> given up (given_up; the program's handle is null,
-//                      |                           |      the table keeps the request)
+//                   pending ------------------> freed early (freed_early; the program's
+//                      |                           |      handle is null, the table keeps the
+//                      |                           |      request)
 //   MPI_Grequest_complete                          | MPI_Grequest_complete
 //                      v                           v
 //                  complete                 free function; gone
@@ -97,7 +98,7 @@ class GeneralizedRequest final : public Request {
   MPI_Grequest_free_function* const free;
   MPI_Grequest_cancel_function* const cancel;
   void* const extra_state;
-  bool given_up = false;  // MPI_Request_free came before completion
+  bool freed_early = false;  // MPI_Request_free came before completion
 };
 
 }  // namespace viaduct::mpi

@@ -168,7 +168,7 @@ VIADUCT_MPI(Type_set_name);
 int PMPI_Type_get_name(MPI_Datatype datatype, char* type_name, int* resultlen) {
   return call("MPI_Type_get_name", [&] {
     // The null handle has a name as well.
-    give_string(datatype == MPI_DATATYPE_NULL ? "MPI_DATATYPE_NULL" : check_type(datatype).name,
+    copy_string(datatype == MPI_DATATYPE_NULL ? "MPI_DATATYPE_NULL" : check_type(datatype).name,
                 type_name, resultlen);
   });
 }

@@ -130,7 +130,7 @@ VIADUCT_MPI(Get_version);
 
 int PMPI_Get_library_version(char* version, int* resultlen) {
   return call_any_time("MPI_Get_library_version", [&] {
-    give_string("Viaduct libmpi_lite, MPI " + std::to_string(MPI_VERSION) + "." +
+    copy_string("Viaduct libmpi_lite, MPI " + std::to_string(MPI_VERSION) + "." +
                     std::to_string(MPI_SUBVERSION) + ", ABI " + std::to_string(MPI_ABI_VERSION) +
                     "." + std::to_string(MPI_ABI_SUBVERSION),
                 version, resultlen);
@@ -152,7 +152,7 @@ int PMPI_Get_processor_name(char* name, int* resultlen) {
     char host[MPI_MAX_PROCESSOR_NAME] = "";
     if (::gethostname(host, sizeof host - 1) != 0)
       fail(MPI_ERR_OTHER, "the name of this host is not known: %s", std::strerror(errno));
-    give_string(host, name, resultlen);
+    copy_string(host, name, resultlen);
   });
 }
 VIADUCT_MPI(Get_processor_name);

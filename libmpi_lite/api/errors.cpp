@@ -14,7 +14,7 @@ VIADUCT_MPI(Error_class);
 
 int PMPI_Error_string(int errorcode, char* string, int* resultlen) {
   return call_any_time("MPI_Error_string",
-                       [&] { give_string(error_text(errorcode), string, resultlen); });
+                       [&] { copy_string(error_text(errorcode), string, resultlen); });
 }
 VIADUCT_MPI(Error_string);
 

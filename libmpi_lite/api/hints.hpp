@@ -10,6 +10,6 @@ namespace viaduct::mpi {
 // Copies the hints that the library knows, with values "true" or "false", from `hints` to `comm`,
 // where they replace older values. Other keys and values are ignored, as the standard demands.
 // Copies; `hints` stays the caller's.
-void take_hints(Comm& comm, const Info& hints);
+void store_hints(Comm& comm, const Info& hints);
 
 }  // namespace viaduct::mpi

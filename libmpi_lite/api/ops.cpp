@@ -40,7 +40,7 @@ int PMPI_Reduce_local(const void* inbuf, void* inoutbuf, int count, MPI_Datatype
   return call("MPI_Reduce_local", [&] {
     const Items in = check_items(inbuf, count, datatype, "inbuf");
     const Items out = check_items(inoutbuf, count, datatype, "inoutbuf");
-    if (reach(in).meets(reach(out)) && share_bytes({in}, {out}))
+    if (span_of(in).overlaps(span_of(out)) && share_bytes({in}, {out}))
       fail(MPI_ERR_BUFFER, "arguments inbuf and inoutbuf share memory");
     const Op& operation = check_op(op, *in.type);
     operation.apply(inbuf, inoutbuf, count, datatype);

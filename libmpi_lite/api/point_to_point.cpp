@@ -62,7 +62,7 @@ Ref<Message> take_message(MPI_Message* message) {
 
 // A probe of MPI_PROC_NULL succeeds at once, with the status of MPI_PROC_NULL. False: another
 // source.
-bool probe_nobody(const Envelope& from, MPI_Status* status) {
+bool probe_proc_null(const Envelope& from, MPI_Status* status) {
   if (from.rank != MPI_PROC_NULL) return false;
   if (status != MPI_STATUS_IGNORE) copy_status(empty_status(MPI_PROC_NULL), *status);
   return true;
@@ -70,8 +70,8 @@ bool probe_nobody(const Envelope& from, MPI_Status* status) {
 
 // One attempt of a matched probe. True: a message was there, or the source is MPI_PROC_NULL; then
 // `*message` is the handle.
-bool take_probed(const Envelope& from, MPI_Message* message, MPI_Status* status) {
-  if (probe_nobody(from, status)) {
+bool try_matched_probe(const Envelope& from, MPI_Message* message, MPI_Status* status) {
+  if (probe_proc_null(from, status)) {
     *message = MPI_MESSAGE_NO_PROC;
     return true;
   }
@@ -300,7 +300,7 @@ VIADUCT_MPI(Startall);
 int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   return call("MPI_Probe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
-    if (probe_nobody(from, status)) return;
+    if (probe_proc_null(from, status)) return;
     wait_until([&] { return probe(from, status); }, [&] { return WaitedFor{.probe = &from}; });
   });
 }
@@ -310,7 +310,7 @@ int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* statu
   return call("MPI_Iprobe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
     check_pointer(flag, "flag");
-    *flag = probe_nobody(from, status) || probe(from, status);
+    *flag = probe_proc_null(from, status) || probe(from, status);
     if (!*flag) DumpSignal::answer_if_asked(nullptr);
   });
 }
@@ -320,7 +320,7 @@ int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_St
   return call("MPI_Mprobe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
     check_pointer(message, "message");
-    wait_until([&] { return take_probed(from, message, status); },
+    wait_until([&] { return try_matched_probe(from, message, status); },
                [&] { return WaitedFor{.probe = &from}; });
   });
 }
@@ -332,7 +332,7 @@ int PMPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* mes
     const Envelope from = check_source(c, source, tag);
     check_pointer(message, "message");
     check_pointer(flag, "flag");  // before a message is taken
-    *flag = take_probed(from, message, status);
+    *flag = try_matched_probe(from, message, status);
     if (!*flag) DumpSignal::answer_if_asked(nullptr);
   });
 }

@@ -80,7 +80,7 @@ VIADUCT_MPI(Dims_create);
 // The grid may have fewer cells than `comm_old` has processes; the rest get MPI_COMM_NULL.
 int PMPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int,
                      MPI_Comm* comm_cart) {
-  return call_making("MPI_Cart_create", comm_old, comm_cart, [&](Comm& c) {
+  return call_creating_comm("MPI_Cart_create", comm_old, comm_cart, [&](Comm& c) {
     check_pointer(comm_cart, "comm_cart");
     Cartesian grid = check_grid(c, ndims, dims, periods);
     const int processes = cells(grid);
@@ -146,7 +146,7 @@ int PMPI_Cart_shift(MPI_Comm comm, int direction, int disp, int* rank_source, in
 VIADUCT_MPI(Cart_shift);
 
 int PMPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) {
-  return call_making("MPI_Cart_sub", comm, newcomm, [&](Comm& c) {
+  return call_creating_comm("MPI_Cart_sub", comm, newcomm, [&](Comm& c) {
     const Cartesian& grid = check_topology<Cartesian>(c);
     const int ndims = static_cast<int>(grid.dims.size());
     const std::span remain = check_array(remain_dims, ndims, "remain_dims", "ndims");
@@ -181,7 +181,7 @@ VIADUCT_MPI(Cart_map);
 
 int PMPI_Graph_create(MPI_Comm comm_old, int nnodes, const int index[], const int edges[], int,
                       MPI_Comm* comm_graph) {
-  return call_making("MPI_Graph_create", comm_old, comm_graph, [&](Comm& c) {
+  return call_creating_comm("MPI_Graph_create", comm_old, comm_graph, [&](Comm& c) {
     check_pointer(comm_graph, "comm_graph");
     *comm_graph = make_with_topology(c, nnodes, check_graph(c, nnodes, index, edges));
   });

@@ -17,20 +17,20 @@ using mbcf::Status;
 
 // The entries that channels send each other, told from control messages by their first byte. They
 // are on the wire: little endian, no padding.
-enum class Own : std::uint8_t {
+enum class ChannelMessage : std::uint8_t {
   introduction = 0xf0,  // Introduction: always a process's first entry
   written = 0xf1,       // Written: a long transfer is complete
 };
-constexpr std::byte kFirstOwn{0xf0};
+constexpr std::byte kFirstChannelMessage{0xf0};
 
 struct Introduction {
-  Own kind = Own::introduction;
+  ChannelMessage kind = ChannelMessage::introduction;
   std::uint8_t reserved[3] = {};
   std::uint32_t rank;  // of the sender, in MPI_COMM_WORLD
   std::uint64_t fifo;  // key of the sender's FIFO, for messages in the other direction
 };
 struct Written {
-  Own kind = Own::written;
+  ChannelMessage kind = ChannelMessage::written;
   std::uint8_t reserved[3] = {};
   std::uint32_t receive;  // slot in the receiver's receives_, from its remote key
   std::uint64_t key;      // of the buffer: proves that the sender was given this receive
@@ -38,16 +38,16 @@ struct Written {
 static_assert(sizeof(Introduction) == 16 && sizeof(Written) == 16);
 
 // The content of a RemoteKey.
-struct MbcfPlace {
+struct MbcfRemoteKey {
   std::uint64_t key;      // of the segment; 0: the peer was lost before this receive was opened
   std::uint32_t receive;  // slot in the receiver's receives_
 };
-static_assert(sizeof(MbcfPlace) <= RemoteKey::kMax);
+static_assert(sizeof(MbcfRemoteKey) <= RemoteKey::kMax);
 
-MbcfPlace mbcf_place_of(const RemoteKey& remote_key) {
-  MbcfPlace place;
-  std::memcpy(&place, remote_key.bytes.data(), sizeof place);
-  return place;
+MbcfRemoteKey mbcf_remote_key_of(const RemoteKey& remote_key) {
+  MbcfRemoteKey content;
+  std::memcpy(&content, remote_key.bytes.data(), sizeof content);
+  return content;
 }
 
 // false: the entry has another length. What comes from the network is not trusted.
@@ -109,22 +109,22 @@ std::string MbcfChannel<D>::driver_counted() const {
 // ---- control messages ------------------------------------------------------------------------
 
 template <link::PacketDevice D>
-inline bool MbcfChannel<D>::taken(int to, const mbcf::Issued& issued, bool& refused) {
+inline bool MbcfChannel<D>::accepted(int to, const mbcf::Issued& issued, bool& refused) {
   refused = issued.status != Status::ok;
   if (!refused) [[likely]]
     return true;
   // The FIFO, the link or the table of requests is full just now.
   if (issued.status == Status::no_room) return false;
-  // If the peer is down, the link's event tells why, and gives the peer up. Any other status means
-  // that the two ends do not understand each other, which does not mend itself.
-  if (issued.status != Status::peer_down) this->give_up(to, mbcf::text(issued.status));
+  // If the peer is down, the link's event tells why, and the peer is marked lost. Any other status
+  // means that the two ends do not understand each other, which does not mend itself.
+  if (issued.status != Status::peer_down) this->mark_lost(to, mbcf::text(issued.status));
   return true;
 }
 
 template <link::PacketDevice D>
 inline bool MbcfChannel<D>::append(int to, Bytes head, Bytes body, const mbcf::Options& options) {
   bool refused;
-  return taken(to, driver_.append(peer(to).writer, head, body, options, now()), refused);
+  return accepted(to, driver_.append(peer(to).writer, head, body, options, now()), refused);
 }
 
 template <link::PacketDevice D>
@@ -132,7 +132,7 @@ bool MbcfChannel<D>::send_control(int to, Bytes head, Bytes body) {
   // With a lost peer the message is accepted and vanishes.
   if (!ready(to)) [[unlikely]]
     return lost(to);
-  if (head.size() + body.size() <= peer(to).in_frame) [[likely]]
+  if (head.size() + body.size() <= peer(to).max_single_frame) [[likely]]
     return append(to, head, body, kSilent);
   return append_long(to, head, body);
 }
@@ -159,7 +159,7 @@ bool MbcfChannel<D>::append_long(int to, Bytes head, Bytes body) {
   bool refused;
   const mbcf::Options options = with_context(kLongEntry | name);
   const mbcf::Issued issued = driver_.append(peer(to).writer, head, body, options, now());
-  const bool done = taken(to, issued, refused);
+  const bool done = accepted(to, issued, refused);
   if (refused) {
     long_entries_.give_back(name);
   } else if (!issued.copied) {
@@ -170,18 +170,18 @@ bool MbcfChannel<D>::append_long(int to, Bytes head, Bytes body) {
 }
 
 template <link::PacketDevice D>
-bool MbcfChannel<D>::introduce(int rank) {
+bool MbcfChannel<D>::send_introduction(int rank) {
   MbcfPeer& p = peer(rank);
   // The writer asks the peer's FIFO for credit, which connects the link.
   if (!p.writer) p.writer = driver_.open_writer(p.id, p.fifo, now());
   if (!p.writer) return false;
   const auto own_rank = static_cast<std::uint32_t>(this->launch_.rank());
   const Introduction introduction{.rank = own_rank, .fifo = fifo_->key().value};
-  // Lost: append() has given the peer up, and the introduction has vanished.
+  // Lost: append() has marked the peer lost, and the introduction has vanished.
   if (!append(rank, bytes_of(introduction), {}, kSilent) || lost(rank)) return false;
-  // The entry was taken, so there is credit. So the peer has answered: the connection is up, and
+  // The entry was accepted, so there is credit. So the peer has answered: the connection is up, and
   // its MTU is known.
-  p.in_frame = this->link_.max_message(p.id) - sizeof(mbcf::TargetHead);
+  p.max_single_frame = this->link_.max_message(p.id) - sizeof(mbcf::TargetHead);
   return true;
 }
 
@@ -191,12 +191,12 @@ bool MbcfChannel<D>::receive(std::size_t most) {
   for (; taken < most; ++taken) {
     const auto entry = fifo_->front();
     if (!entry) break;
-    if (!entry->bytes.empty() && entry->bytes[0] < kFirstOwn) [[likely]] {
+    if (!entry->bytes.empty() && entry->bytes[0] < kFirstChannelMessage) [[likely]] {
       // A peer without a rank is lost, or has not introduced itself: drop its messages.
       if (const int from = this->rank_of(entry->from); from >= 0) [[likely]]
         sink_.on_control(from, entry->bytes);
     } else {
-      on_own_entry(entry->from, entry->bytes);
+      on_channel_message(entry->from, entry->bytes);
     }
     // Only now: the sink reads the entry in place. The pop gives credit back to the writer.
     fifo_->pop();
@@ -205,15 +205,15 @@ bool MbcfChannel<D>::receive(std::size_t most) {
 }
 
 template <link::PacketDevice D>
-void MbcfChannel<D>::on_own_entry(link::PeerId from, Bytes entry) {
+void MbcfChannel<D>::on_channel_message(link::PeerId from, Bytes entry) {
   if (entry.empty()) return;
   Introduction introduction;
-  switch (static_cast<Own>(entry[0])) {
-    case Own::introduction:
+  switch (static_cast<ChannelMessage>(entry[0])) {
+    case ChannelMessage::introduction:
       if (read_exactly(entry, introduction))
-        this->introduced(from, introduction.rank, introduction.fifo);
+        this->on_introduction(from, introduction.rank, introduction.fifo);
       break;
-    case Own::written: on_written(entry); break;
+    case ChannelMessage::written: on_written(entry); break;
   }
 }
 
@@ -222,33 +222,33 @@ void MbcfChannel<D>::on_own_entry(link::PeerId from, Bytes entry) {
 template <link::PacketDevice D>
 bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey*, Cookie cookie,
                                   RemoteKey& remote_key) {
-  MbcfPlace place{};
+  MbcfRemoteKey content{};
   // No connection is needed: the key alone lets the sender in.
   if (lost(from)) {
-    this->fail_receive(cookie);
+    this->queue_failed_receive(cookie);
   } else {
-    Receive* receive = receives_.take(place.receive);
+    Receive* receive = receives_.take(content.receive);
     if (receive == nullptr) return false;
     const mbcf::Key key = driver_.export_segment(into, mbcf::Rights::write);
     if (!key) {
-      receives_.give_back(place.receive);
+      receives_.give_back(content.receive);
       return false;
     }
     *receive = {key, cookie, from};
-    place.key = key.value;
+    content.key = key.value;
   }
-  std::memcpy(remote_key.bytes.data(), &place, sizeof place);
+  std::memcpy(remote_key.bytes.data(), &content, sizeof content);
   return true;
 }
 
 template <link::PacketDevice D>
 void MbcfChannel<D>::close_receive(int, const RemoteKey& remote_key) {
-  const MbcfPlace place = mbcf_place_of(remote_key);
+  const MbcfRemoteKey content = mbcf_remote_key_of(remote_key);
   // The transfer may be over: then the slot is free or has another key.
-  if (place.key == 0 || place.receive >= receives_.size() ||
-      receives_[place.receive].key.value != place.key)
+  if (content.key == 0 || content.receive >= receives_.size() ||
+      receives_[content.receive].key.value != content.key)
     return;
-  end_receive(place.receive);
+  end_receive(content.receive);
 }
 
 template <link::PacketDevice D>
@@ -272,25 +272,25 @@ void MbcfChannel<D>::on_written(Bytes entry) {
 template <link::PacketDevice D>
 bool MbcfChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) {
   if (!ready(to)) [[unlikely]] {
-    if (lost(to)) this->fail_send(cookie);
+    if (lost(to)) this->queue_failed_send(cookie);
     return lost(to);
   }
-  const MbcfPlace place = mbcf_place_of(remote_key);
+  const MbcfRemoteKey content = mbcf_remote_key_of(remote_key);
   std::uint32_t name;
   Send* send = sends_.take(name);
   if (send == nullptr) return false;
   send->cookie = cookie;
-  const Written written{.receive = place.receive, .key = place.key};
+  const Written written{.receive = content.receive, .key = content.key};
   // Write with notify: the engine appends the entry when all data is in place.
   const auto then = mbcf::Then::append(peer(to).writer, bytes_of(written));
-  const mbcf::Remote remote{peer(to).id, {place.key}, 0};
+  const mbcf::Remote remote{peer(to).id, {content.key}, 0};
   bool refused;
   const bool done =
-      taken(to, driver_.write(remote, data, then, with_context(kSend | name), now()), refused);
+      accepted(to, driver_.write(remote, data, then, with_context(kSend | name), now()), refused);
   if (refused) {
     sends_.give_back(name);
-    // Taken although refused: the peer is lost, and there will be no completion.
-    if (done) this->fail_send(cookie);
+    // Accepted although refused: the peer is lost, and there will be no completion.
+    if (done) this->queue_failed_send(cookie);
   }
   return done;
 }
@@ -320,7 +320,7 @@ void MbcfChannel<D>::complete(const mbcf::Completion& completion) {
   // accept the entry. That does not mend itself.
   const int rank = this->rank_of(completion.peer);
   if (!ok && completion.status != Status::peer_down && rank >= 0)
-    this->give_up(rank, mbcf::text(completion.status));
+    this->mark_lost(rank, mbcf::text(completion.status));
 }
 
 template <link::PacketDevice D>

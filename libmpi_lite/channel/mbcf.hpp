@@ -18,17 +18,17 @@ namespace viaduct::mpi {
 
 // What the channel keeps for each process of the job.
 struct MbcfPeer : NetPeer {
-  mbcf::Key fifo;            // of the peer's FIFO, from its card or its introduction
-  mbcf::WriterId writer;     // this process's writing end of that FIFO
-  std::size_t in_frame = 0;  // bytes of the largest control message that fits one frame
+  mbcf::Key fifo;         // of the peer's FIFO, from its endpoint address or its introduction
+  mbcf::WriterId writer;  // this process's writing end of that FIFO
+  std::size_t max_single_frame = 0;  // bytes of the largest control message that fits one frame
 };
 
 template <link::PacketDevice D>
 class MbcfChannel final
     : public NetChannel<MbcfChannel<D>, D, mbcf::Engine<D>, mbcf::EngineConfig, MbcfPeer> {
  public:
-  // Creates the FIFO and publishes the card. `fifo`: bytes of this process's FIFO; it gets more if
-  // that is not enough for a few messages of the largest size. Throws SetupError.
+  // Creates the FIFO and publishes the endpoint address. `fifo`: bytes of this process's FIFO; it
+  // gets more if that is not enough for a few messages of the largest size. Throws SetupError.
   MbcfChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device, const NetConfig& config,
               std::size_t fifo, ClockOf<D> clock = {});
 
@@ -46,7 +46,7 @@ class MbcfChannel final
 
   // A receive that is open for one Remote Write.
   struct Receive {
-    mbcf::Key key;  // of the buffer; none: this place is free
+    mbcf::Key key;  // of the buffer; none: this slot is free
     Cookie cookie;
     int from;  // rank of the sender
   };
@@ -63,8 +63,8 @@ class MbcfChannel final
   // The functions that NetChannel calls; net.hpp says what each one does.
   bool receive(std::size_t most);
   bool take_completions();
-  bool introduce(int rank);
-  void learn(MbcfPeer& peer, std::uint64_t key) { peer.fifo = {key}; }
+  bool send_introduction(int rank);
+  void store_key(MbcfPeer& peer, std::uint64_t key) { peer.fifo = {key}; }
   void end_transfers(int rank);
   std::size_t transfers() const { return sends_.used() + long_entries_.used(); }
   std::string detail() const;
@@ -74,11 +74,11 @@ class MbcfChannel final
   bool append(int to, Bytes head, Bytes body, const mbcf::Options& options);
   bool append_long(int to, Bytes head, Bytes body);
   // What an issued request means for a caller of send_control() or start_send(): whether it was
-  // taken. If it was refused for ever, the peer is given up, and the request counts as taken: it
-  // vanishes. `refused`: it was not issued, so there will be no completion.
-  bool taken(int to, const mbcf::Issued& issued, bool& refused);
+  // accepted. If it was refused for ever, the peer is marked lost, and the request counts as
+  // accepted: it vanishes. `refused`: it was not issued, so there will be no completion.
+  bool accepted(int to, const mbcf::Issued& issued, bool& refused);
   // An entry that channels send each other: an introduction, or the end of a long transfer.
-  [[gnu::noinline]] void on_own_entry(link::PeerId from, Bytes entry);
+  [[gnu::noinline]] void on_channel_message(link::PeerId from, Bytes entry);
   void on_written(Bytes entry);
   // Withdraws the key, so that nothing is written to the buffer any more, and frees the slot.
   Cookie end_receive(std::uint32_t name);
@@ -91,8 +91,8 @@ class MbcfChannel final
 };
 
 // Opens the channel on `port`, or, where that is nullptr, on the port of this process
-// (VIADUCT_PORTS), and publishes its card. A fence of the job has to follow before anything is
-// sent. Throws SetupError.
+// (VIADUCT_PORTS), and publishes its endpoint address. A fence of the job has to follow before
+// anything is sent. Throws SetupError.
 std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch,
                                            std::shared_ptr<port::Port> port);
 

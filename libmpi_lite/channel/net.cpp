@@ -17,29 +17,29 @@ namespace {
 // Silence after which a peer is declared dead, unless VIADUCT_DEAD_AFTER_MS says otherwise. A rank
 // that computes for hours without calling MPI answers nothing meanwhile and is alive. The launcher
 // notices the death of a process and ends the whole job, so silence is only the last resort.
-constexpr link::Duration kPatience = std::chrono::hours{1};
+constexpr link::Duration kDefaultDeadAfter = std::chrono::hours{1};
 
 }  // namespace
 
-std::string Card::text() const {
+std::string EndpointAddress::text() const {
   char hex[17], decimal[20];
   const auto end = std::to_chars(hex, hex + sizeof hex, key, 16).ptr;
   const auto last = std::to_chars(decimal, decimal + sizeof decimal, control).ptr;
   return address.text() + "/" + std::string(hex, end) + "/" + std::string(decimal, last);
 }
 
-std::optional<Card> Card::parse(std::string_view text) {
+std::optional<EndpointAddress> EndpointAddress::parse(std::string_view text) {
   const auto slash = text.find('/');
   if (slash == std::string_view::npos) return {};
   const auto address = link::Address::parse(text.substr(0, slash));
   if (!address) return {};
-  Card card{*address};
+  EndpointAddress endpoint{*address};
   const char* const last = text.data() + text.size();
-  const auto key = std::from_chars(text.data() + slash + 1, last, card.key, 16);
+  const auto key = std::from_chars(text.data() + slash + 1, last, endpoint.key, 16);
   if (key.ec != std::errc() || key.ptr == last || *key.ptr != '/') return {};
-  const auto control = std::from_chars(key.ptr + 1, last, card.control);
+  const auto control = std::from_chars(key.ptr + 1, last, endpoint.control);
   if (control.ec != std::errc() || control.ptr != last) return {};
-  return card;
+  return endpoint;
 }
 
 NetConfig net_config(const Launch& launch, std::string_view eager_var) {
@@ -48,7 +48,8 @@ NetConfig net_config(const Launch& launch, std::string_view eager_var) {
   // The job's random key keeps frames of other jobs on the same network, and of unknown peers, out
   // of the link: the link drops frames with another job key.
   config.link.job_key ^= launch.job_key();
-  if (!link::config_vars().is_set("VIADUCT_DEAD_AFTER_MS")) config.link.dead_after = kPatience;
+  if (!link::config_vars().is_set("VIADUCT_DEAD_AFTER_MS"))
+    config.link.dead_after = kDefaultDeadAfter;
   // Half-open connections need places in the link as well. 0xffff: a link names peers by 16 bits.
   config.link.max_peers =
       std::min(static_cast<std::size_t>(launch.size()) + link::kMaxHalfOpen, std::size_t{0xffff});

@@ -1,6 +1,6 @@
 // NetChannel: what the two channels over an Ethernet link (mbcf, startx) have in common. It owns
 // one port per process, the link on that port and the driver on that link. It publishes the
-// endpoint address (business card) through the process manager, looks up a peer's card on first
+// endpoint address (business card) through the process manager, looks up a peer's on first
 // use, keeps the mapping between ranks and link peers, and reports the loss of a peer.
 //
 // Connections are made on demand: when the first message to a peer is sent, or when the peer's
@@ -35,15 +35,15 @@
 namespace viaduct::mpi {
 
 // The endpoint address (business card) that a process publishes: its end of the channel.
-struct Card {
+struct EndpointAddress {
   link::Address address;      // MAC address of the port
   std::uint64_t key = 0;      // what else a peer has to know; mbcf: key of the FIFO
   std::uint64_t control = 0;  // Channel::Limits::control
 
   // "MAC/key in hexadecimal/control in decimal", without blanks: what Launch::put() takes.
   std::string text() const;
-  // Nothing: the text is not a card.
-  static std::optional<Card> parse(std::string_view text);
+  // Nothing: the text is not such an address.
+  static std::optional<EndpointAddress> parse(std::string_view text);
 };
 
 struct NetConfig {
@@ -112,27 +112,27 @@ class SlotTable {
 
 // A process of the job as the network channel sees it, whether or not there is a connection.
 //
-//            found(): card from the process manager
-//   unknown  --------------------------------------->  found
-//      |     introduced(): the peer's introduction       |  |
-//      |                                                 |  |  prepare(): our introduction
-//      |  found(): no usable card,                       |  |  has been sent
+//            resolve(): address from the process manager
+//   unknown  --------------------------------------->  resolved
+//      |     on_introduction(): the peer's introduction  |  |
+//      |                                                 |  |  try_introduce(): our introduction
+//      |  resolve(): no usable address,                  |  |  has been sent
 //      |  or no room in the link                         |  +---------------------> ready
 //      |                                                 |                            |
-//      |             give_up(): the link reports peer_down, or a request is refused   |
+//      |           mark_lost(): the link reports peer_down, or a request is refused   |
 //      +-----------------------> lost <------------------+----------------------------+
 //
 // Nothing leads out of `lost`: a process that died does not come back under its rank.
 struct NetPeer {
   enum class State : std::uint8_t {
-    unknown,  // neither looked up nor heard of
-    found,    // its link peer id is known; nothing has been sent to it yet
-    ready,    // the introduction has been sent: whatever is sent now arrives behind it
-    lost,     // given up; what is sent to it vanishes
+    unknown,   // neither looked up nor heard of
+    resolved,  // its link peer id is known; nothing has been sent to it yet
+    ready,     // the introduction has been sent: whatever is sent now arrives behind it
+    lost,      // cannot be reached any more; what is sent to it vanishes
   };
   State state = State::unknown;
-  link::PeerId id;  // its incarnation on the link; 0 while `unknown`
-  std::string end;  // if lost: how it ended, for describe()
+  link::PeerId id;         // its incarnation on the link; 0 while `unknown`
+  std::string end_reason;  // if lost: how it ended, for describe()
 };
 
 // The common base of the network channels, by static polymorphism. `Self` is the channel, derived
@@ -143,8 +143,8 @@ struct NetPeer {
 // Self has these members for NetChannel:
 //  * receive(most): hands up to `most` received messages to the sink; true: there were some.
 //  * take_completions(): reports finished transfers to the sink; true: there were some.
-//  * introduce(rank): sends the introduction to a `found` peer; true: the peer is now `ready`.
-//  * learn(peer, key): takes note of the key that a peer has published or sent.
+//  * send_introduction(rank): sends the introduction to a `resolved` peer; true: it is now `ready`.
+//  * store_key(peer, key): takes note of the key that a peer has published or sent.
 //  * end_transfers(rank): ends the transfers of a lost peer that the driver does not end itself.
 //  * transfers(): how many long operations of its own it still waits for.
 //  * detail(), driver_counted(): text for describe() and counted().
@@ -156,7 +156,7 @@ class NetChannel : public Channel {
 
   bool poll() final {
     // Messages come before events: what a peer has sent before it went is still delivered.
-    // Completions come before troubles: the sink hears of a lost peer after the end of its
+    // Completions come before failures: the sink hears of a lost peer after the end of its
     // transfers.
     const InPoll guard(*this);
     driver_.poll(now_);
@@ -165,22 +165,22 @@ class NetChannel : public Channel {
     link::Event event;
     if (driver_.next_event(event)) [[unlikely]]
       any |= take_events(event);
-    if (!troubles_.empty()) [[unlikely]]
-      any |= tell_troubles();
-    if (!awaited_.empty()) [[unlikely]]
-      watch_awaited();
+    if (!pending_failures_.empty()) [[unlikely]]
+      any |= report_failures();
+    if (!connecting_.empty()) [[unlikely]]
+      warn_unanswered();
     // A long transfer makes progress frame by frame without a message to the sink. So every frame
     // for this process counts as something that happened, and the caller does not fall asleep.
-    const std::uint64_t heard = link_.counters()[link::Counter::frames_received] -
-                                link_.counters()[link::Counter::drop_foreign];
-    any |= heard != std::exchange(heard_, heard);
+    const std::uint64_t frames = link_.counters()[link::Counter::frames_received] -
+                                 link_.counters()[link::Counter::drop_foreign];
+    any |= frames != std::exchange(frames_seen_, frames);
     return any;
   }
 
   bool busy() const final;
   bool sleep(std::chrono::microseconds most, int bell) final {
     // Do not sleep while the sink has still to be told something: only the next poll does that.
-    if (!troubles_.empty()) return false;
+    if (!pending_failures_.empty()) return false;
     const link::Time at = clock_();
     const link::Time until = std::min(at + most, link_.next_work());
     return until > at && device_->sleep(until - at, bell);
@@ -200,38 +200,40 @@ class NetChannel : public Channel {
              const DriverConfig& driver, ClockOf<D> clock);
   ~NetChannel() = default;
 
-  // Publishes this process's card; `key` is what learn() gets at the others.
+  // Publishes this process's endpoint address; `key` is what store_key() gets at the others.
   void publish(std::uint64_t key);
 
   // Within poll() the time at its start, so that one poll reads the clock once.
   link::Time now() const { return in_poll_ ? now_ : clock_(); }
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
-  // The rank of a link peer; -1: that peer has not introduced itself, or it is given up.
+  // The rank of a link peer; -1: that peer has not introduced itself, or it is lost.
   int rank_of(link::PeerId id) const {
-    const Neighbour& n = neighbours_[id.value & 0xffff];
+    const RankBinding& n = bindings_[id.value & 0xffff];
     return n.id == id ? n.rank : -1;
   }
   // Whether something may be sent to that rank now; introduces this process to it if need be.
   // false: not yet (try again), or lost: lost() tells which.
   bool ready(int rank) {
     const State state = peer(rank).state;
-    return state == State::ready || (state != State::lost && prepare(rank));
+    return state == State::ready || (state != State::lost && try_introduce(rank));
   }
   bool lost(int rank) { return peer(rank).state == State::lost; }
-  // Whether the link peer of that rank is known; looks its card up at the process manager if need
-  // be, which blocks for the manager's answer. false: the peer is lost.
-  bool found(int rank);
+  // Whether the link peer of that rank is known; looks its address up at the process manager if
+  // need be, which blocks for the manager's answer. false: the peer is lost.
+  bool resolve(int rank);
   // An introduction has arrived: the link peer `id` is that rank. Not trusted: ranks out of range,
   // and this process's own, are ignored.
-  void introduced(link::PeerId id, std::uint32_t rank, std::uint64_t key);
+  void on_introduction(link::PeerId id, std::uint32_t rank, std::uint64_t key);
 
   // Declares the peer lost, for the reason `why`, and disconnects it. The sink hears of it at the
-  // next poll, not now: give_up() may be called from inside a call that the sink has made.
-  void give_up(int rank, std::string_view why);
+  // next poll, not now: mark_lost() may be called from inside a call that the sink has made.
+  void mark_lost(int rank, std::string_view why);
   // Ends a transfer with a lost peer. The sink hears of it at the next poll, for the same reason.
-  void fail_send(Cookie cookie) { troubles_.push_back({Trouble::Kind::send, cookie, -1, {}}); }
-  void fail_receive(Cookie cookie) {
-    troubles_.push_back({Trouble::Kind::receive, cookie, -1, {}});
+  void queue_failed_send(Cookie cookie) {
+    pending_failures_.push_back({PendingFailure::Kind::send, cookie, -1, {}});
+  }
+  void queue_failed_receive(Cookie cookie) {
+    pending_failures_.push_back({PendingFailure::Kind::receive, cookie, -1, {}});
   }
 
   ChannelSink& sink_;
@@ -246,10 +248,10 @@ class NetChannel : public Channel {
   // timeouts leave time for several of these repetitions, each of which is acknowledged.
   static constexpr int kLinger = 128;
   // ... and no longer than this: MPI_Finalize waits for it.
-  static constexpr link::Duration kLongestLinger = std::chrono::milliseconds{200};
+  static constexpr link::Duration kMaxLinger = std::chrono::milliseconds{200};
 
   // If a peer has not answered for so long, the user is told, once for each peer.
-  static constexpr link::Duration kAnswerExpected = std::chrono::seconds{10};
+  static constexpr link::Duration kAnswerTimeout = std::chrono::seconds{10};
 
   // Marks the time in which poll() runs: now() is constant in it.
   struct InPoll {
@@ -263,17 +265,17 @@ class NetChannel : public Channel {
     NetChannel& channel;
   };
   // What rank a link peer is. The full id is compared, since a slot may pass to another peer.
-  struct Neighbour {
+  struct RankBinding {
     link::PeerId id;
     int rank = -1;
   };
   // A peer that this process has begun to connect to, and that has perhaps not answered yet.
-  struct Awaited {
+  struct ConnectingPeer {
     int rank;
     link::Time since;
   };
   // Something that has failed and that the sink has still to be told.
-  struct Trouble {
+  struct PendingFailure {
     enum class Kind : std::uint8_t { send, receive, peer } kind;  // which function of the sink
     Cookie cookie;                                                // send, receive
     int rank;                                                     // peer
@@ -283,30 +285,30 @@ class NetChannel : public Channel {
   Self& self() { return static_cast<Self&>(*this); }
   const Self& self() const { return static_cast<const Self&>(*this); }
   // Brings a peer to `ready` if that is possible now.
-  bool prepare(int rank);
+  bool try_introduce(int rank);
   // How long busy() waits for repetitions.
   link::Duration linger() const;
-  // unknown -> found.
-  void know(int rank, link::PeerId id, std::uint64_t key);
+  // unknown -> resolved.
+  void bind_rank(int rank, link::PeerId id, std::uint64_t key);
   // The id no longer means a rank: what still comes from that peer is dropped.
-  void forget(link::PeerId id);
+  void unbind_rank(link::PeerId id);
   // The rare parts of poll(), kept out of its instruction cache lines.
   [[gnu::noinline]] bool take_events(link::Event event);
-  [[gnu::noinline]] bool tell_troubles();
-  [[gnu::noinline]] void watch_awaited();
+  [[gnu::noinline]] bool report_failures();
+  [[gnu::noinline]] void warn_unanswered();
 
   const NetConfig config_;
   const Limits limits_;
   const ClockOf<D> clock_;
-  link::Time now_{};                      // of the poll that is running
-  bool in_poll_ = false;                  // now_ holds
-  std::uint64_t heard_ = 0;               // frames received when poll() last looked
-  mutable std::uint64_t heard_idle_ = 0;  // messages and repetitions when busy() last looked
-  mutable link::Time quiet_since_{};      // when heard_idle_ changed last
-  std::vector<Peer> peers_;               // by rank
-  std::vector<Neighbour> neighbours_;     // by the slot in their PeerId (its low 16 bits)
-  std::vector<Awaited> awaited_;          // looked through by each poll until it is empty
-  std::vector<Trouble> troubles_;         // in the order in which they happened
+  link::Time now_{};                         // of the poll that is running
+  bool in_poll_ = false;                     // now_ holds
+  std::uint64_t frames_seen_ = 0;            // frames received when poll() last looked
+  mutable std::uint64_t activity_seen_ = 0;  // messages and repetitions when busy() last looked
+  mutable link::Time idle_since_{};          // when activity_seen_ changed last
+  std::vector<Peer> peers_;                  // by rank
+  std::vector<RankBinding> bindings_;        // by the slot in their PeerId (its low 16 bits)
+  std::vector<ConnectingPeer> connecting_;   // looked through by each poll until it is empty
+  std::vector<PendingFailure> pending_failures_;  // in the order in which they happened
   std::shared_ptr<D> device_;  // outlives the link, which outlives the driver: order of destruction
 
  protected:

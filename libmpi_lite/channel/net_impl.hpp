@@ -25,7 +25,7 @@ NetChannel<S, D, Driver, DC, Peer>::NetChannel(ChannelSink& sink, Launch& launch
       limits_{config.eager + kControlHead, config.eager, net_transfers(launch.size()) / 2},
       clock_(clock),
       peers_(static_cast<std::size_t>(launch.size())),
-      neighbours_(config.link.max_peers),
+      bindings_(config.link.max_peers),
       device_(std::move(device)),
       link_(*device_, config.link),
       driver_(link_, driver) {}
@@ -33,7 +33,7 @@ NetChannel<S, D, Driver, DC, Peer>::NetChannel(ChannelSink& sink, Launch& launch
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 void NetChannel<S, D, Driver, DC, Peer>::publish(std::uint64_t key) {
   launch_.put(std::string("viaduct-") + name(),
-              Card{device_->address(), key, limits_.control}.text());
+              EndpointAddress{device_->address(), key, limits_.control}.text());
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
@@ -42,10 +42,10 @@ bool NetChannel<S, D, Driver, DC, Peer>::busy() const {
   // All that this process has sent is acknowledged. But an acknowledgement that this process has
   // sent may have been lost, and then the peer sends its frame again and again. Such repetitions
   // are counted as duplicates; stay until neither they nor new messages have come for some time.
-  const std::uint64_t heard = link_.counters()[link::Counter::messages_delivered] +
-                              link_.counters()[link::Counter::drop_duplicate];
-  if (heard != std::exchange(heard_idle_, heard)) quiet_since_ = now();
-  return now() - quiet_since_ < linger();
+  const std::uint64_t activity = link_.counters()[link::Counter::messages_delivered] +
+                                 link_.counters()[link::Counter::drop_duplicate];
+  if (activity != std::exchange(activity_seen_, activity)) idle_since_ = now();
+  return now() - idle_since_ < linger();
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
@@ -55,7 +55,7 @@ link::Duration NetChannel<S, D, Driver, DC, Peer>::linger() const {
   link::Duration longest{};
   for (const Peer& p : peers_)
     if (link_.connected(p.id)) longest = std::max(longest, link_.view(p.id).timeout);
-  return std::min(kLinger * longest, kLongestLinger);
+  return std::min(kLinger * longest, kMaxLinger);
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
@@ -65,7 +65,7 @@ std::string NetChannel<S, D, Driver, DC, Peer>::describe(int rank) const {
                      device_->address().text();
   switch (p.state) {
     case State::unknown: return text + ", not used";
-    case State::lost: return text + ", " + p.end;
+    case State::lost: return text + ", " + p.end_reason;
     default: break;
   }
   text += " -> " + link_.view(p.id).address.text();
@@ -103,70 +103,71 @@ std::optional<std::chrono::nanoseconds> NetChannel<S, D, Driver, DC, Peer>::last
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
-void NetChannel<S, D, Driver, DC, Peer>::know(int rank, link::PeerId id, std::uint64_t key) {
+void NetChannel<S, D, Driver, DC, Peer>::bind_rank(int rank, link::PeerId id, std::uint64_t key) {
   Peer& p = peer(rank);
   p.id = id;
-  p.state = State::found;
-  neighbours_[id.value & 0xffff] = {id, rank};
-  self().learn(p, key);
+  p.state = State::resolved;
+  bindings_[id.value & 0xffff] = {id, rank};
+  self().store_key(p, key);
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
-bool NetChannel<S, D, Driver, DC, Peer>::found(int rank) {
+bool NetChannel<S, D, Driver, DC, Peer>::resolve(int rank) {
   if (peer(rank).state != State::unknown) return !lost(rank);
   try {
     const std::string text = launch_.get(rank, std::string("viaduct-") + name());
-    const auto card = Card::parse(text);
-    if (!card) throw base::SetupError("\"" + text + "\" is not an address");
+    const auto endpoint = EndpointAddress::parse(text);
+    if (!endpoint) throw base::SetupError("\"" + text + "\" is not an address");
     // The link makes no peer of its own address.
-    if (card->address == device_->address())
-      throw base::SetupError("it has our own address, " + card->address.text() +
+    if (endpoint->address == device_->address())
+      throw base::SetupError("it has our own address, " + endpoint->address.text() +
                              ": give each rank a port of its own in VIADUCT_PORTS");
     // The eager limits must agree: a control message larger than the receiver's FIFO or buffer
     // expects could not be delivered.
-    if (card->control != limits_.control)
-      throw base::SetupError("its control messages have up to " + std::to_string(card->control) +
-                             " bytes and ours up to " + std::to_string(limits_.control) +
+    if (endpoint->control != limits_.control)
+      throw base::SetupError("its control messages have up to " +
+                             std::to_string(endpoint->control) + " bytes and ours up to " +
+                             std::to_string(limits_.control) +
                              ": set VIADUCT_EAGER_MBCF and VIADUCT_EAGER_STARTX to the same "
                              "values for all ranks");
-    const link::PeerId id = link_.peer(card->address);
+    const link::PeerId id = link_.peer(endpoint->address);
     if (!id) throw base::SetupError("the link has no room for another peer");
-    know(rank, id, card->key);
+    bind_rank(rank, id, endpoint->key);
     // Not for peers that introduce themselves: their frames have come, so the network works.
-    awaited_.push_back({rank, now()});
+    connecting_.push_back({rank, now()});
     return true;
   } catch (const base::SetupError& error) {
-    give_up(rank, error.what());
+    mark_lost(rank, error.what());
     return false;
   }
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
-bool NetChannel<S, D, Driver, DC, Peer>::prepare(int rank) {
-  if (!found(rank) || !self().introduce(rank)) return false;
+bool NetChannel<S, D, Driver, DC, Peer>::try_introduce(int rank) {
+  if (!resolve(rank) || !self().send_introduction(rank)) return false;
   peer(rank).state = State::ready;
   return true;
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
-void NetChannel<S, D, Driver, DC, Peer>::introduced(link::PeerId id, std::uint32_t rank,
-                                                    std::uint64_t key) {
+void NetChannel<S, D, Driver, DC, Peer>::on_introduction(link::PeerId id, std::uint32_t rank,
+                                                         std::uint64_t key) {
   if (rank >= peers_.size() || static_cast<int>(rank) == launch_.rank()) return;
   // A rank that is known keeps its link peer: an introduction cannot redirect its messages. A lost
   // rank stays lost.
-  if (peers_[rank].state == State::unknown) know(static_cast<int>(rank), id, key);
+  if (peers_[rank].state == State::unknown) bind_rank(static_cast<int>(rank), id, key);
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
-void NetChannel<S, D, Driver, DC, Peer>::give_up(int rank, std::string_view why) {
+void NetChannel<S, D, Driver, DC, Peer>::mark_lost(int rank, std::string_view why) {
   if (lost(rank)) return;
   Peer& p = peer(rank);
   p.state = State::lost;
   // take_events() may have said already how it ended.
-  if (p.end.empty()) p.end = "lost: " + std::string(why);
+  if (p.end_reason.empty()) p.end_reason = "lost: " + std::string(why);
   // The driver ends what it still does for this peer, with completions that the next poll takes.
   if (p.id) link_.disconnect(p.id, now());
-  troubles_.push_back({Trouble::Kind::peer, 0, rank, std::string(why)});
+  pending_failures_.push_back({PendingFailure::Kind::peer, 0, rank, std::string(why)});
 }
 
 // Connections have come or gone. Only the ends of connections matter here: they lose the peer.
@@ -184,28 +185,28 @@ bool NetChannel<S, D, Driver, DC, Peer>::take_events(link::Event event) {
     // Every process says goodbye in MPI_Finalize. A peer that still waits for something from that
     // process learns of it as a loss; to all others it is a normal end.
     const bool left = event.reason == link::DownReason::left;
-    if (left) p->end = "ended";
-    give_up(static_cast<int>(p - peers_.begin()),
-            left ? "it ended without MPI_Finalize" : link::text(event.reason));
+    if (left) p->end_reason = "ended";
+    mark_lost(static_cast<int>(p - peers_.begin()),
+              left ? "it ended without MPI_Finalize" : link::text(event.reason));
   } while (driver_.next_event(event));
   self().take_completions();
   return true;
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
-bool NetChannel<S, D, Driver, DC, Peer>::tell_troubles() {
-  // Take the list first: the sink may cause more troubles while it is told of these.
-  const std::vector<Trouble> troubles = std::exchange(troubles_, {});
-  for (const Trouble& trouble : troubles) {
-    switch (trouble.kind) {
-      case Trouble::Kind::send: sink_.on_long_sent(trouble.cookie, false); break;
-      case Trouble::Kind::receive: sink_.on_long_received(trouble.cookie, false); break;
+bool NetChannel<S, D, Driver, DC, Peer>::report_failures() {
+  // Take the list first: the sink may cause more failures while it is told of these.
+  const std::vector<PendingFailure> failures = std::exchange(pending_failures_, {});
+  for (const PendingFailure& failure : failures) {
+    switch (failure.kind) {
+      case PendingFailure::Kind::send: sink_.on_long_sent(failure.cookie, false); break;
+      case PendingFailure::Kind::receive: sink_.on_long_received(failure.cookie, false); break;
       // The id loses its rank before the sink hears of the loss, so no message of that peer can
       // follow.
-      case Trouble::Kind::peer:
-        self().end_transfers(trouble.rank);
-        forget(peer(trouble.rank).id);
-        sink_.on_peer_lost(trouble.rank, trouble.why);
+      case PendingFailure::Kind::peer:
+        self().end_transfers(failure.rank);
+        unbind_rank(peer(failure.rank).id);
+        sink_.on_peer_lost(failure.rank, failure.why);
         break;
     }
   }
@@ -213,20 +214,20 @@ bool NetChannel<S, D, Driver, DC, Peer>::tell_troubles() {
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
-void NetChannel<S, D, Driver, DC, Peer>::forget(link::PeerId id) {
-  Neighbour& n = neighbours_[id.value & 0xffff];
+void NetChannel<S, D, Driver, DC, Peer>::unbind_rank(link::PeerId id) {
+  RankBinding& n = bindings_[id.value & 0xffff];
   // The slot may have passed to another peer, which must keep it.
   if (n.id == id) n = {};
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
-void NetChannel<S, D, Driver, DC, Peer>::watch_awaited() {
+void NetChannel<S, D, Driver, DC, Peer>::warn_unanswered() {
   // Warns of peers that do not answer. A wrong VIADUCT_PORTS, or a network that does not forward,
   // cannot be told from a peer that computes without calling MPI: only the user can. The link knows
   // more if the peer has answered; then the warning says that instead.
-  std::erase_if(awaited_, [this](const Awaited& a) {
+  std::erase_if(connecting_, [this](const ConnectingPeer& a) {
     if (lost(a.rank) || link_.connected(peer(a.rank).id)) return true;
-    if (now_ - a.since < kAnswerExpected) return false;
+    if (now_ - a.since < kAnswerTimeout) return false;
     const link::PeerView view = link_.view(peer(a.rank).id);
     const char* why =
         "no answer: either that process has not called MPI since MPI_Init, or the ports do not "
@@ -236,8 +237,7 @@ void NetChannel<S, D, Driver, DC, Peer>::watch_awaited() {
     else if (view.answered)
       why = "it answers, but large frames are lost (our counter path_mtu_lowered)";
     std::fprintf(stderr, "viaduct: rank %d has been connecting to rank %d for %d s (%s); %s\n",
-                 launch_.rank(), a.rank,
-                 static_cast<int>(kAnswerExpected / std::chrono::seconds{1}),
+                 launch_.rank(), a.rank, static_cast<int>(kAnswerTimeout / std::chrono::seconds{1}),
                  describe(a.rank).c_str(), why);
     return true;
   });

@@ -18,7 +18,7 @@ namespace {
 
 std::unique_ptr<Nodes> nodes;
 int own_rank = 0;
-int shm = -1, net = -1;  // indices among the channels; -1: there is none
+int shm_index = -1, net_index = -1;  // indices among the channels; -1: there is none
 
 // Compares with rank 0 only: then all ranks agree with each other. Ranks with different channels or
 // job names would never hear of each other, and wait for ever.
@@ -58,7 +58,7 @@ std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& l
   std::vector<std::unique_ptr<Channel>> channels;
   own_rank = launch.rank();
   nodes = std::make_unique<Nodes>(launch);
-  shm = net = -1;
+  shm_index = net_index = -1;
   // Launchers count the processes of a host name, and a node may have several host names. Which
   // processes are on this node is known only when the node cards can be read. Without ports there
   // is no network, so all processes had better be on this node.
@@ -67,14 +67,14 @@ std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& l
   const bool use_shm = config_vars().on("VIADUCT_SHM");
   channels.push_back(open_self_channel(sink, own_rank));
   if (use_shm && here > 1) {
-    shm = static_cast<int>(channels.size());
+    shm_index = static_cast<int>(channels.size());
     channels.push_back(open_shm_channel(sink, *nodes, launch.size()));
   } else {
     nodes->publish(Nodes::own());
   }
   // Some process is elsewhere, or shared memory is switched off.
   if (launch.size() > (use_shm ? here : 1)) {
-    net = static_cast<int>(channels.size());
+    net_index = static_cast<int>(channels.size());
     channels.push_back(open_net(sink, launch, std::move(port)));
   }
   if (own_rank == 0) launch.put(kSettingsKey, own_settings());
@@ -82,18 +82,18 @@ std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& l
 }
 
 void check_channels(Launch& launch) {
-  if (net >= 0) check_settings(launch);
+  if (net_index >= 0) check_settings(launch);
   // A network leads everywhere. If the launcher says that all processes are on this host, do not
   // read all cards: choose_channel() finds out if that is wrong.
-  if (net >= 0 || launch.local_size() == launch.size()) return;
+  if (net_index >= 0 || launch.local_size() == launch.size()) return;
   for (int process = 0; process < launch.size(); ++process)
     if (process != own_rank && !shares_memory(process)) port::port_for_rank(0);  // throws
 }
 
 std::size_t choose_channel(int process) {
   if (process == own_rank) return 0;
-  if (shm >= 0 && shares_memory(process)) return static_cast<std::size_t>(shm);
-  if (net >= 0) return static_cast<std::size_t>(net);
+  if (shm_index >= 0 && shares_memory(process)) return static_cast<std::size_t>(shm_index);
+  if (net_index >= 0) return static_cast<std::size_t>(net_index);
   throw base::SetupError(
       "process " + std::to_string(process) +
       " is not on this node though the launcher says so; set VIADUCT_SHM=off and VIADUCT_PORTS");

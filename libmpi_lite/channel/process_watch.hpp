@@ -22,9 +22,9 @@ class ProcessWatch {
   ~ProcessWatch() {
     if (fd_ >= 0) ::close(fd_);
   }
-  bool ended(std::chrono::milliseconds patience = {}) const {
+  bool ended(std::chrono::milliseconds timeout = {}) const {
     pollfd end{fd_, POLLIN, 0};
-    return gone_ || (fd_ >= 0 && ::poll(&end, 1, static_cast<int>(patience.count())) > 0);
+    return gone_ || (fd_ >= 0 && ::poll(&end, 1, static_cast<int>(timeout.count())) > 0);
   }
 
  private:

@@ -34,7 +34,7 @@ struct PieceHead {
   std::uint64_t offset;
 };
 constexpr std::size_t kPieceBytes = 8 << 10;
-static_assert(kMaxEagerShm + 128 <= kLargestInRing, "with its head");
+static_assert(kMaxEagerShm + 128 <= kMaxInRing, "with its head");
 
 std::string ended_text(int pid, std::string_view how) {
   return "its process on this node (pid " + std::to_string(pid) + ") " + std::string(how);
@@ -51,7 +51,7 @@ class ShmChannel final : public Channel {
   ~ShmChannel() override;
 
   const char* name() const override { return "shm"; }
-  Limits limits() const override { return {.control = kLargestInRing, .eager = eager_}; }
+  Limits limits() const override { return {.control = kMaxInRing, .eager = eager_}; }
 
   bool send_control(int to, Bytes head, Bytes body) override {
     Peer* p = peer(to);
@@ -101,13 +101,13 @@ class ShmChannel final : public Channel {
     CopyPeer copy;
     ProcessWatch process;
   };
-  struct Loss {
+  struct PeerFailure {
     int rank;
     std::string why;
   };
-  struct Incoming {
+  struct IncomingRing {
     int from;
-    bool streams;  // there was a message at the last poll
+    bool had_message;  // there was a message at the last poll
     RingReader reader;
   };
   struct Stream {  // sender's side of a transfer in control messages
@@ -134,26 +134,27 @@ class ShmChannel final : public Channel {
     return p ? p : connect(rank);
   }
   Peer* connect(int rank);
-  void share_memory();
-  std::unique_ptr<Peer> reach(int rank);
+  void divide_ring_memory();
+  std::unique_ptr<Peer> attach(int rank);
   SegmentMap open_segment(const NodeCard& card) const;
   void find_rings();
-  bool read(Incoming& in);
-  void take_piece(Bytes message);
-  [[gnu::noinline]] bool move_long();  // not in poll(), which is what a waiting process does
-  bool work();
-  bool stream();
-  void end(const Copy& copy, bool ok);
-  void look_for_the_dead();
+  bool read(IncomingRing& in);
+  void on_piece(Bytes message);
+  [[gnu::noinline]] bool
+  progress_transfers();  // not in poll(), which is what a waiting process does
+  bool progress_copies();
+  bool progress_streams();
+  void end_copy(const Copy& copy, bool ok);
+  void check_liveness();
   int publish_cpu();
-  void lose(int rank, const std::string& why);
+  void on_peer_failure(int rank, const std::string& why);
   bool fall_asleep(Segment::Asleep how);
   [[gnu::noinline]] static void wake(const Peer& peer);
 
   // The clock is not read more often than that. Every poll counts: this process may be busy with
   // others for ever. Not many, as a program may poll only now and then.
-  static constexpr unsigned kPollsBetweenLooks = 128;
-  static constexpr std::size_t kMemoryInUse = 512 << 10;  // of all rings that it writes
+  static constexpr unsigned kPollsBetweenChecks = 128;
+  static constexpr std::size_t kRingMemoryBudget = 512 << 10;  // of all rings that it writes
 
   ChannelSink& sink_;
   Nodes& nodes_;
@@ -162,16 +163,16 @@ class ShmChannel final : public Channel {
   const bool cma_;
   SegmentMap segment_;
   CopySlots slots_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; those that are connected
-  std::vector<bool> lost_;                    // by rank
-  std::vector<Loss> losses_;                  // of which the sink is to hear at the next poll
-  std::vector<Incoming> incoming_;
+  std::vector<std::unique_ptr<Peer>> peers_;   // by rank; those that are connected
+  std::vector<bool> lost_;                     // by rank
+  std::vector<PeerFailure> pending_failures_;  // of which the sink is to hear at the next poll
+  std::vector<IncomingRing> incoming_rings_;
   std::vector<Copy> copies_;  // both directions
   std::vector<Stream> streams_;
   bool oversubscribed_ = false;
   int bell_ = -1;       // what we sleep on with others; made when it is first needed
-  unsigned polls_ = 0;  // since the last look
-  std::chrono::steady_clock::time_point last_look_;
+  unsigned polls_ = 0;  // since the last check
+  std::chrono::steady_clock::time_point last_check_;
 };
 
 ShmChannel::ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap segment)
@@ -184,7 +185,7 @@ ShmChannel::ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap seg
       slots_(*segment_),
       peers_(static_cast<std::size_t>(size)),
       lost_(static_cast<std::size_t>(size)) {
-  incoming_.reserve(segment_->rings);
+  incoming_rings_.reserve(segment_->rings);
   publish_cpu();
   // What has file capabilities (as setcap gives them for ports) starts closed to all others:
   // neither its descriptors nor its memory can be had. Open as any program, to the same user with
@@ -205,21 +206,21 @@ ShmChannel::Peer* ShmChannel::connect(int rank) {
   const auto at = static_cast<std::size_t>(rank);
   if (lost_[at]) return nullptr;
   try {
-    peers_[at] = reach(rank);
-    share_memory();
+    peers_[at] = attach(rank);
+    divide_ring_memory();
   } catch (const base::SetupError& error) {
     lost_[at] = true;
-    losses_.push_back({rank, error.what()});
-    polls_ = kPollsBetweenLooks;
+    pending_failures_.push_back({rank, error.what()});
+    polls_ = kPollsBetweenChecks;
   }
   return peers_[at].get();
 }
 
 // What a process fills in others' rings while they keep pace is bounded, however many it writes to.
-void ShmChannel::share_memory() {
+void ShmChannel::divide_ring_memory() {
   const auto peers = std::count_if(peers_.begin(), peers_.end(), [](const auto& p) { return !!p; });
   for (const auto& peer : peers_)
-    if (peer) peer->writer.use(kMemoryInUse / static_cast<std::size_t>(peers));
+    if (peer) peer->writer.set_memory_budget(kRingMemoryBudget / static_cast<std::size_t>(peers));
 }
 
 // A process that is just ending has no descriptors any more, a moment before it has ended.
@@ -237,7 +238,7 @@ SegmentMap ShmChannel::open_segment(const NodeCard& card) const {
   }
 }
 
-std::unique_ptr<ShmChannel::Peer> ShmChannel::reach(int rank) {
+std::unique_ptr<ShmChannel::Peer> ShmChannel::attach(int rank) {
   const NodeCard& card = nodes_.card(rank);
   SegmentMap segment = open_segment(card);
   // There is one for each process of the job, and each takes one.
@@ -252,30 +253,30 @@ std::unique_ptr<ShmChannel::Peer> ShmChannel::reach(int rank) {
 void ShmChannel::find_rings() {
   const std::uint32_t claimed =
       std::min(segment_->claimed.load(std::memory_order_acquire), segment_->rings);
-  while (incoming_.size() < claimed) {
-    Ring& ring = segment_->ring(static_cast<std::uint32_t>(incoming_.size()));
+  while (incoming_rings_.size() < claimed) {
+    Ring& ring = segment_->ring(static_cast<std::uint32_t>(incoming_rings_.size()));
     const std::uint32_t writer = ring.writer.load(std::memory_order_acquire);
     if (writer == 0 || writer > peers_.size()) return;  // nobody of ours has written that
     const int from = static_cast<int>(writer) - 1;
-    incoming_.push_back({from, false, RingReader(ring)});
+    incoming_rings_.push_back({from, false, RingReader(ring)});
     watch(from);
   }
 }
 
 // ---- control messages --------------------------------------------------------------------------
 
-bool ShmChannel::read(Incoming& in) {
+bool ShmChannel::read(IncomingRing& in) {
   Bytes message = in.reader.front();
   if (message.empty()) [[likely]]
-    return in.streams = false;
+    return in.had_message = false;
   // A look at the word behind the last message is a miss: the writer has just made it 0. Who waits
   // for one message should not wait for that, too.
   constexpr int kMaxAtOnce = 64;  // so that the other rings get their turn
-  int left = in.streams ? kMaxAtOnce : 1;
-  in.streams = true;
+  int left = in.had_message ? kMaxAtOnce : 1;
+  in.had_message = true;
   do {
     if (message[0] == PieceHead::kKind)
-      take_piece(message);
+      on_piece(message);
     else
       sink_.on_control(in.from, message);
     in.reader.pop();
@@ -285,14 +286,14 @@ bool ShmChannel::read(Incoming& in) {
 
 bool ShmChannel::poll() {
   bool any = false;
-  if (segment_->claimed.load(std::memory_order_relaxed) != incoming_.size()) [[unlikely]]
+  if (segment_->claimed.load(std::memory_order_relaxed) != incoming_rings_.size()) [[unlikely]]
     find_rings();
-  for (Incoming& in : incoming_) any |= read(in);
-  if (busy()) any |= move_long();
-  if (++polls_ >= kPollsBetweenLooks) [[unlikely]] {
+  for (IncomingRing& in : incoming_rings_) any |= read(in);
+  if (busy()) any |= progress_transfers();
+  if (++polls_ >= kPollsBetweenChecks) [[unlikely]] {
     polls_ = 0;
     publish_cpu();
-    look_for_the_dead();
+    check_liveness();
   }
   return any;
 }
@@ -341,7 +342,7 @@ bool ShmChannel::sleep(std::chrono::microseconds most, int) {
     const timespec limit{seconds.count(), std::chrono::nanoseconds(most - seconds).count()};
     const long woken =
         ::syscall(SYS_futex, &segment_->asleep, FUTEX_WAIT, Segment::on_futex, &limit, nullptr, 0);
-    if (woken != 0 && errno == ETIMEDOUT) look_for_the_dead();
+    if (woken != 0 && errno == ETIMEDOUT) check_liveness();
   }
   segment_->asleep.store(Segment::awake, std::memory_order_relaxed);
   return true;
@@ -365,7 +366,7 @@ void ShmChannel::disarm_bell() {
   segment_->asleep.store(Segment::awake, std::memory_order_relaxed);
   char rings[16];
   [[maybe_unused]] const ssize_t rung = ::read(bell_, rings, sizeof rings);
-  look_for_the_dead();
+  check_liveness();
 }
 
 // ---- sharing a CPU -----------------------------------------------------------------------------
@@ -405,7 +406,7 @@ bool ShmChannel::open_receive(int from, MutableBytes into, const RemoteKey* offe
                      .cookie = cookie,
                      .peer = from,
                      .pid = p->copy.pid,
-                     .works = fetches,
+                     .participates = fetches,
                      .sending = false});
   return true;
 }
@@ -421,7 +422,7 @@ bool ShmChannel::start_send(int to, Bytes data, const RemoteKey& remote_key, Coo
             .cookie = cookie,
             .peer = to,
             .pid = p->copy.pid,
-            .works = p->copy.reachable,
+            .participates = p->copy.reachable,
             .sending = true};
   if (p->copy.reachable || t.fetches)
     copies_.push_back(copy);
@@ -430,16 +431,16 @@ bool ShmChannel::start_send(int to, Bytes data, const RemoteKey& remote_key, Coo
   return true;
 }
 
-bool ShmChannel::move_long() {
-  const bool any = work();
-  return stream() || any;
+bool ShmChannel::progress_transfers() {
+  const bool any = progress_copies();
+  return progress_streams() || any;
 }
 
-bool ShmChannel::work() {
+bool ShmChannel::progress_copies() {
   bool any = false;
   for (std::size_t i = 0; i < copies_.size();) {
     bool moved;
-    const CopyState state = work_on(copies_[i], moved);
+    const CopyState state = copy_next_piece(copies_[i], moved);
     any |= moved;
     if (state == CopyState::working) {
       ++i;
@@ -448,23 +449,23 @@ bool ShmChannel::work() {
     const Copy ended = copies_[i];
     copies_[i] = copies_.back();
     copies_.pop_back();
-    end(ended, state == CopyState::done);
+    end_copy(ended, state == CopyState::done);
     any = true;
   }
   return any;
 }
 
-void ShmChannel::end(const Copy& copy, bool ok) {
+void ShmChannel::end_copy(const Copy& copy, bool ok) {
   if (copy.sending) {
-    copy.slot->sender_left.store(1, std::memory_order_release);
+    copy.slot->sender_done.store(1, std::memory_order_release);
     sink_.on_long_sent(copy.cookie, ok);
   } else {
-    slots_.leave(static_cast<std::uint32_t>(copy.slot - segment_->copies));
+    slots_.release(static_cast<std::uint32_t>(copy.slot - segment_->copies));
     sink_.on_long_received(copy.cookie, ok);
   }
 }
 
-bool ShmChannel::stream() {
+bool ShmChannel::progress_streams() {
   bool any = false;
   for (std::size_t i = 0; i < streams_.size();) {
     Stream& s = streams_[i];
@@ -483,12 +484,12 @@ bool ShmChannel::stream() {
     const Copy sent = s.copy;
     streams_[i] = streams_.back();
     streams_.pop_back();
-    end(sent, true);
+    end_copy(sent, true);
   }
   return any;
 }
 
-void ShmChannel::take_piece(Bytes message) {
+void ShmChannel::on_piece(Bytes message) {
   PieceHead head;
   if (message.size() < sizeof head) return;
   std::memcpy(&head, message.data(), sizeof head);
@@ -506,34 +507,35 @@ void ShmChannel::take_piece(Bytes message) {
 
 // ---- the end of others -------------------------------------------------------------------------
 
-void ShmChannel::look_for_the_dead() {
-  for (const Loss& loss : std::exchange(losses_, {})) lose(loss.rank, loss.why);
+void ShmChannel::check_liveness() {
+  for (const PeerFailure& failure : std::exchange(pending_failures_, {}))
+    on_peer_failure(failure.rank, failure.why);
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_look_ < std::chrono::milliseconds(20)) return;
-  last_look_ = now;
+  if (now - last_check_ < std::chrono::milliseconds(20)) return;
+  last_check_ = now;
   segment_->seen.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     const Peer* p = peers_[rank].get();
     if (!p || !p->process.ended()) continue;
     const Presence presence = p->segment->presence.load(std::memory_order_acquire);
     if (presence != Presence::finished)
-      lose(static_cast<int>(rank), ended_text(p->copy.pid, how_ended(presence)));
+      on_peer_failure(static_cast<int>(rank), ended_text(p->copy.pid, how_ended(presence)));
   }
 }
 
 // Whatever it has said and moved before comes first.
-void ShmChannel::lose(int rank, const std::string& why) {
+void ShmChannel::on_peer_failure(int rank, const std::string& why) {
   lost_[static_cast<std::size_t>(rank)] = true;
   const std::unique_ptr<Peer> peer = std::move(peers_[static_cast<std::size_t>(rank)]);
   find_rings();
-  for (std::size_t i = 0; i < incoming_.size(); ++i)
-    while (incoming_[i].from == rank && read(incoming_[i])) continue;
-  work();
+  for (std::size_t i = 0; i < incoming_rings_.size(); ++i)
+    while (incoming_rings_[i].from == rank && read(incoming_rings_[i])) continue;
+  progress_copies();
   for (std::size_t i = copies_.size(); i-- > 0;)
     if (copies_[i].peer == rank) {
       const Copy copy = copies_[i];
       copies_.erase(copies_.begin() + static_cast<std::ptrdiff_t>(i));
-      end(copy, false);
+      end_copy(copy, false);
     }
   std::erase_if(streams_, [&](const Stream& s) { return s.copy.peer == rank; });
   sink_.on_peer_lost(rank, why);

@@ -29,9 +29,9 @@ bool move(const Copy& c, std::uint64_t at, std::uint64_t bytes) {
 
 }  // namespace
 
-CopyState work_on(Copy& c, bool& moved) {
+CopyState copy_next_piece(Copy& c, bool& moved) {
   moved = false;
-  if (c.works && c.slot->claimed.load(std::memory_order_relaxed) < c.length) {
+  if (c.participates && c.slot->claimed.load(std::memory_order_relaxed) < c.length) {
     const std::uint64_t piece = piece_of(c.length);
     const std::uint64_t at = c.slot->claimed.fetch_add(piece, std::memory_order_relaxed);
     if (at < c.length) {
@@ -52,13 +52,13 @@ CopyState work_on(Copy& c, bool& moved) {
 CopySlot* CopySlots::take(std::uint32_t& name) {
   // Those that both ends have left. A sender that is slow to notice holds up those behind it only
   // until it polls; one that died, until the end of this process.
-  for (std::size_t n = left_.size(); n > 0 && free_.empty(); --n) {
-    const std::uint32_t s = left_.front();
-    left_.pop_front();
-    if (segment_.copies[s].sender_left.load(std::memory_order_acquire))
+  for (std::size_t n = releasing_.size(); n > 0 && free_.empty(); --n) {
+    const std::uint32_t s = releasing_.front();
+    releasing_.pop_front();
+    if (segment_.copies[s].sender_done.load(std::memory_order_acquire))
       free_.push_back(s);
     else
-      left_.push_back(s);
+      releasing_.push_back(s);
   }
   if (free_.empty()) return nullptr;
   name = free_.back();
@@ -67,7 +67,7 @@ CopySlot* CopySlots::take(std::uint32_t& name) {
   slot.claimed.store(0, std::memory_order_relaxed);
   slot.done.store(0, std::memory_order_relaxed);
   slot.failed.store(0, std::memory_order_relaxed);
-  slot.sender_left.store(0, std::memory_order_release);
+  slot.sender_done.store(0, std::memory_order_release);
   return &slot;
 }
 

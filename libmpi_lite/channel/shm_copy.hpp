@@ -42,13 +42,13 @@ struct Copy {
   Cookie cookie;
   int peer;  // rank
   int pid;
-  bool works;  // takes part in copying; else looks only
+  bool participates;  // takes part in copying; else looks only
   bool sending;
 };
 
 enum class CopyState : std::uint8_t { working, done, failed };
 // Claims and moves one piece, if there is one left.
-CopyState work_on(Copy& copy, bool& moved);
+CopyState copy_next_piece(Copy& copy, bool& moved);
 
 // Slots of this process's own segment.
 class CopySlots {
@@ -59,12 +59,12 @@ class CopySlots {
   // nullptr: all are in use.
   CopySlot* take(std::uint32_t& name);
   // The receiver is through; the slot is used again when the sender is.
-  void leave(std::uint32_t name) { left_.push_back(name); }
+  void release(std::uint32_t name) { releasing_.push_back(name); }
 
  private:
   Segment& segment_;
   std::vector<std::uint32_t> free_;
-  std::deque<std::uint32_t> left_;
+  std::deque<std::uint32_t> releasing_;
 };
 
 // Whether this process may read and write the memory of that one: tries with a word that is known.

@@ -34,9 +34,9 @@ inline constexpr RingWord kTurn =
 
 // Records start at multiples of half a line: two short messages share one.
 inline constexpr std::size_t kRecordGrain = kLine / 2;
-inline constexpr std::size_t kLargestRecord = 32 << 10;
-inline constexpr std::size_t kLargestInRing = kLargestRecord - sizeof(RingWord);
-static_assert(kLargestRecord + kRecordGrain <= kHalfRing);
+inline constexpr std::size_t kMaxRecord = 32 << 10;
+inline constexpr std::size_t kMaxInRing = kMaxRecord - sizeof(RingWord);
+static_assert(kMaxRecord + kRecordGrain <= kHalfRing);
 
 inline std::size_t record_bytes(std::size_t length) {
   return (sizeof(RingWord) + length + kRecordGrain - 1) / kRecordGrain * kRecordGrain;
@@ -51,7 +51,7 @@ class RingWriter {
  public:
   explicit RingWriter(Ring& ring) : ring_(&ring) {}
 
-  // head ++ body as one message of at most kLargestInRing bytes; false: full.
+  // head ++ body as one message of at most kMaxInRing bytes; false: full.
   bool write(std::span<const std::byte> head, std::span<const std::byte> body) {
     const std::size_t length = head.size() + body.size(), bytes = record_bytes(length);
     if (next_ + bytes > last_ && !turn()) [[unlikely]]
@@ -68,7 +68,7 @@ class RingWriter {
 
   // While the reader keeps pace, about so much of the ring is in use. Little costs 5 % of a round
   // trip of 256 bytes: it is for processes that write to many.
-  void use(std::size_t bytes) {
+  void set_memory_budget(std::size_t bytes) {
     turn_after_ = std::clamp(bytes / 2, kEarliest, kLatest);
     early_ = half() + turn_after_;
   }
@@ -76,7 +76,7 @@ class RingWriter {
   // Bytes in the writer's half, and the other one if the reader is still there.
   std::uint64_t unread() const {
     return static_cast<std::uint64_t>(next_ - half()) +
-           (ring_->left.load(std::memory_order_relaxed) == turns_ ? 0 : kHalfRing);
+           (ring_->reader_turns.load(std::memory_order_relaxed) == turns_ ? 0 : kHalfRing);
   }
 
  private:
@@ -88,7 +88,7 @@ class RingWriter {
 
   // False: the other half is not free.
   bool turn() {
-    if (ring_->left.load(std::memory_order_acquire) != turns_) return false;
+    if (ring_->reader_turns.load(std::memory_order_acquire) != turns_) return false;
     ++turns_;
     std::byte* const end = std::exchange(next_, half());
     ring_word(next_).store(0, std::memory_order_relaxed);
@@ -126,14 +126,13 @@ class RingReader {
     RingWord word = ring_word(next_).load(std::memory_order_acquire);
     if (word == 0) return {};
     if (word == kTurn) [[unlikely]] {
-      ring_->left.store(++turns_, std::memory_order_release);
+      ring_->reader_turns.store(++turns_, std::memory_order_release);
       next_ = half();
       word = ring_word(next_).load(std::memory_order_acquire);
       if (word == 0) return {};
     }
     length_ = word - 1;
-    if (length_ > kLargestInRing ||
-        next_ + record_bytes(length_) > half() + kHalfRing - kRecordGrain)
+    if (length_ > kMaxInRing || next_ + record_bytes(length_) > half() + kHalfRing - kRecordGrain)
       return {};
     return {next_ + sizeof(RingWord), length_};
   }

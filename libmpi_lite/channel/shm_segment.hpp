@@ -22,7 +22,7 @@ inline constexpr std::size_t kCopySlots = 256;  // long transfers into one proce
 // a queue that never has a backlog uses one page of each.
 struct Ring {
   alignas(kLine) std::atomic<std::uint32_t> writer;  // rank + 1 of the process that writes; 0: none
-  alignas(kLine) std::atomic<std::uint64_t> left;    // how often the reader has left a half
+  alignas(kLine) std::atomic<std::uint64_t> reader_turns;  // how often the reader has left a half
   alignas(kLine) std::byte data[2][kHalfRing];
 };
 
@@ -31,7 +31,7 @@ struct CopySlot {
   alignas(kLine) std::atomic<std::uint64_t> claimed;  // bytes that somebody moves or has moved
   std::atomic<std::uint64_t> done;                    // bytes that are there
   std::atomic<std::uint32_t> failed;                  // an end cannot move what it has claimed
-  std::atomic<std::uint32_t> sender_left;             // the sender no longer looks at this
+  std::atomic<std::uint32_t> sender_done;             // the sender no longer looks at this
 };
 
 // How the process of a segment stands to MPI.

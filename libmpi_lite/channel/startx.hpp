@@ -22,9 +22,9 @@ struct StartxPeer : NetPeer {
   struct Message {
     std::vector<std::byte> bytes;  // room for the largest, once it is needed
     std::size_t size = 0;          // of the whole message; 0: there is none
-    std::size_t at = 0;            // so many bytes have been sent, or have come
+    std::size_t offset = 0;        // so many bytes have been sent, or have come
   };
-  Message rest;      // to the peer: the link had no room for all packets of this message
+  Message unsent;    // to the peer: the link had no room for all packets of this message
   Message arriving;  // from the peer
 };
 
@@ -32,7 +32,7 @@ template <link::PacketDevice D>
 class StartxChannel final
     : public NetChannel<StartxChannel<D>, D, startx::Niu<D>, startx::NiuConfig, StartxPeer> {
  public:
-  // Publishes the card. Throws SetupError.
+  // Publishes the endpoint address. Throws SetupError.
   StartxChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device,
                 const NetConfig& config, ClockOf<D> clock = {});
 
@@ -58,35 +58,36 @@ class StartxChannel final
   // The functions that NetChannel calls; net.hpp says what each one does.
   bool receive(std::size_t most);
   bool take_completions();
-  bool introduce(int rank);
-  void learn(StartxPeer&, std::uint64_t) {}
+  bool send_introduction(int rank);
+  void store_key(StartxPeer&, std::uint64_t) {}
   void end_transfers(int) {}  // each ends by a completion with peer_down
-  std::size_t transfers() const { return sending_ + rests_.size() + !driver_.rdma().idle(); }
+  std::size_t transfers() const { return sending_ + unsent_ranks_.size() + !driver_.rdma().idle(); }
   std::string detail() const;
   std::string driver_counted() const;
 
   // A message of several packets, or one that has to wait behind such a message.
   bool send_pieces(int to, Bytes head, Bytes body);
   // Goes on with all messages that are partly sent; true: some packet has been sent.
-  bool send_rests();
-  // Sends the packets of a message from byte `at` on. Afterwards `at` says how far it got. Any
-  // status but `sent` and `try_again`: the peer is down.
-  link::SendStatus send_packets(const StartxPeer& peer, Bytes head, Bytes body, std::size_t& at);
+  bool send_unsent();
+  // Sends the packets of a message from byte `offset` on. Afterwards `offset` says how far it got.
+  // Any status but `sent` and `try_again`: the peer is down.
+  link::SendStatus send_packets(const StartxPeer& peer, Bytes head, Bytes body,
+                                std::size_t& offset);
   void on_packet(const startx::Received& packet);
   // A packet that is not a whole message.
-  [[gnu::noinline]] void on_part(int from, const startx::Received& packet);
+  [[gnu::noinline]] void on_other_packet(int from, const startx::Received& packet);
   Transfer& transfer(startx::TransferId id) { return transfers_[id.value & 0xffff]; }
 
   startx::Rdma<D>& rdma() { return driver_.rdma(); }
 
-  std::vector<int> rests_;           // ranks whose `rest` is not empty
+  std::vector<int> unsent_ranks_;    // ranks whose `unsent` is not empty
   std::vector<Transfer> transfers_;  // by the slot in their TransferId (its low 16 bits)
   std::size_t sending_ = 0;          // transfers begun by start_send() that have not completed
 };
 
 // Opens the channel on `port`, or, where that is nullptr, on the port of this process
-// (VIADUCT_PORTS), and publishes its card. A fence of the job has to follow before anything is
-// sent. Throws SetupError.
+// (VIADUCT_PORTS), and publishes its endpoint address. A fence of the job has to follow before
+// anything is sent. Throws SetupError.
 std::unique_ptr<Channel> open_startx_channel(ChannelSink& sink, Launch& launch,
                                              std::shared_ptr<port::Port> port);
 

@@ -38,9 +38,9 @@ Task largest_over(Collective& op, std::uint32_t& context) {
 }
 
 // Over a part of a communicator. allreduce() is not for that: its plan is for the whole.
-Task largest_over(Team team, std::uint32_t& context) {
-  const Reduction largest = largest_context(team.op());
-  co_await doubling_allreduce(team, largest, &context);
+Task largest_over(Subgroup subgroup, std::uint32_t& context) {
+  const Reduction largest = largest_context(subgroup.op());
+  co_await doubling_allreduce(subgroup, largest, &context);
 }
 
 // The leaders exchange `ours` and `theirs`, and broadcast what they got within their groups.
@@ -51,7 +51,7 @@ Task exchange(Collective& op, const Leaders& leaders, Items ours, Items theirs) 
     pending.add(op.receive(leaders.other, theirs));
     co_await pending;
   }
-  co_await tree_broadcast(everyone(op), theirs, leaders.leader);
+  co_await tree_broadcast(all_ranks(op), theirs, leaders.leader);
 }
 
 // Over both groups: the largest of each, then the larger of the two.
@@ -114,8 +114,8 @@ std::uint32_t agree_on_context(Comm& comm, const Group& group, int tag) {
   for (const int process : group.world_ranks()) ranks.push_back(comm.group()->rank_of(process));
   std::uint32_t context = next_context;
   auto op = make<Collective>(comm, agreement_tag(tag));
-  const Team team{op.get(), ranks.data(), group.size(), group.rank(), false};
-  finish_collective(*op->run(largest_over(team, context)));
+  const Subgroup subgroup{op.get(), ranks.data(), group.size(), group.rank(), false};
+  finish_collective(*op->run(largest_over(subgroup, context)));
   return take_context(context);
 }
 

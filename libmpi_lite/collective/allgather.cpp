@@ -12,75 +12,78 @@ namespace viaduct::mpi {
 // Bruck: a process has its own block and those that follow it, packed. In round k it sends them to
 // the process 2^k before it, and receives as many from the process 2^k after it, so their number
 // doubles. Works for any number of processes; the last round may be shorter.
-Task doubling_allgather(Team team, const Blocks& blocks) {
+Task doubling_allgather(Subgroup subgroup, const Blocks& blocks) {
   PoolVector<std::size_t> starts;  // by distance after this process: where that block is, packed
   starts.reserve(blocks.size() + 1);
   starts.push_back(0);
   const auto block = [&](int distance) -> const Items& {
-    return blocks[static_cast<std::size_t>(team.after(team.me, distance))];
+    return blocks[static_cast<std::size_t>(subgroup.after(subgroup.me, distance))];
   };
-  for (int i = 0; i < team.size; ++i) starts.push_back(starts.back() + length(block(i)));
+  for (int i = 0; i < subgroup.size; ++i) starts.push_back(starts.back() + length(block(i)));
   const auto start = [&](int distance) { return starts[static_cast<std::size_t>(distance)]; };
 
   const Scratch all(starts.back());
   pack(block(0), all.data());
-  Pending pending(team.op());
-  for (int have = 1; have < team.size; have *= 2) {
-    const int more = std::min(have, team.size - have);
-    pending.add(team.send(team.after(team.me, -have), bytes_at(all.data(), start(more))));
-    pending.add(team.receive(team.after(team.me, have),
-                             bytes_at(all.data() + start(have), start(have + more) - start(have))));
+  Pending pending(subgroup.op());
+  for (int have = 1; have < subgroup.size; have *= 2) {
+    const int more = std::min(have, subgroup.size - have);
+    pending.add(
+        subgroup.send(subgroup.after(subgroup.me, -have), bytes_at(all.data(), start(more))));
+    pending.add(
+        subgroup.receive(subgroup.after(subgroup.me, have),
+                         bytes_at(all.data() + start(have), start(have + more) - start(have))));
     co_await pending;
   }
-  for (int i = 1; i < team.size; ++i) unpack(all.data() + start(i), block(i));
+  for (int i = 1; i < subgroup.size; ++i) unpack(all.data() + start(i), block(i));
 }
 
 // In each step a process passes on the block that it got in the step before.
-Task ring_allgather(Team team, const Blocks& blocks) {
+Task ring_allgather(Subgroup subgroup, const Blocks& blocks) {
   const auto block = [&](int distance) -> const Items& {
-    return blocks[static_cast<std::size_t>(team.after(team.me, -distance))];
+    return blocks[static_cast<std::size_t>(subgroup.after(subgroup.me, -distance))];
   };
-  Pending pending(team.op());
-  for (int step = 0; step < team.size - 1; ++step) {
-    pending.add(team.receive(team.after(team.me, -1), block(step + 1)));
-    pending.add(team.send(team.after(team.me, 1), block(step)));
+  Pending pending(subgroup.op());
+  for (int step = 0; step < subgroup.size - 1; ++step) {
+    pending.add(subgroup.receive(subgroup.after(subgroup.me, -1), block(step + 1)));
+    pending.add(subgroup.send(subgroup.after(subgroup.me, 1), block(step)));
     co_await pending;
   }
 }
 
 // Receives first, so that no block is unexpected for want of its receive here. Each process starts
 // with another neighbour, so that they do not all send to the same one.
-Task direct_allgather(Team team, const Blocks& blocks) {
-  Pending pending(team.op());
-  for (int i = 1; i < team.size; ++i) {
-    const int from = team.after(team.me, -i);
-    pending.add(team.receive(from, blocks[static_cast<std::size_t>(from)]));
+Task direct_allgather(Subgroup subgroup, const Blocks& blocks) {
+  Pending pending(subgroup.op());
+  for (int i = 1; i < subgroup.size; ++i) {
+    const int from = subgroup.after(subgroup.me, -i);
+    pending.add(subgroup.receive(from, blocks[static_cast<std::size_t>(from)]));
   }
-  for (int i = 1; i < team.size; ++i)
-    pending.add(team.send(team.after(team.me, i), blocks[static_cast<std::size_t>(team.me)]));
+  for (int i = 1; i < subgroup.size; ++i)
+    pending.add(subgroup.send(subgroup.after(subgroup.me, i),
+                              blocks[static_cast<std::size_t>(subgroup.me)]));
   co_await pending;
 }
 
 // On one node all paths are equal and the waits cost most. Between nodes, a ring in node order
 // sends every block through each link once.
-Task long_allgather(Team team, const Blocks& blocks) {
-  return plan_of(team.op().comm()).nodes() == 1 ? direct_allgather(team, blocks)
-                                                : ring_allgather(team, blocks);
+Task long_allgather(Subgroup subgroup, const Blocks& blocks) {
+  return plan_of(subgroup.op().comm()).nodes() == 1 ? direct_allgather(subgroup, blocks)
+                                                    : ring_allgather(subgroup, blocks);
 }
 
 namespace {
 
-Blocks blocks_of(const Team& team, const Spread& spread) {
+Blocks blocks_of(const Subgroup& subgroup, const Spread& spread) {
   Blocks blocks;
-  blocks.reserve(static_cast<std::size_t>(team.size));
-  for (int i = 0; i < team.size; ++i) blocks.push_back(spread[team.rank(i)]);
+  blocks.reserve(static_cast<std::size_t>(subgroup.size));
+  for (int i = 0; i < subgroup.size; ++i) blocks.push_back(spread[subgroup.rank(i)]);
   return blocks;
 }
 
 // Blocks go to the leader of each node, are exchanged between the leaders, and go back to all ranks
 // of the node; packed in node order.
 Task staged_allgather(Collective& op, Spread into) {
-  const Stages stages(op);
+  const Hierarchy hierarchy(op);
   const Plan& plan = plan_of(op.comm());
   PoolVector<std::size_t> lengths;  // of the blocks of this node
   for (const int rank : plan.members(plan.my_node())) lengths.push_back(length(into[rank]));
@@ -91,15 +94,15 @@ Task staged_allgather(Collective& op, Spread into) {
   }
 
   const Scratch all(starts.back());
-  co_await tree_gather(stages.local, into[op.comm().rank()], {0, lengths.data()},
+  co_await tree_gather(hierarchy.local, into[op.comm().rank()], {0, lengths.data()},
                        all.data() + starts[static_cast<std::size_t>(plan.my_node())], 0);
-  if (stages.leading() && plan.nodes() > 1) {
+  if (hierarchy.is_leader() && plan.nodes() > 1) {
     Blocks nodes;
     for (std::size_t i = 0; i + 1 < starts.size(); ++i)
       nodes.push_back(bytes_at(all.data() + starts[i], starts[i + 1] - starts[i]));
-    co_await doubling_allgather(stages.leaders, nodes);
+    co_await doubling_allgather(hierarchy.leaders, nodes);
   }
-  co_await tree_broadcast(stages.local, bytes_at(all.data(), all.size()), 0);
+  co_await tree_broadcast(hierarchy.local, bytes_at(all.data(), all.size()), 0);
 
   const std::byte* from = all.data();
   for (const int rank : plan.by_node()) {
@@ -116,15 +119,15 @@ Task allgather(Collective& op, Items mine, Spread into) {
   for (int rank = 0; rank < op.comm().size(); ++rank) total += length(into[rank]);
   if (total > kShortAllgather) {
     op.take_long_form();
-    const Team team = by_node(op);
-    const Blocks blocks = blocks_of(team, into);
-    co_await long_allgather(team, blocks);
+    const Subgroup subgroup = by_node(op);
+    const Blocks blocks = blocks_of(subgroup, into);
+    co_await long_allgather(subgroup, blocks);
   } else if (plan.staged()) {
     co_await staged_allgather(op, into);
   } else {
-    const Team team = everyone(op);
-    const Blocks blocks = blocks_of(team, into);
-    co_await doubling_allgather(team, blocks);
+    const Subgroup subgroup = all_ranks(op);
+    const Blocks blocks = blocks_of(subgroup, into);
+    co_await doubling_allgather(subgroup, blocks);
   }
 }
 

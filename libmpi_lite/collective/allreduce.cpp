@@ -12,46 +12,46 @@ namespace viaduct::mpi {
 
 // Recursive doubling between groups of one or two processes. The first processes form groups of
 // two, as many as make the number of groups a power of two. In these the right member gives its
-// vector to the left one, the head, at the start, and gets the result at the end. A head always
+// vector to the left one, the leader, at the start, and gets the result at the end. A leader always
 // holds the result of a row of consecutive processes, and combines it with that of the row beside
-// it, so the order of the team is kept.
-Task doubling_allreduce(Team team, const Reduction& reduction, void* vector) {
+// it, so the order of the subgroup is kept.
+Task doubling_allreduce(Subgroup subgroup, const Reduction& reduction, void* vector) {
   // combine() writes to its right operand, so the buffers change roles when ours is the left one.
-  const Reduction::Room room(reduction, reduction.count());
-  void *so_far = vector, *theirs = room.data();
+  const Reduction::VectorBuffers buffer(reduction, reduction.count());
+  void *so_far = vector, *theirs = buffer.data();
   const auto combine_with = [&](bool they_are_left) {
     reduction.combine(they_are_left ? theirs : so_far, they_are_left ? so_far : theirs,
                       reduction.count());
     if (!they_are_left) std::swap(so_far, theirs);
   };
-  const int groups = static_cast<int>(std::bit_floor(static_cast<unsigned>(team.size)));
-  const int pairs = team.size - groups;  // that many groups, the first ones, have two members
-  const auto head_of = [&](int group) { return group < pairs ? 2 * group : group + pairs; };
-  const int group = team.me < 2 * pairs ? team.me / 2 : team.me - pairs;
-  const bool head = team.me == head_of(group);
+  const int groups = static_cast<int>(std::bit_floor(static_cast<unsigned>(subgroup.size)));
+  const int pairs = subgroup.size - groups;  // that many groups, the first ones, have two members
+  const auto leader_of = [&](int group) { return group < pairs ? 2 * group : group + pairs; };
+  const int group = subgroup.me < 2 * pairs ? subgroup.me / 2 : subgroup.me - pairs;
+  const bool is_leader = subgroup.me == leader_of(group);
 
-  Pending pending(team.op());
-  if (!head) {
-    pending.add(team.send(team.me - 1, reduction.items(vector)));
+  Pending pending(subgroup.op());
+  if (!is_leader) {
+    pending.add(subgroup.send(subgroup.me - 1, reduction.items(vector)));
     co_await pending;
-    pending.add(team.receive(team.me - 1, reduction.items(vector)));
+    pending.add(subgroup.receive(subgroup.me - 1, reduction.items(vector)));
     co_await pending;
     co_return;
   }
   if (group < pairs) {
-    pending.add(team.receive(team.me + 1, reduction.items(theirs)));
+    pending.add(subgroup.receive(subgroup.me + 1, reduction.items(theirs)));
     co_await pending;
     combine_with(false);
   }
   for (int distance = 1; distance < groups; distance *= 2) {
-    const int partner = head_of(group ^ distance);
-    pending.add(team.send(partner, reduction.items(so_far)));
-    pending.add(team.receive(partner, reduction.items(theirs)));
+    const int partner = leader_of(group ^ distance);
+    pending.add(subgroup.send(partner, reduction.items(so_far)));
+    pending.add(subgroup.receive(partner, reduction.items(theirs)));
     co_await pending;
-    combine_with(partner < team.me);
+    combine_with(partner < subgroup.me);
   }
-  if (group < pairs) pending.add(team.send(team.me + 1, reduction.items(so_far)));
-  if (so_far != vector) copy(team.op(), reduction.items(so_far), reduction.items(vector));
+  if (group < pairs) pending.add(subgroup.send(subgroup.me + 1, reduction.items(so_far)));
+  if (so_far != vector) copy(subgroup.op(), reduction.items(so_far), reduction.items(vector));
   co_await pending;
 }
 
@@ -59,28 +59,28 @@ namespace {
 
 // On each node to its leader, between the leaders, and back.
 Task staged_allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
-  const Stages stages(op);
-  co_await tree_reduce(stages.local, reduction, mine, into, 0);
-  if (stages.leading() && stages.leaders.size > 1)
-    co_await doubling_allreduce(stages.leaders, reduction, into);
-  co_await tree_broadcast(stages.local, reduction.items(into), 0);
+  const Hierarchy hierarchy(op);
+  co_await tree_reduce(hierarchy.local, reduction, mine, into, 0);
+  if (hierarchy.is_leader() && hierarchy.leaders.size > 1)
+    co_await doubling_allreduce(hierarchy.leaders, reduction, into);
+  co_await tree_broadcast(hierarchy.local, reduction.items(into), 0);
 }
 
 Task flat_allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
   copy(op, reduction.items(mine), reduction.items(into));
-  return doubling_allreduce(everyone(op), reduction, into);
+  return doubling_allreduce(all_ranks(op), reduction, into);
 }
 
 // Each rank reduces a range, and sends it to all others.
 Task long_allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
-  const Team team = long_reduce_team(op, reduction);
-  const Ranges ranges = even_ranges(reduction.count(), team.size);
+  const Subgroup subgroup = long_reduce_subgroup(op, reduction);
+  const Ranges ranges = even_ranges(reduction.count(), subgroup.size);
   Blocks blocks;
   blocks.reserve(ranges.size());
   for (const Range& range : ranges) blocks.push_back(reduction.items(into, range));
-  void* const own = const_cast<void*>(blocks[static_cast<std::size_t>(team.me)].data);
-  co_await long_reduce_scatter(team, reduction, mine, ranges, own);
-  co_await long_allgather(team, blocks);
+  void* const own = const_cast<void*>(blocks[static_cast<std::size_t>(subgroup.me)].data);
+  co_await long_reduce_scatter(subgroup, reduction, mine, ranges, own);
+  co_await long_allgather(subgroup, blocks);
 }
 
 // A coroutine of its own, so that its frame holds the Reduction that the inner ones refer to.

@@ -18,15 +18,15 @@ std::size_t at(int i) {
 // to the same rank in the same step. The window limits the messages under way.
 template <class From>
 Task pairwise(Collective& op, const From& from, const Spread& into) {
-  const Team team = everyone(op);
+  const Subgroup subgroup = all_ranks(op);
   Pending pending(op);
-  for (int i = 1; i < team.size; ++i) {
-    const int to = team.after(team.me, i), source = team.after(team.me, -i);
-    pending.add(team.receive(source, into[source]));
-    pending.add(team.send(to, from[at(to)]));
+  for (int i = 1; i < subgroup.size; ++i) {
+    const int to = subgroup.after(subgroup.me, i), source = subgroup.after(subgroup.me, -i);
+    pending.add(subgroup.receive(source, into[source]));
+    pending.add(subgroup.send(to, from[at(to)]));
     if (i % kExchangeWindow == 0) co_await pending;
   }
-  copy(op, from[at(team.me)], into[team.me]);
+  copy(op, from[at(subgroup.me)], into[subgroup.me]);
   co_await pending;
 }
 
@@ -35,31 +35,32 @@ Task pairwise(Collective& op, const From& from, const Spread& into) {
 // size, and each block is in several of them. `all` holds the blocks by their distance.
 template <class From>
 Task bruck(Collective& op, const From& from, const Spread& into, std::size_t block) {
-  const Team team = everyone(op);
-  const Scratch all(block * at(team.size)), out(all.size()), in(all.size());
-  for (int i = 0; i < team.size; ++i)
-    copy(op, from[at(team.after(team.me, i))], bytes_at(all.data() + at(i) * block, block));
+  const Subgroup subgroup = all_ranks(op);
+  const Scratch all(block * at(subgroup.size)), out(all.size()), in(all.size());
+  for (int i = 0; i < subgroup.size; ++i)
+    copy(op, from[at(subgroup.after(subgroup.me, i))], bytes_at(all.data() + at(i) * block, block));
 
   Pending pending(op);
-  for (int distance = 1; distance < team.size; distance *= 2) {
+  for (int distance = 1; distance < subgroup.size; distance *= 2) {
     std::size_t bytes = 0;
-    for (int i = distance; i < team.size; ++i) {
+    for (int i = distance; i < subgroup.size; ++i) {
       if (!(i & distance)) continue;
       std::memcpy(out.data() + bytes, all.data() + at(i) * block, block);
       bytes += block;
     }
-    pending.add(team.send(team.after(team.me, distance), bytes_at(out.data(), bytes)));
-    pending.add(team.receive(team.after(team.me, -distance), bytes_at(in.data(), bytes)));
+    pending.add(subgroup.send(subgroup.after(subgroup.me, distance), bytes_at(out.data(), bytes)));
+    pending.add(
+        subgroup.receive(subgroup.after(subgroup.me, -distance), bytes_at(in.data(), bytes)));
     co_await pending;
     bytes = 0;
-    for (int i = distance; i < team.size; ++i) {
+    for (int i = distance; i < subgroup.size; ++i) {
       if (!(i & distance)) continue;
       std::memcpy(all.data() + at(i) * block, in.data() + bytes, block);
       bytes += block;
     }
   }
-  for (int i = 0; i < team.size; ++i) {
-    const int source = team.after(team.me, -i);
+  for (int i = 0; i < subgroup.size; ++i) {
+    const int source = subgroup.after(subgroup.me, -i);
     copy(op, bytes_at(all.data() + at(i) * block, block), into[source]);
   }
 }
@@ -73,12 +74,12 @@ Task bruck(Collective& op, const From& from, const Spread& into, std::size_t blo
 //    sorted:    a row for each local rank, the blocks that it receives
 class NodeExchange {
  public:
-  NodeExchange(const Stages& stages, const Plan& plan, std::size_t block)
-      : stages_(stages),
+  NodeExchange(const Hierarchy& hierarchy, const Plan& plan, std::size_t block)
+      : hierarchy_(hierarchy),
         plan_(plan),
         block_(block),
         row_(block * plan.by_node().size()),
-        locals_(at(stages.local.size)),
+        locals_(at(hierarchy.local.size)),
         collected_(row_ * locals_),
         out_(collected_.size()),
         in_(collected_.size()),
@@ -95,15 +96,15 @@ class NodeExchange {
     });
   }
   Task exchange() {  // out to in
-    Pending pending(stages_.leaders.op());
+    Pending pending(hierarchy_.leaders.op());
     int node = 0;
     for_each_node([&](std::size_t first, std::size_t count) {
       const std::size_t from = first * locals_ * block_, bytes = count * locals_ * block_;
-      if (node == stages_.leaders.me) {
+      if (node == hierarchy_.leaders.me) {
         std::memcpy(in_.data() + from, out_.data() + from, bytes);
       } else {
-        pending.add(stages_.leaders.receive(node, bytes_at(in_.data() + from, bytes)));
-        pending.add(stages_.leaders.send(node, bytes_at(out_.data() + from, bytes)));
+        pending.add(hierarchy_.leaders.receive(node, bytes_at(in_.data() + from, bytes)));
+        pending.add(hierarchy_.leaders.send(node, bytes_at(out_.data() + from, bytes)));
       }
       ++node;
     });
@@ -130,7 +131,7 @@ class NodeExchange {
     }
   }
 
-  const Stages& stages_;
+  const Hierarchy& hierarchy_;
   const Plan& plan_;
   // Bytes of a block, and of a row of blocks of all ranks; how many ranks are on this node.
   const std::size_t block_, row_, locals_;
@@ -140,7 +141,7 @@ class NodeExchange {
 // One message between each two nodes, in place of one between each two ranks.
 template <class From>
 Task staged_alltoall(Collective& op, const From& from, const Spread& into, std::size_t block) {
-  const Stages stages(op);
+  const Hierarchy hierarchy(op);
   const Plan& plan = plan_of(op.comm());
   const Scratch row(block * plan.by_node().size());
   std::byte* place = row.data();
@@ -150,16 +151,16 @@ Task staged_alltoall(Collective& op, const From& from, const Spread& into, std::
   }
 
   const Items mine = bytes_at(row.data(), row.size());
-  if (stages.leading()) {
-    NodeExchange node(stages, plan, block);
-    co_await tree_gather(stages.local, mine, {row.size()}, node.collected(), 0);
+  if (hierarchy.is_leader()) {
+    NodeExchange node(hierarchy, plan, block);
+    co_await tree_gather(hierarchy.local, mine, {row.size()}, node.collected(), 0);
     node.sort_out();
     co_await node.exchange();
     node.sort_in();
-    co_await tree_scatter(stages.local, node.sorted(), {row.size()}, mine, 0);
+    co_await tree_scatter(hierarchy.local, node.sorted(), {row.size()}, mine, 0);
   } else {
-    co_await tree_gather(stages.local, mine, {row.size()}, nullptr, 0);
-    co_await tree_scatter(stages.local, nullptr, {row.size()}, mine, 0);
+    co_await tree_gather(hierarchy.local, mine, {row.size()}, nullptr, 0);
+    co_await tree_scatter(hierarchy.local, nullptr, {row.size()}, mine, 0);
   }
 
   const std::byte* arrived = row.data();

@@ -9,12 +9,12 @@
 namespace viaduct::mpi {
 
 // The largest subtree is served first, as it takes longest from there on.
-Task tree_broadcast(Team team, Items data, int root) {
-  const Tree tree(team, root);
-  Pending pending(team.op());
-  if (tree.parent() >= 0) pending.add(team.receive(tree.parent(), data));
+Task tree_broadcast(Subgroup subgroup, Items data, int root) {
+  const Tree tree(subgroup, root);
+  Pending pending(subgroup.op());
+  if (tree.parent() >= 0) pending.add(subgroup.receive(tree.parent(), data));
   co_await pending;
-  for (int k = tree.children() - 1; k >= 0; --k) pending.add(team.send(tree.child(k), data));
+  for (int k = tree.children() - 1; k >= 0; --k) pending.add(subgroup.send(tree.child(k), data));
   co_await pending;
 }
 
@@ -22,15 +22,16 @@ namespace {
 
 // The neighbours of this process in the chains, as ranks of the communicator; -1: none.
 struct Links {
-  int parent = -1;                // sends the data to this process
-  int next_node = -1, next = -1;  // get the data from it: the next head, the next rank of the node
+  int parent = -1;  // sends the data to this process
+  // Get the data from it: the leader of the next node, the next rank of the node.
+  int next_node = -1, next = -1;
 };
 
-// Arranges a team in a row from the root on, and finds the ranks before and after this process.
-void link_up(const Team& team, int root, int& before, int& after) {
-  const int place = team.after(team.me, -root);
-  if (place > 0) before = team.rank(team.after(team.me, -1));
-  if (place < team.size - 1) after = team.rank(team.after(team.me, 1));
+// Arranges a subgroup in a row from the root on, and finds the ranks before and after this process.
+void link_up(const Subgroup& subgroup, int root, int& before, int& after) {
+  const int place = subgroup.after(subgroup.me, -root);
+  if (place > 0) before = subgroup.rank(subgroup.after(subgroup.me, -1));
+  if (place < subgroup.size - 1) after = subgroup.rank(subgroup.after(subgroup.me, 1));
 }
 
 // All segments but the last have kSegment bytes, and the last has fewer, or the one before it has
@@ -66,24 +67,25 @@ Task segmented_broadcast(Collective& op, Items data, Links links) {
   if (!first) packed.to_items();
 }
 
-// A chain of the heads of the nodes, and on each node a chain of its ranks from the head on. Not a
-// coroutine itself: the links are computed now, so Stages need not outlive the call.
+// A chain of the leaders of the nodes, and on each node a chain of its ranks from the leader on.
+// Not a coroutine itself: the links are computed now, so the Hierarchy need not outlive the call.
 Task chain_broadcast(Collective& op, Items data, int root) {
   Links links;
   if (plan_of(op.comm()).staged()) {
-    const Stages stages(op, root);
-    if (stages.leading()) link_up(stages.leaders, stages.root, links.parent, links.next_node);
-    link_up(stages.local, stages.head, links.parent, links.next);
+    const Hierarchy hierarchy(op, root);
+    if (hierarchy.is_leader())
+      link_up(hierarchy.leaders, hierarchy.root, links.parent, links.next_node);
+    link_up(hierarchy.local, hierarchy.local_leader, links.parent, links.next);
   } else {
-    link_up(everyone(op), root, links.parent, links.next);
+    link_up(all_ranks(op), root, links.parent, links.next);
   }
   return segmented_broadcast(op, data, links);
 }
 
 Task staged_broadcast(Collective& op, Items data, int root) {
-  const Stages stages(op, root);
-  if (stages.leading()) co_await tree_broadcast(stages.leaders, data, stages.root);
-  co_await tree_broadcast(stages.local, data, stages.head);
+  const Hierarchy hierarchy(op, root);
+  if (hierarchy.is_leader()) co_await tree_broadcast(hierarchy.leaders, data, hierarchy.root);
+  co_await tree_broadcast(hierarchy.local, data, hierarchy.local_leader);
 }
 
 // With two ranks a chain gains nothing. In an oversubscribed job each segment would cost a switch
@@ -95,7 +97,7 @@ Task broadcast(Collective& op, Items data, int root) {
     return chain_broadcast(op, data, root);
   }
   if (plan.nodes() > 1 && plan.staged()) return staged_broadcast(op, data, root);
-  return tree_broadcast(everyone(op), data, root);
+  return tree_broadcast(all_ranks(op), data, root);
 }
 
 }  // namespace

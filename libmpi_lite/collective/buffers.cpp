@@ -17,8 +17,8 @@ void unpack(const std::byte* bytes, const Items& items) {
 namespace {
 
 [[gnu::cold, gnu::noinline]] void refuse_lengths(Collective& op, MPI_Count from, MPI_Count to) {
-  op.give_up(MPI_ERR_TRUNCATE, "this rank has " + std::to_string(from) +
-                                   " bytes for itself and expects " + std::to_string(to));
+  op.abort_everywhere(MPI_ERR_TRUNCATE, "this rank has " + std::to_string(from) +
+                                            " bytes for itself and expects " + std::to_string(to));
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ void copy(Collective& op, const Items& from, const Items& to) {
   const MPI_Count total = to.bytes();
   if (from.bytes() != total) [[unlikely]]
     refuse_lengths(op, from.bytes(), total);
-  if (op.gave_up()) [[unlikely]]
+  if (op.aborted()) [[unlikely]]
     return;
   // In place: the items are where they belong.
   if (total == 0 || (from.data == to.data && from.type == to.type)) return;

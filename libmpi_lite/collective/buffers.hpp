@@ -27,7 +27,7 @@ inline std::size_t length(const Items& items) {
 void pack(const Items& items, std::byte* bytes);
 void unpack(const std::byte* bytes, const Items& items);
 // Copies as if the rank sent to itself: like a receive, it ends the operation with MPI_ERR_TRUNCATE
-// if the lengths differ. Copies nothing once the operation has been given up.
+// if the lengths differ. Copies nothing once the operation has been aborted.
 void copy(Collective& op, const Items& from, const Items& to);
 
 // What a collective sends to, or receives from, each rank. Covers all forms of arguments: one count

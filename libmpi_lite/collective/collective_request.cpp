@@ -4,8 +4,8 @@
 //
 // A rank finds a disagreement in one of these ways: a message has the wrong length
 // (Collective::note); a message of the operation has another tag (on_early_message,
-// judge_kept_messages); a question or its answer shows it (on_question, on_ended). The rank that
-// finds the disagreement sends refusals to all others (tell_all).
+// judge_unexpected); a status query or its answer shows it (on_status_query, on_status_ended). The
+// rank that finds the disagreement sends refusals to all others (send_refusals).
 #include "libmpi_lite/collective/collective_request.hpp"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ inline MatchQueues& queues_of(Comm& comm) {
 }
 
 // Sends a refusal to every process of the communicator but this one.
-void tell_all(const Comm& comm, std::uint32_t number, int error) {
+void send_refusals(const Comm& comm, std::uint32_t number, int error) {
   Transfer& transfer = Transfer::self();
   for (const Ref<Group>& group : {comm.group(), comm.remote_group()}) {
     if (!group) continue;
@@ -102,9 +102,9 @@ void add_refusal(MatchQueues& queues, const Refusal& refusal) {
   if (!find_refusal(queues, refusal.number)) queues.refusals.push_back(refusal);
 }
 
-// How many unexpected messages of each bin judge_kept_messages() looks at. There may be many of
+// How many unexpected messages of each bin judge_unexpected() looks at. There may be many of
 // later operations, and those of the current one are the oldest.
-constexpr unsigned kMaxBytesLookedAt = 8;
+constexpr unsigned kMaxMessagesLookedAt = 8;
 
 }  // namespace
 
@@ -120,8 +120,8 @@ std::uint32_t Collective::number() const {
 
 // Called every 50 ms while this process waits. True at calls 2, 4, 8, ... 512, then at each 1024th,
 // which is once in 51 s. The gaps grow so that a rank that computes for an hour does not find
-// thousands of questions.
-bool Collective::time_to_ask() {
+// thousands of queries.
+bool Collective::time_to_query() {
   constexpr unsigned kSeldom = 1024;
   ++waits_;
   return waits_ > 1 && (waits_ < kSeldom ? std::has_single_bit(waits_) : waits_ % kSeldom == 0);
@@ -154,59 +154,59 @@ Datatype& Collective::hold(MPI_Datatype type) {
   return t;
 }
 
-// Messages that give_up() has cancelled come here, too, and mean nothing.
+// Messages that abort_everywhere() has cancelled come here, too, and mean nothing.
 void Collective::note(const Request& message) {
-  if (gave_up_) return;
+  if (aborted_) return;
   const bool receive = message.kind == Request::Kind::receive;
   if (receive && message.error == MPI_ERR_TRUNCATE)
-    return give_up(message.error, error_text(message));
+    return abort_everywhere(message.error, error_text(message));
   if (receive && message.error == MPI_SUCCESS)
-    return give_up(MPI_ERR_TRUNCATE, "rank " + std::to_string(message.status.MPI_SOURCE) +
-                                         " has sent " +
-                                         std::to_string(status_bytes(message.status)) +
-                                         " bytes, which is less than this rank expects of it");
+    return abort_everywhere(MPI_ERR_TRUNCATE,
+                            "rank " + std::to_string(message.status.MPI_SOURCE) + " has sent " +
+                                std::to_string(status_bytes(message.status)) +
+                                " bytes, which is less than this rank expects of it");
   if (receive && message.error == MPI_ERR_PROC_ABORTED && lost_ < 0) lost_ = lost_process(message);
   note(message.error, error_text(message));
 }
 
 Ref<Request> Collective::send_nothing(const Envelope& to) const {
-  return gave_up_ ? complete_send() : send_loss(to, lost_);
+  return aborted_ ? complete_send() : send_loss(to, lost_);
 }
 
 // ---- ranks that disagree -----------------------------------------------------------------------
 
-void Collective::give_up(int code, std::string why) {
-  if (gave_up_) return;
-  if (queues_) tell_all(*comm_, number(), code);
-  stop(code, std::move(why));
+void Collective::abort_everywhere(int code, std::string why) {
+  if (aborted_) return;
+  if (queues_) send_refusals(*comm_, number(), code);
+  abort_locally(code, std::move(why));
 }
 
 // The cancelled messages complete the wait of the task, which then runs to its end.
-void Collective::stop(int code, std::string why) {
-  if (gave_up_) return;
-  gave_up_ = true;
+void Collective::abort_locally(int code, std::string why) {
+  if (aborted_) return;
+  aborted_ = true;
   note(code, std::move(why));
   if (queues_) add_refusal(*queues_, {number(), Transfer::self().rank(), code});
   for (Pending* p = pendings_; p; p = p->next_of_collective()) p->cancel();
 }
 
-void Collective::disagree(int process, int tag) {
+void Collective::on_mismatch(int process, int tag) {
   const CollectiveKind ours = CollectiveTag::kind(tag_), theirs = CollectiveTag::kind(tag);
   if (ours == theirs)
-    return give_up(MPI_ERR_TRUNCATE,
-                   name_of_process(process) + " takes part with another length than this rank");
-  give_up(MPI_ERR_OTHER, name_of_process(process) + " is in " + name_of(theirs) +
-                             " where this rank is in " + name_of(ours));
+    return abort_everywhere(MPI_ERR_TRUNCATE, name_of_process(process) +
+                                                  " takes part with another length than this rank");
+  abort_everywhere(MPI_ERR_OTHER, name_of_process(process) + " is in " + name_of(theirs) +
+                                      " where this rank is in " + name_of(ours));
 }
 
 void Collective::look_for_refusal() {
   forget_old_refusals(*queues_);
-  if (const Refusal* const refusal = find_refusal(*queues_, number())) hear(*refusal);
+  if (const Refusal* const refusal = find_refusal(*queues_, number())) on_refused(*refusal);
 }
 
-void Collective::hear(Refusal refusal) {
-  stop(refusal.error,
-       "the operation has failed at " + name_of_process(refusal.process) + ", as that one tells");
+void Collective::on_refused(Refusal refusal) {
+  abort_locally(refusal.error, "the operation has failed at " + name_of_process(refusal.process) +
+                                   ", as that one tells");
 }
 
 // Messages of ranks that disagree may have arrived before the operation started here, when
@@ -215,21 +215,21 @@ void Collective::hear(Refusal refusal) {
 void Collective::look_for_disagreement() {
   if (looked_ || !queues_) return;
   looked_ = true;
-  if (queues_->keeps_messages()) judge_kept_messages();
+  if (queues_->has_unexpected()) judge_unexpected();
 }
 
 // A message of this operation with another tag shows a disagreement. An eager message of an
 // operation that has ended here is dropped, so that its credit returns. An RTS of such an operation
 // stays: its sender cancels the send when it gets the refusal, and the cancellation must find the
 // RTS here.
-void Collective::judge_kept_messages() {
+void Collective::judge_unexpected() {
   MatchQueues& queues = *queues_;
-  queues.for_oldest_kept(kMaxBytesLookedAt, [&](Unexpected& message) {
+  queues.for_oldest_unexpected(kMaxMessagesLookedAt, [&](Unexpected& message) {
     const int tag = message.head.tag;
     const std::optional<std::uint32_t> number = late_number(queues, tag);
     if (!number) return;
     if (*number == this->number()) {
-      if (tag != tag_) disagree(message.peer, tag);
+      if (tag != tag_) on_mismatch(message.peer, tag);
     } else if (message.head.kind != mpi::Kind::request_to_send && !find(queues, *number)) {
       Transfer::self().drop(queues, message);
     }
@@ -273,7 +273,7 @@ void refuse_next_collective(Comm& comm, int error) {
   MatchQueues& queues = queues_of(comm);
   const std::uint32_t number = queues.next_collective++;
   add_refusal(queues, {number, Transfer::self().rank(), error});
-  tell_all(comm, number, error);
+  send_refusals(comm, number, error);
 }
 
 class Collectives final : public CollectiveSink {
@@ -281,10 +281,10 @@ class Collectives final : public CollectiveSink {
   bool progress() override { return continue_collectives(); }
   void on_early_message(MatchQueues& queues, const Unexpected& message) override;
   void on_refusal(MatchQueues& queues, const Refusal& refusal) override;
-  void for_each_question(const MatchQueues& queues,
-                         const std::function<void(int, const Question&)>& visit) override;
-  bool on_question(MatchQueues& queues, const Question& question, int process) override;
-  void on_ended(MatchQueues& queues, std::uint32_t number, int process) override;
+  void for_each_status_query(const MatchQueues& queues,
+                             const std::function<void(int, const StatusQuery&)>& visit) override;
+  bool on_status_query(MatchQueues& queues, const StatusQuery& query, int process) override;
+  void on_status_ended(MatchQueues& queues, std::uint32_t number, int process) override;
 };
 
 CollectiveSink& collective_sink() {
@@ -295,39 +295,41 @@ CollectiveSink& collective_sink() {
 // A refusal of an operation that this rank has completed comes too late. One of an operation that
 // this rank has not started is kept for look_for_refusal().
 void Collectives::on_refusal(MatchQueues& queues, const Refusal& refusal) {
-  if (Collective* const op = Collective::find(queues, refusal.number)) return op->hear(refusal);
+  if (Collective* const op = Collective::find(queues, refusal.number))
+    return op->on_refused(refusal);
   if (!is_past(refusal.number, queues.next_collective)) add_refusal(queues, refusal);
 }
 
-void Collectives::for_each_question(const MatchQueues& queues,
-                                    const std::function<void(int, const Question&)>& visit) {
+void Collectives::for_each_status_query(const MatchQueues& queues,
+                                        const std::function<void(int, const StatusQuery&)>& visit) {
   for (Collective* op = queues.under_way; op; op = op->next_) {
-    if (!op->time_to_ask()) continue;
-    const Question question{op->comm().collective_context(), op->number(), op->tag()};
-    op->for_each_awaited([&](int process) { visit(process, question); });
+    if (!op->time_to_query()) continue;
+    const StatusQuery query{op->comm().collective_context(), op->number(), op->tag()};
+    op->for_each_awaited([&](int process) { visit(process, query); });
   }
 }
 
 // The answer is yes if the operation has ended here. While it is under way, or has not started, the
-// asking process goes on waiting and gets no answer.
-bool Collectives::on_question(MatchQueues& queues, const Question& question, int process) {
-  Collective* const op = Collective::find(queues, question.number);
-  if (op && op->tag() != question.tag) op->disagree(process, question.tag);
-  return !op && is_past(question.number, queues.next_collective);
+// querying process goes on waiting and gets no answer.
+bool Collectives::on_status_query(MatchQueues& queues, const StatusQuery& query, int process) {
+  Collective* const op = Collective::find(queues, query.number);
+  if (op && op->tag() != query.tag) op->on_mismatch(process, query.tag);
+  return !op && is_past(query.number, queues.next_collective);
 }
 
 // The answer is in order behind all messages of that process. If this rank still awaits one of
 // them, the message will never come.
-void Collectives::on_ended(MatchQueues& queues, std::uint32_t number, int process) {
+void Collectives::on_status_ended(MatchQueues& queues, std::uint32_t number, int process) {
   Collective* const op = Collective::find(queues, number);
-  if (!op || op->gave_up()) return;
+  if (!op || op->aborted()) return;
   bool in_vain = false;
   op->for_each_awaited([&](int awaited) { in_vain |= awaited == process; });
   if (in_vain)
-    op->give_up(MPI_ERR_TRUNCATE,
-                name_of_process(process) +
-                    " has completed the operation, with another length than this rank or as "
-                    "another one, and sends nothing more");
+    op->abort_everywhere(
+        MPI_ERR_TRUNCATE,
+        name_of_process(process) +
+            " has completed the operation, with another length than this rank or as "
+            "another one, and sends nothing more");
 }
 
 void Collectives::on_early_message(MatchQueues& queues, const Unexpected& message) {
@@ -335,7 +337,7 @@ void Collectives::on_early_message(MatchQueues& queues, const Unexpected& messag
   const std::optional<std::uint32_t> number = late_number(queues, tag);
   if (!number) return;
   if (Collective* const op = Collective::find(queues, *number)) {
-    if (op->tag() != tag) op->disagree(message.peer, tag);
+    if (op->tag() != tag) op->on_mismatch(message.peer, tag);
   } else {
     // The operation has ended here, so no receive will take the message. Its sender may wait for
     // that, if it has sent an RTS.

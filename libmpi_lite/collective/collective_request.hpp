@@ -4,7 +4,7 @@
 //
 // Messages of an operation carry its number and kind in their tag. So this rank sees when another
 // rank takes part with another operation or another length, and ends the operation everywhere
-// (give_up()). The events for that come through class CollectiveSink.
+// (abort_everywhere()). The events for that come through class CollectiveSink.
 //
 // Threads: one thread at a time is in the library.
 #pragma once
@@ -81,10 +81,10 @@ inline constexpr int kLastBarrierTag = 1 << 29;
 //          v
 //       complete: not in under_way, task and self-reference gone; Request::error is final
 //
-//       running, suspended: give_up() or stop() sets gave_up_, when ranks disagree, a refusal
-//                arrives or a message is truncated. All messages under way are cancelled; when they
-//                are complete, suspended becomes ready. The task then runs to its end, while its
-//                sends and receives do nothing.
+//       running, suspended: abort_everywhere() or abort_locally() sets aborted_, when ranks
+//                disagree, a refusal arrives or a message is truncated. All messages under way are
+//                cancelled; when they are complete, suspended becomes ready. The task then runs to
+//                its end, while its sends and receives do nothing.
 //       running: a receive that fails because a process was lost sets lost_. The task runs to its
 //                end, and its sends become loss notices.
 class Collective final : public Request, public Pooled {
@@ -95,7 +95,7 @@ class Collective final : public Request, public Pooled {
   // The next operation of the communicator. Its number keeps it apart from others under way.
   Collective(Comm& comm, CollectiveKind kind);
   // An operation without a number, told apart by its tag: for what only some of the ranks start.
-  // Refusals and questions do not cover it.
+  // Refusals and status queries do not cover it.
   Collective(Comm& comm, int tag);
   ~Collective() override {
     if (queues_) leave_queues();
@@ -123,7 +123,7 @@ class Collective final : public Request, public Pooled {
     return start_send(items, to, SendMode::standard);
   }
   Ref<Request> receive(const Envelope& from, const Items& items) const {
-    if (gave_up_) [[unlikely]]
+    if (aborted_) [[unlikely]]
       return complete_send();
     return start_receive(items, from);
   }
@@ -143,10 +143,10 @@ class Collective final : public Request, public Pooled {
   }
   // Ends the operation at all ranks that have not completed it, by refusals. The ranks disagree
   // about it, and would wait for messages that are never sent.
-  void give_up(int code, std::string why);
-  bool gave_up() const { return gave_up_; }
+  void abort_everywhere(int code, std::string why);
+  bool aborted() const { return aborted_; }
   // The data of this rank is incomplete, so it must not be sent or combined.
-  bool lacks_data() const { return lost_ >= 0 || gave_up_; }
+  bool lacks_data() const { return lost_ >= 0 || aborted_; }
   const std::string& why() const { return why_; }
 
   // Runs the algorithm up to its first wait. The operation holds itself until it is complete.
@@ -162,16 +162,16 @@ class Collective final : public Request, public Pooled {
   // As check(), for a message that has something wrong. A receive that fails because a process was
   // lost leaves this rank without data: from then on it sends loss notices in place of data.
   void note(const Request& message);
-  // In place of a send: nothing after give_up(), a loss notice after a loss.
+  // In place of a send: nothing after abort_everywhere(), a loss notice after a loss.
   Ref<Request> send_nothing(const Envelope& to) const;
-  // That process takes part in this operation with another tag: gives up.
-  void disagree(int process, int tag);
+  // That process takes part in this operation with another tag: aborts.
+  void on_mismatch(int process, int tag);
   // Another process may have refused this operation before it was started here.
   [[gnu::cold]] void look_for_refusal();
-  void hear(Refusal refusal);            // stops because of it
-  void stop(int code, std::string why);  // gives up without telling the other processes
-  void look_for_disagreement();          // at the first wait
-  [[gnu::noinline]] void judge_kept_messages();
+  void on_refused(Refusal refusal);               // aborts because of it
+  void abort_locally(int code, std::string why);  // aborts without telling the other processes
+  void look_for_disagreement();                   // at the first wait
+  [[gnu::noinline]] void judge_unexpected();
   void leave_queues();  // leaves MatchQueues::under_way
   // Calls visit(process) for each receive of this operation that no message has met. The tag is
   // compared, because the construction of an intercommunicator also receives in another
@@ -186,14 +186,14 @@ class Collective final : public Request, public Pooled {
   static Collective* find(const MatchQueues& queues, std::uint32_t number);
   // Among the operations of its communicator, modulo 2^32. Only while it is listed in queues_.
   std::uint32_t number() const;
-  bool time_to_ask();  // whether a question is due; to be called every 50 ms of a wait
+  bool time_to_query();  // whether a query is due; to be called every 50 ms of a wait
 
   const Ref<Comm> comm_;
   MatchQueues* queues_ = nullptr;  // where it is listed; nullptr: without a number, or complete
   Collective *next_ = nullptr, *previous_ = nullptr;  // in MatchQueues::under_way
   int tag_;
-  bool gave_up_ = false, looked_ = false;  // looked_: look_for_disagreement() has been called
-  std::uint16_t waits_ = 0;                // calls of time_to_ask()
+  bool aborted_ = false, looked_ = false;  // looked_: look_for_disagreement() has been called
+  std::uint16_t waits_ = 0;                // calls of time_to_query()
   int lost_ = -1;                          // the lost process whose data this rank lacks; -1: none
   Pending* pendings_ = nullptr;            // list of the Pendings that have requests
   Ref<Op> op_;

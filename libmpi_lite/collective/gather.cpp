@@ -7,61 +7,62 @@
 
 namespace viaduct::mpi {
 
-std::size_t Lengths::of_places(const Team& team, int root, int place, int n) const {
+std::size_t Lengths::of_places(const Subgroup& subgroup, int root, int place, int n) const {
   if (!list) return each * static_cast<std::size_t>(n);
   std::size_t sum = 0;
-  for (int i = 0; i < n; ++i) sum += list[(root + place + i) % team.size];
+  for (int i = 0; i < n; ++i) sum += list[(root + place + i) % subgroup.size];
   return sum;
 }
 
 // A leaf sends from the program's buffer, and needs no packed copy. Others collect the blocks of
 // their subtree, the own one first, and pass them on in one message.
-Task tree_gather(Team team, Items mine, Lengths lengths, std::byte* all, int root) {
-  const Tree tree(team, root);
-  Pending pending(team.op());
+Task tree_gather(Subgroup subgroup, Items mine, Lengths lengths, std::byte* all, int root) {
+  const Tree tree(subgroup, root);
+  Pending pending(subgroup.op());
   if (tree.width() == 1 && tree.parent() >= 0) {
-    pending.add(team.send(tree.parent(), mine));
+    pending.add(subgroup.send(tree.parent(), mine));
     co_await pending;
     co_return;
   }
 
-  const std::size_t total = lengths.of_places(team, root, tree.place(), tree.width());
+  const std::size_t total = lengths.of_places(subgroup, root, tree.place(), tree.width());
   const Scratch scratch(tree.parent() < 0 ? 0 : total);
   if (tree.parent() >= 0) all = scratch.data();
   for (int k = 0; k < tree.children(); ++k) {
-    std::byte* const at = all + lengths.of_places(team, root, tree.place(), tree.offset(k));
-    pending.add(team.receive(
-        tree.child(k),
-        bytes_at(at, lengths.of_places(team, root, tree.place() + tree.offset(k), tree.width(k)))));
+    std::byte* const at = all + lengths.of_places(subgroup, root, tree.place(), tree.offset(k));
+    pending.add(subgroup.receive(
+        tree.child(k), bytes_at(at, lengths.of_places(subgroup, root, tree.place() + tree.offset(k),
+                                                      tree.width(k)))));
   }
   pack(mine, all);
   co_await pending;
-  if (tree.parent() >= 0) pending.add(team.send(tree.parent(), bytes_at(all, total)));
+  if (tree.parent() >= 0) pending.add(subgroup.send(tree.parent(), bytes_at(all, total)));
   co_await pending;
 }
 
 // The reverse of tree_gather(). The largest subtree is served first.
-Task tree_scatter(Team team, const std::byte* all, Lengths lengths, Items mine, int root) {
-  const Tree tree(team, root);
-  Pending pending(team.op());
+Task tree_scatter(Subgroup subgroup, const std::byte* all, Lengths lengths, Items mine, int root) {
+  const Tree tree(subgroup, root);
+  Pending pending(subgroup.op());
   if (tree.width() == 1 && tree.parent() >= 0) {
-    pending.add(team.receive(tree.parent(), mine));
+    pending.add(subgroup.receive(tree.parent(), mine));
     co_await pending;
     co_return;
   }
 
-  const std::size_t total = lengths.of_places(team, root, tree.place(), tree.width());
+  const std::size_t total = lengths.of_places(subgroup, root, tree.place(), tree.width());
   const Scratch scratch(tree.parent() < 0 ? 0 : total);
   if (tree.parent() >= 0) {
     all = scratch.data();
-    pending.add(team.receive(tree.parent(), bytes_at(all, total)));
+    pending.add(subgroup.receive(tree.parent(), bytes_at(all, total)));
   }
   co_await pending;
   for (int k = tree.children() - 1; k >= 0; --k) {
-    const std::byte* const at = all + lengths.of_places(team, root, tree.place(), tree.offset(k));
-    pending.add(team.send(
-        tree.child(k),
-        bytes_at(at, lengths.of_places(team, root, tree.place() + tree.offset(k), tree.width(k)))));
+    const std::byte* const at =
+        all + lengths.of_places(subgroup, root, tree.place(), tree.offset(k));
+    pending.add(subgroup.send(
+        tree.child(k), bytes_at(at, lengths.of_places(subgroup, root, tree.place() + tree.offset(k),
+                                                      tree.width(k)))));
   }
   unpack(all, mine);
   co_await pending;
@@ -71,14 +72,15 @@ namespace {
 
 // Calls each(rank) in the order in which the blocks of all ranks lie at the root, packed, when they
 // have come through the stages: node after node from the root's own on, and within a node from its
-// head on. For the root only: only the root's node may have a head that is not its leader.
+// leader on. For the root only: only on its node may the leader be another one than in the plan.
 template <class Each>
-void for_each_place(const Stages& stages, const Plan& plan, Each each) {
+void for_each_place(const Hierarchy& hierarchy, const Plan& plan, Each each) {
   for (int i = 0; i < plan.nodes(); ++i) {
-    const int node = stages.leaders.after(stages.root, i);
+    const int node = hierarchy.leaders.after(hierarchy.root, i);
     const std::span<const int> members = plan.members(node);
-    const std::size_t head = node == plan.my_node() ? static_cast<std::size_t>(stages.head) : 0;
-    for (std::size_t k = 0; k < members.size(); ++k) each(members[(head + k) % members.size()]);
+    const std::size_t leader =
+        node == plan.my_node() ? static_cast<std::size_t>(hierarchy.local_leader) : 0;
+    for (std::size_t k = 0; k < members.size(); ++k) each(members[(leader + k) % members.size()]);
   }
 }
 
@@ -108,19 +110,19 @@ Task short_gather(Collective& op, Items mine, Spread into, int root) {
   };
 
   if (in_stages(plan)) {
-    const Stages stages(op, root);
+    const Hierarchy hierarchy(op, root);
     const PoolVector<std::size_t> nodes = bytes_of_nodes(plan, block);
-    const Scratch node(stages.leading() ? nodes[static_cast<std::size_t>(plan.my_node())] : 0);
-    co_await tree_gather(stages.local, mine, {block}, node.data(), stages.head);
-    if (stages.leading())
-      co_await tree_gather(stages.leaders, bytes_at(node.data(), node.size()), {0, nodes.data()},
-                           all.data(), stages.root);
-    if (rooted) for_each_place(stages, plan, place);
+    const Scratch node(hierarchy.is_leader() ? nodes[static_cast<std::size_t>(plan.my_node())] : 0);
+    co_await tree_gather(hierarchy.local, mine, {block}, node.data(), hierarchy.local_leader);
+    if (hierarchy.is_leader())
+      co_await tree_gather(hierarchy.leaders, bytes_at(node.data(), node.size()), {0, nodes.data()},
+                           all.data(), hierarchy.root);
+    if (rooted) for_each_place(hierarchy, plan, place);
   } else {
-    const Team team = everyone(op);
-    co_await tree_gather(team, mine, {block}, all.data(), root);
+    const Subgroup subgroup = all_ranks(op);
+    co_await tree_gather(subgroup, mine, {block}, all.data(), root);
     if (rooted)
-      for (int i = 0; i < team.size; ++i) place(team.after(root, i));
+      for (int i = 0; i < subgroup.size; ++i) place(subgroup.after(root, i));
   }
   if (rooted) copy(op, mine, into[root]);
 }
@@ -140,19 +142,19 @@ Task short_scatter(Collective& op, Spread from, Items mine, int root) {
   };
 
   if (in_stages(plan)) {
-    const Stages stages(op, root);
+    const Hierarchy hierarchy(op, root);
     const PoolVector<std::size_t> nodes = bytes_of_nodes(plan, block);
-    const Scratch node(stages.leading() ? nodes[static_cast<std::size_t>(plan.my_node())] : 0);
-    if (rooted) for_each_place(stages, plan, place);
-    if (stages.leading())
-      co_await tree_scatter(stages.leaders, all.data(), {0, nodes.data()},
-                            bytes_at(node.data(), node.size()), stages.root);
-    co_await tree_scatter(stages.local, node.data(), {block}, mine, stages.head);
+    const Scratch node(hierarchy.is_leader() ? nodes[static_cast<std::size_t>(plan.my_node())] : 0);
+    if (rooted) for_each_place(hierarchy, plan, place);
+    if (hierarchy.is_leader())
+      co_await tree_scatter(hierarchy.leaders, all.data(), {0, nodes.data()},
+                            bytes_at(node.data(), node.size()), hierarchy.root);
+    co_await tree_scatter(hierarchy.local, node.data(), {block}, mine, hierarchy.local_leader);
   } else {
-    const Team team = everyone(op);
+    const Subgroup subgroup = all_ranks(op);
     if (rooted)
-      for (int i = 0; i < team.size; ++i) place(team.after(root, i));
-    co_await tree_scatter(team, all.data(), {block}, mine, root);
+      for (int i = 0; i < subgroup.size; ++i) place(subgroup.after(root, i));
+    co_await tree_scatter(subgroup, all.data(), {block}, mine, root);
   }
 }
 
@@ -180,8 +182,8 @@ Task direct_scatter(Collective& op, Spread from, Items mine, int root) {
   co_await pending;
 }
 
-// A tree saves messages at the root, and costs copies. In an oversubscribed team the tree would be
-// a star, which only costs copies.
+// A tree saves messages at the root, and costs copies. In an oversubscribed subgroup the tree would
+// be a star, which only costs copies.
 bool by_tree(Comm& comm, std::size_t block) {
   const Plan& plan = plan_of(comm);
   return block <= kTreeGather && comm.size() > 2 && (in_stages(plan) || !plan.staged());

@@ -10,11 +10,12 @@ namespace {
 
 // Reduces the vectors of the other group, in its rank order, and calls done(result).
 //
-// Two rooms take turns: while one rank's vector arrives in one, the other holds the result so far.
-// Vectors arrive one after the other, so memory does not grow with the group.
+// Two buffers take turns: while one rank's vector arrives in one, the other holds the result so
+// far. Vectors arrive one after the other, so memory does not grow with the group.
 template <class Done>
 Task reduce_theirs(Collective& op, const Reduction& reduction, Done done) {
-  const Reduction::Room one(reduction, reduction.count()), two(reduction, reduction.count());
+  const Reduction::VectorBuffers one(reduction, reduction.count()),
+      two(reduction, reduction.count());
   void *so_far = one.data(), *next = two.data();
   Pending pending(op);
   for (int rank = 0; rank < op.comm().peers(); ++rank) {

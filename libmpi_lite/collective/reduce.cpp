@@ -7,43 +7,46 @@
 
 namespace viaduct::mpi {
 
-// Each child's vector arrives in a room of its own. Then the vectors are combined from left to
+// Each child's vector arrives in a buffer of its own. Then the vectors are combined from left to
 // right: this process comes first, and its children's subtrees follow one another, so the order of
-// the team is kept. The result moves into the last room, as combine() writes to its right operand.
-Task tree_reduce(Team team, const Reduction& reduction, const void* mine, void* into, int root) {
-  const Tree tree(team, root);
+// the subgroup is kept. The result moves into the last buffer, as combine() writes to its right
+// operand.
+Task tree_reduce(Subgroup subgroup, const Reduction& reduction, const void* mine, void* into,
+                 int root) {
+  const Tree tree(subgroup, root);
   const MPI_Count count = reduction.count();
-  const Reduction::Room rooms(reduction, count, tree.children());
-  Pending pending(team.op());
+  const Reduction::VectorBuffers buffers(reduction, count, tree.children());
+  Pending pending(subgroup.op());
   for (int k = 0; k < tree.children(); ++k)
-    pending.add(team.receive(tree.child(k), reduction.items(rooms.vector(k))));
+    pending.add(subgroup.receive(tree.child(k), reduction.items(buffers.vector(k))));
   co_await pending;
 
   const void* so_far = mine;
   for (int k = 0; k < tree.children(); ++k) {
-    reduction.combine(so_far, rooms.vector(k), count);
-    so_far = rooms.vector(k);
+    reduction.combine(so_far, buffers.vector(k), count);
+    so_far = buffers.vector(k);
   }
   if (tree.parent() < 0) {
-    copy(team.op(), reduction.items(so_far), reduction.items(into));
+    copy(subgroup.op(), reduction.items(so_far), reduction.items(into));
   } else {
-    pending.add(team.send(tree.parent(), reduction.items(so_far)));
+    pending.add(subgroup.send(tree.parent(), reduction.items(so_far)));
     co_await pending;
   }
 }
 
 namespace {
 
-// On each node to its head, then between the heads. `node`: the head's result on its way to the
-// root; at the root itself it goes to `into` at once.
+// On each node to its leader, then between the leaders. `node`: the leader's result on its way to
+// the root; at the root itself it goes to `into` at once.
 Task staged_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
                    int root) {
-  const Stages stages(op, root);
-  const bool passing = stages.leading() && op.comm().rank() != root;
-  const Reduction::Room node(reduction, passing ? reduction.count() : 0);
+  const Hierarchy hierarchy(op, root);
+  const bool passing = hierarchy.is_leader() && op.comm().rank() != root;
+  const Reduction::VectorBuffers node(reduction, passing ? reduction.count() : 0);
   void* const result = passing ? node.data() : into;
-  co_await tree_reduce(stages.local, reduction, mine, result, stages.head);
-  if (stages.leading()) co_await tree_reduce(stages.leaders, reduction, result, into, stages.root);
+  co_await tree_reduce(hierarchy.local, reduction, mine, result, hierarchy.local_leader);
+  if (hierarchy.is_leader())
+    co_await tree_reduce(hierarchy.leaders, reduction, result, into, hierarchy.root);
 }
 
 // To any root by a tree. In stages only if that keeps the rank order, or the order does not matter.
@@ -53,7 +56,7 @@ Task short_reduce(Collective& op, const Reduction& reduction, const void* mine, 
   const bool in_stages =
       plan.nodes() > 1 && plan.staged() && (reduction.commutative() || plan.ordered());
   return in_stages ? staged_reduce(op, reduction, mine, into, root)
-                   : tree_reduce(everyone(op), reduction, mine, into, root);
+                   : tree_reduce(all_ranks(op), reduction, mine, into, root);
 }
 
 // For noncommutative operations: a tree keeps the rank order only if rank 0 is its root, so rank 0
@@ -61,10 +64,10 @@ Task short_reduce(Collective& op, const Reduction& reduction, const void* mine, 
 Task ordered_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
                     int root) {
   const int rank = op.comm().rank();
-  const Reduction::Room room(reduction, rank == 0 ? reduction.count() : 0);
-  co_await short_reduce(op, reduction, mine, room.data(), 0);
+  const Reduction::VectorBuffers buffer(reduction, rank == 0 ? reduction.count() : 0);
+  co_await short_reduce(op, reduction, mine, buffer.data(), 0);
   Pending pending(op);
-  if (rank == 0) pending.add(op.send(root, reduction.items(room.data())));
+  if (rank == 0) pending.add(op.send(root, reduction.items(buffer.data())));
   if (rank == root) pending.add(op.receive(0, reduction.items(into)));
   co_await pending;
 }
@@ -73,19 +76,20 @@ Task ordered_reduce(Collective& op, const Reduction& reduction, const void* mine
 // place in `into`.
 Task long_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
                  int root) {
-  const Team team = long_reduce_team(op, reduction);
-  const Ranges ranges = even_ranges(reduction.count(), team.size);
-  const Range own = ranges[static_cast<std::size_t>(team.me)];
+  const Subgroup subgroup = long_reduce_subgroup(op, reduction);
+  const Ranges ranges = even_ranges(reduction.count(), subgroup.size);
+  const Range own = ranges[static_cast<std::size_t>(subgroup.me)];
   const bool at_root = op.comm().rank() == root;
-  const Reduction::Room room(reduction, at_root ? 0 : own.count);
-  void* const result = at_root ? const_cast<void*>(reduction.items(into, own).data) : room.data();
-  co_await long_reduce_scatter(team, reduction, mine, ranges, result);
+  const Reduction::VectorBuffers buffer(reduction, at_root ? 0 : own.count);
+  void* const result = at_root ? const_cast<void*>(reduction.items(into, own).data) : buffer.data();
+  co_await long_reduce_scatter(subgroup, reduction, mine, ranges, result);
 
   Pending pending(op);
   if (at_root) {
-    for (int i = 0; i < team.size; ++i)
-      if (i != team.me)
-        pending.add(team.receive(i, reduction.items(into, ranges[static_cast<std::size_t>(i)])));
+    for (int i = 0; i < subgroup.size; ++i)
+      if (i != subgroup.me)
+        pending.add(
+            subgroup.receive(i, reduction.items(into, ranges[static_cast<std::size_t>(i)])));
   } else {
     pending.add(op.send(root, reduction.items(result, {0, own.count})));
   }

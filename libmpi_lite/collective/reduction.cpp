@@ -7,8 +7,8 @@
 namespace viaduct::mpi {
 namespace {
 
-// Bytes: the alignment of the strictest basic type. Rooms start and end at multiples of it, so that
-// items are aligned as in the program's own buffers, which user functions may rely on.
+// Bytes: the alignment of the strictest basic type. Vectors start and end at multiples of it, so
+// that items are aligned as in the program's own buffers, which user functions may rely on.
 constexpr MPI_Count kAlignment = alignof(std::max_align_t);
 
 // The bytes that `count` items touch, from the buffer's address on; `from` may be negative, and is
@@ -55,12 +55,12 @@ void Reduction::combine(const void* left, void* right, MPI_Count count) const {
   datatype_handles.remove(handle);
 }
 
-Reduction::Room::Room(const Reduction& reduction, MPI_Count count, int vectors)
+Reduction::VectorBuffers::VectorBuffers(const Reduction& reduction, MPI_Count count, int vectors)
     : from_(reach(*reduction.type_, count).from),
       width_(reach(*reduction.type_, count).to - from_),
       memory_(static_cast<std::size_t>(width_ * vectors)) {}
 
-void* Reduction::Room::vector(int k) const {
+void* Reduction::VectorBuffers::vector(int k) const {
   return byte_at(memory_.data(), k * width_ - from_);
 }
 

@@ -34,9 +34,9 @@ class Reduction {
   // Buffers for vectors of `count` items, laid out as in the program's own buffers, since user
   // functions see them. Each vector has memory of its own: items may reach further than their
   // extent, as columns of a matrix do, so vectors must not be packed by extent.
-  class Room {
+  class VectorBuffers {
    public:
-    Room(const Reduction& reduction, MPI_Count count, int vectors = 1);
+    VectorBuffers(const Reduction& reduction, MPI_Count count, int vectors = 1);
     void* data() const { return vector(0); }
     void* vector(int k) const;  // a buffer's address; its data may start before or behind it
 

@@ -1,5 +1,5 @@
 // Where one algorithm gives way to another, in bytes. All ranks must come to the same choice, so a
-// choice may depend only on what is the same everywhere: sizes, the team, the plan. Ranks that
+// choice may depend only on what is the same everywhere: sizes, the subgroup, the plan. Ranks that
 // choose differently, because the program gives them different lengths, notice by the tag
 // (Collective::take_long_form).
 #pragma once

@@ -10,7 +10,7 @@ namespace viaduct::mpi {
 namespace {
 
 // Throws Error where the product does not fit.
-MPI_Count times(MPI_Count a, MPI_Count b) {
+MPI_Count checked_product(MPI_Count a, MPI_Count b) {
   MPI_Count product;
   if (__builtin_mul_overflow(a, b, &product))
     throw Error(MPI_ERR_VALUE_TOO_LARGE, "the array has more bytes than 64 bits can tell");
@@ -31,34 +31,37 @@ Ref<Datatype> finish_part(DatatypeBuilder& builder) {
 // A part of an array, while it is being made: it covers the dimensions taken so far.
 struct Part {
   Ref<Datatype> type;  // the part, seen from its own beginning
-  MPI_Count row;       // bytes from one neighbour in the next dimension to the other
+  MPI_Count stride;    // bytes from one neighbour in the next dimension to the other
   MPI_Count start;     // bytes from the beginning of the array to the beginning of the part
 };
 
 // The elements [first, first + count) of the next dimension.
 void take_range(Part& part, MPI_Count first, MPI_Count count) {
   DatatypeBuilder builder;
-  builder.add(*part.type, 0, count, part.row);
+  builder.add(*part.type, 0, count, part.stride);
   part.type = finish_part(builder);
-  part.start += times(first, part.row);
+  part.start += checked_product(first, part.stride);
 }
 
 // The distribution MPI_DISTRIBUTE_CYCLIC: blocks of `block` elements go to the processes in turn.
 // `size`: elements of the dimension.
 void take_cyclic(Part& part, MPI_Count size, MPI_Count block, int processes, int process) {
-  const MPI_Count first = times(block, process), round = times(block, processes);
+  const MPI_Count first = checked_product(block, process),
+                  round = checked_product(block, processes);
   const MPI_Count left = size - first;  // from this process's first element to the end
   // Whole blocks of this process, and the elements in its last block, if the array's end cuts it.
   const MPI_Count whole = left < block ? 0 : (left - block) / round + 1;
-  const MPI_Count rest = std::clamp<MPI_Count>(left - times(whole, round), 0, block);
+  const MPI_Count rest = std::clamp<MPI_Count>(left - checked_product(whole, round), 0, block);
 
   DatatypeBuilder one_block, all;
-  one_block.add(*part.type, 0, block, part.row);
-  all.add(*finish_part(one_block), 0, whole, times(round, part.row));
-  if (rest > 0) all.add(*part.type, times(times(whole, round), part.row), rest, part.row);
+  one_block.add(*part.type, 0, block, part.stride);
+  all.add(*finish_part(one_block), 0, whole, checked_product(round, part.stride));
+  if (rest > 0)
+    all.add(*part.type, checked_product(checked_product(whole, round), part.stride), rest,
+            part.stride);
   part.type = finish_part(all);
   // A process without any elements starts nowhere.
-  if (left > 0) part.start += times(first, part.row);
+  if (left > 0) part.start += checked_product(first, part.stride);
 }
 
 // The elements of one dimension that `process`, its coordinate in that dimension, gets.
@@ -70,7 +73,7 @@ void take_share(Part& part, const Distribution& d, std::size_t dim, int process)
     return take_cyclic(part, size, by_default ? 1 : d.arguments[dim], d.processes[dim], process);
   // MPI_DISTRIBUTE_BLOCK: each process gets one block, and the last ones may get less, or nothing.
   const MPI_Count block = by_default ? (size + processes - 1) / processes : d.arguments[dim];
-  const MPI_Count first = std::min(size, times(block, process));
+  const MPI_Count first = std::min(size, checked_product(block, process));
   take_range(part, first, std::min(block, size - first));
 }
 
@@ -98,10 +101,10 @@ Ref<Datatype> make_subarray(Ints sizes, Ints subsizes, Ints starts, int order, D
   for (std::size_t step = 0; step < sizes.size(); ++step) {
     const std::size_t dim = dimension(step, sizes.size(), order);
     take_range(part, starts[dim], subsizes[dim]);
-    part.row = times(part.row, sizes[dim]);
+    part.stride = checked_product(part.stride, sizes[dim]);
   }
   return place_in_array(
-      part, part.row,
+      part, part.stride,
       {MPI_COMBINER_SUBARRAY,
        integers({static_cast<int>(sizes.size())}, {sizes, subsizes, starts}, order),
        {},
@@ -119,9 +122,9 @@ Ref<Datatype> make_darray(int size, int rank, const Distribution& d, int order, 
   for (std::size_t step = 0; step < d.sizes.size(); ++step) {
     const std::size_t dim = dimension(step, d.sizes.size(), order);
     take_share(part, d, dim, process[dim]);
-    part.row = times(part.row, d.sizes[dim]);
+    part.stride = checked_product(part.stride, d.sizes[dim]);
   }
-  return place_in_array(part, part.row,
+  return place_in_array(part, part.stride,
                         {MPI_COMBINER_DARRAY,
                          integers({size, rank, static_cast<int>(d.sizes.size())},
                                   {d.sizes, d.kinds, d.arguments, d.processes}, order),

@@ -13,7 +13,7 @@ namespace {
 
 // The largest size, and the largest displacement of data. The sum or difference of two such numbers
 // fits 64 bits, so that the code that moves data need not check.
-constexpr MPI_Count kFarthest = (MPI_Count{1} << 62) - 1;
+constexpr MPI_Count kMaxPosition = (MPI_Count{1} << 62) - 1;
 
 // Sums and products of 64-bit numbers are computed in 128 bits and then narrowed with a check.
 __extension__ using Wide = __int128;
@@ -26,10 +26,10 @@ MPI_Count narrow(Wide value, Wide limit, const char* what) {
   return static_cast<MPI_Count>(value);
 }
 MPI_Count size_of(Wide value) {
-  return narrow(value, kFarthest, "a size");
+  return narrow(value, kMaxPosition, "a size");
 }
 MPI_Count position(Wide value) {
-  return narrow(value, kFarthest, "data at a displacement");
+  return narrow(value, kMaxPosition, "data at a displacement");
 }
 // Bounds may be anywhere in 64 bits: they move no data.
 MPI_Count bound(Wide value) {
@@ -138,7 +138,7 @@ void DatatypeBuilder::set_bounds(MPI_Count lb, MPI_Count ub) {
 
 // Bounds that were not set follow from the data. If the upper bound was not set, the extent is
 // padded to a multiple of the strictest alignment (the "epsilon" of section 5.1).
-void DatatypeBuilder::settle_bounds() {
+void DatatypeBuilder::compute_bounds() {
   Datatype& t = *type_;
   if (!t.lb_set_) t.lb_ = t.true_lb_;
   if (!t.ub_set_ && t.size_ == 0) {
@@ -154,7 +154,7 @@ void DatatypeBuilder::settle_bounds() {
 
 Ref<Datatype> DatatypeBuilder::finish(Datatype::Shape shape) {
   Datatype& t = *type_;
-  settle_bounds();
+  compute_bounds();
   t.type_map_->shrink();
   if (t.bytes_) t.bytes_->shrink();
   if (!t.bytes_) t.bytes_ = t.type_map_;

@@ -74,7 +74,7 @@ class DatatypeBuilder {
  private:
   // The part of add() that is about data, and the part of finish() that is about bounds.
   void add_bytes(const Datatype& type, MPI_Count displacement, MPI_Count count, MPI_Count stride);
-  void settle_bounds();
+  void compute_bounds();
   static void name(Datatype& type, Elementary kind, MPI_Datatype constant, const char* name);
 
   Ref<Datatype> type_;  // being built; nothing after finish()

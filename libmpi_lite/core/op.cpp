@@ -100,13 +100,13 @@ struct Product {
             a.real * b.imaginary + a.imaginary * b.real};
   }
 };
-struct Least {
+struct Min {
   template <class T>
   T operator()(T a, T b) const {
     return b < a ? b : a;
   }
 };
-struct Greatest {
+struct Max {
   template <class T>
   T operator()(T a, T b) const {
     return a < b ? b : a;
@@ -165,20 +165,20 @@ struct Greater {
 
 // The operations on complex numbers, which have no order.
 template <class T>
-Kernel sums(std::uintptr_t op) {
+Kernel complex_ops(std::uintptr_t op) {
   if (op == constant(MPI_SUM)) return each<T, Sum>;
   if (op == constant(MPI_PROD)) return each<T, Product>;
   return nullptr;
 }
 // The operations on floating-point numbers.
 template <class T>
-Kernel numbers(std::uintptr_t op) {
-  if (op == constant(MPI_MIN)) return each<T, Least>;
-  if (op == constant(MPI_MAX)) return each<T, Greatest>;
-  return sums<T>(op);
+Kernel real_ops(std::uintptr_t op) {
+  if (op == constant(MPI_MIN)) return each<T, Min>;
+  if (op == constant(MPI_MAX)) return each<T, Max>;
+  return complex_ops<T>(op);
 }
 template <class T>
-Kernel bits(std::uintptr_t op) {
+Kernel bit_ops(std::uintptr_t op) {
   if (op == constant(MPI_BAND)) return each<T, BitAnd>;
   if (op == constant(MPI_BOR)) return each<T, BitOr>;
   if (op == constant(MPI_BXOR)) return each<T, BitXor>;
@@ -186,7 +186,7 @@ Kernel bits(std::uintptr_t op) {
 }
 // Logical operations: any value but 0 is true, the result is 0 or 1.
 template <class T>
-Kernel truths(std::uintptr_t op) {
+Kernel logical_ops(std::uintptr_t op) {
   if (op == constant(MPI_LAND)) return each<T, And>;
   if (op == constant(MPI_LOR)) return each<T, Or>;
   if (op == constant(MPI_LXOR)) return each<T, Xor>;
@@ -196,13 +196,13 @@ Kernel truths(std::uintptr_t op) {
 // standard has no logical operations on the latter two groups, and no operations at all on
 // characters. But programs use them, and other libraries let them.
 template <class T>
-Kernel integers(std::uintptr_t op) {
-  if (const Kernel k = numbers<T>(op)) return k;
-  if (const Kernel k = bits<T>(op)) return k;
-  return truths<T>(op);
+Kernel integer_ops(std::uintptr_t op) {
+  if (const Kernel k = real_ops<T>(op)) return k;
+  if (const Kernel k = bit_ops<T>(op)) return k;
+  return logical_ops<T>(op);
 }
 template <class V, class I>
-Kernel locations(std::uintptr_t op) {
+Kernel location_ops(std::uintptr_t op) {
   if (op == constant(MPI_MINLOC)) return each_pair<V, I, Less>;
   if (op == constant(MPI_MAXLOC)) return each_pair<V, I, Greater>;
   return nullptr;
@@ -210,51 +210,51 @@ Kernel locations(std::uintptr_t op) {
 
 Kernel logical_kernel(std::uintptr_t op, MPI_Count size) {
   switch (size) {
-    case 1: return truths<std::uint8_t>(op);
-    case 2: return truths<std::uint16_t>(op);
-    case 4: return truths<std::uint32_t>(op);
-    case 8: return truths<std::uint64_t>(op);
-    default: return truths<Uint128>(op);
+    case 1: return logical_ops<std::uint8_t>(op);
+    case 2: return logical_ops<std::uint16_t>(op);
+    case 4: return logical_ops<std::uint32_t>(op);
+    case 8: return logical_ops<std::uint64_t>(op);
+    default: return logical_ops<Uint128>(op);
   }
 }
 
 // The layout of a pair depends on the type itself, not on Elementary alone.
 Kernel pair_kernel(std::uintptr_t op, MPI_Datatype type) {
-  if (type == MPI_FLOAT_INT) return locations<float, int>(op);
-  if (type == MPI_DOUBLE_INT) return locations<double, int>(op);
-  if (type == MPI_LONG_INT) return locations<long, int>(op);
-  if (type == MPI_SHORT_INT) return locations<short, int>(op);
-  if (type == MPI_LONG_DOUBLE_INT) return locations<long double, int>(op);
-  if (type == MPI_2INT || type == MPI_2INTEGER) return locations<int, int>(op);
-  if (type == MPI_2REAL) return locations<float, float>(op);
-  return locations<double, double>(op);  // MPI_2DOUBLE_PRECISION
+  if (type == MPI_FLOAT_INT) return location_ops<float, int>(op);
+  if (type == MPI_DOUBLE_INT) return location_ops<double, int>(op);
+  if (type == MPI_LONG_INT) return location_ops<long, int>(op);
+  if (type == MPI_SHORT_INT) return location_ops<short, int>(op);
+  if (type == MPI_LONG_DOUBLE_INT) return location_ops<long double, int>(op);
+  if (type == MPI_2INT || type == MPI_2INTEGER) return location_ops<int, int>(op);
+  if (type == MPI_2REAL) return location_ops<float, float>(op);
+  return location_ops<double, double>(op);  // MPI_2DOUBLE_PRECISION
 }
 
 // The loop for an operation and a type; nullptr: section 6.9.2 does not allow it.
 Kernel kernel(std::uintptr_t op, const Datatype& type) {
   switch (type.elementary()) {
-    case Elementary::int8: return integers<std::int8_t>(op);
-    case Elementary::uint8: return integers<std::uint8_t>(op);
-    case Elementary::int16: return integers<std::int16_t>(op);
-    case Elementary::uint16: return integers<std::uint16_t>(op);
-    case Elementary::int32: return integers<std::int32_t>(op);
-    case Elementary::uint32: return integers<std::uint32_t>(op);
-    case Elementary::int64: return integers<std::int64_t>(op);
-    case Elementary::uint64: return integers<std::uint64_t>(op);
-    case Elementary::int128: return integers<Int128>(op);
-    case Elementary::float32: return numbers<float>(op);
-    case Elementary::float64: return numbers<double>(op);
-    case Elementary::float80: return numbers<long double>(op);
-    case Elementary::float128: return numbers<Float128>(op);
-    case Elementary::complex32: return sums<Complex<float>>(op);
-    case Elementary::complex64: return sums<Complex<double>>(op);
-    case Elementary::complex80: return sums<Complex<long double>>(op);
-    case Elementary::complex128: return sums<Complex<Float128>>(op);
+    case Elementary::int8: return integer_ops<std::int8_t>(op);
+    case Elementary::uint8: return integer_ops<std::uint8_t>(op);
+    case Elementary::int16: return integer_ops<std::int16_t>(op);
+    case Elementary::uint16: return integer_ops<std::uint16_t>(op);
+    case Elementary::int32: return integer_ops<std::int32_t>(op);
+    case Elementary::uint32: return integer_ops<std::uint32_t>(op);
+    case Elementary::int64: return integer_ops<std::int64_t>(op);
+    case Elementary::uint64: return integer_ops<std::uint64_t>(op);
+    case Elementary::int128: return integer_ops<Int128>(op);
+    case Elementary::float32: return real_ops<float>(op);
+    case Elementary::float64: return real_ops<double>(op);
+    case Elementary::float80: return real_ops<long double>(op);
+    case Elementary::float128: return real_ops<Float128>(op);
+    case Elementary::complex32: return complex_ops<Complex<float>>(op);
+    case Elementary::complex64: return complex_ops<Complex<double>>(op);
+    case Elementary::complex80: return complex_ops<Complex<long double>>(op);
+    case Elementary::complex128: return complex_ops<Complex<Float128>>(op);
     case Elementary::logical: return logical_kernel(op, type.size());
-    case Elementary::byte: return bits<std::uint8_t>(op);
+    case Elementary::byte: return bit_ops<std::uint8_t>(op);
     case Elementary::pair: return pair_kernel(op, type.constant());
     // MPI_CHAR and MPI_CHARACTER; MPI_WCHAR has no such use.
-    case Elementary::character: return type.size() == 1 ? integers<signed char>(op) : nullptr;
+    case Elementary::character: return type.size() == 1 ? integer_ops<signed char>(op) : nullptr;
     case Elementary::none:
     case Elementary::packed:
     case Elementary::marker: break;

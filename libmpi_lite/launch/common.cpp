@@ -37,16 +37,16 @@ std::optional<int> environment_number(const char* name) {
   return number;
 }
 
-void check_card(std::string_view key, std::string_view value, std::size_t longest_key,
-                std::size_t longest_value) {
+void check_key_value(std::string_view key, std::string_view value, std::size_t max_key,
+                     std::size_t max_value) {
   const std::string shown = "value '" + std::string(value) + "' of key '" + std::string(key) + "'";
-  if (key.empty() || key.size() > longest_key || !printable(key) || key.find('=') != key.npos)
+  if (key.empty() || key.size() > max_key || !printable(key) || key.find('=') != key.npos)
     throw Error(MPI_ERR_INTERN, "the process manager stores no " + shown +
-                                    ": the key must have 1 to " + std::to_string(longest_key) +
+                                    ": the key must have 1 to " + std::to_string(max_key) +
                                     " printable characters other than '='");
-  if (value.empty() || value.size() > longest_value || !printable(value))
+  if (value.empty() || value.size() > max_value || !printable(value))
     throw Error(MPI_ERR_INTERN, "the process manager stores no " + shown +
-                                    ": the value must have 1 to " + std::to_string(longest_value) +
+                                    ": the value must have 1 to " + std::to_string(max_value) +
                                     " printable characters");
 }
 

@@ -17,8 +17,8 @@ std::optional<int> environment_number(const char* name);
 // Throws mpi::Error (MPI_ERR_INTERN) unless key and value are what Launch::put() takes: printable
 // ASCII characters without blanks, no '=' in the key, and at most that many characters each. Every
 // manager's limits are checked here, so the library's own mistakes are found under each of them.
-void check_card(std::string_view key, std::string_view value, std::size_t longest_key,
-                std::size_t longest_value);
+void check_key_value(std::string_view key, std::string_view value, std::size_t max_key,
+                     std::size_t max_value);
 
 // Gives Launch::job_key(). Rank 0 draws it, and publishes it for the others. Collective over the
 // job: it contains a fence. Throws SetupError.

@@ -17,23 +17,23 @@ namespace {
 
 // Hydra may be asked to let the processes connect by themselves (mpiexec -pmi-port). Then a process
 // tells its number (PMI_ID), and the manager answers with three lines more, one for each value.
-struct Place {
+struct RankAndSize {
   int rank, size;  // -1: the manager has not told
 };
-Place introduce(Pmi1Wire& wire) {
+RankAndSize identify(Pmi1Wire& wire) {
   const auto id = environment_number("PMI_ID");
   if (!id)
     throw base::SetupError("PMI_PORT is set and PMI_ID is not; was this started by mpiexec?");
-  if (const auto ack = wire.ask("cmd=initack pmiid=" + std::to_string(*id), "initack"); !ack.good())
+  if (const auto ack = wire.ask("cmd=initack pmiid=" + std::to_string(*id), "initack"); !ack.ok())
     throw base::SetupError("the process manager does not know PMI_ID=" + std::to_string(*id) +
                            " ('" + ack.line() + "')");
-  Place place{-1, -1};
+  RankAndSize identity{-1, -1};
   for (int lines = 0; lines < 3; ++lines) {  // size, rank and debug, in any order
     const auto message = wire.expect("set");
-    if (message.field("rank")) place.rank = message.number("rank");
-    if (message.field("size")) place.size = message.number("size");
+    if (message.field("rank")) identity.rank = message.number("rank");
+    if (message.field("size")) identity.size = message.number("size");
   }
-  return place;
+  return identity;
 }
 
 // PMI-1 has one key-value space for the whole job, so the rank becomes a part of the key.
@@ -53,16 +53,16 @@ bool Pmi1::announced() {
   return std::getenv("PMI_FD") != nullptr || std::getenv("PMI_PORT") != nullptr;
 }
 
-std::unique_ptr<Pmi1> Pmi1::join(std::chrono::milliseconds patience) {
+std::unique_ptr<Pmi1> Pmi1::join(std::chrono::milliseconds timeout) {
   const auto fd = environment_number("PMI_FD");
   if (fd && !connected())
     throw base::SetupError(
         "PMI_FD=" + std::to_string(*fd) +
         " is not a socket of this process; was it started by mpiexec or srun, and "
         "does nothing in between close its descriptors?");
-  auto job = std::unique_ptr<Pmi1>(
-      new Pmi1(fd ? Pmi1Wire(*fd, "at PMI_FD=" + std::to_string(*fd), patience)
-                  : Pmi1Wire::connect(std::getenv("PMI_PORT"), patience)));
+  auto job =
+      std::unique_ptr<Pmi1>(new Pmi1(fd ? Pmi1Wire(*fd, "at PMI_FD=" + std::to_string(*fd), timeout)
+                                        : Pmi1Wire::connect(std::getenv("PMI_PORT"), timeout)));
   job->find_rank();
   job->initialise();
   job->find_local_rank();
@@ -74,9 +74,9 @@ void Pmi1::find_rank() {
   // Over PMI_FD the manager knows which process has the socket, and has told the process in the
   // environment. Over PMI_PORT it has to be told.
   if (std::getenv("PMI_FD") == nullptr) {
-    const Place place = introduce(wire_);
-    rank_ = place.rank;
-    size_ = place.size;
+    const RankAndSize identity = identify(wire_);
+    rank_ = identity.rank;
+    size_ = identity.size;
   } else {
     rank_ = environment_number("PMI_RANK").value_or(-1);
     size_ = environment_number("PMI_SIZE").value_or(-1);
@@ -87,22 +87,24 @@ void Pmi1::find_rank() {
 }
 
 void Pmi1::initialise() {
-  if (const auto said = wire_.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
-      !said.good())
-    throw base::SetupError("the process manager does not accept PMI 1.1 ('" + said.line() + "')");
+  if (const auto response =
+          wire_.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
+      !response.ok())
+    throw base::SetupError("the process manager does not accept PMI 1.1 ('" + response.line() +
+                           "')");
   const auto limits = wire_.ask("cmd=get_maxes", "maxes");
   // The maxima count the end of a C string. The rank takes a part of the key; the size has at least
   // as many digits as any rank.
-  longest_key_ = limits.number("keylen_max") - 1 - static_cast<int>(key_of(size_, "").size());
-  longest_value_ = limits.number("vallen_max") - 1;
-  space_ = wire_.ask("cmd=get_my_kvsname", "my_kvsname").text("kvsname");
+  max_key_ = limits.number("keylen_max") - 1 - static_cast<int>(key_of(size_, "").size());
+  max_value_ = limits.number("vallen_max") - 1;
+  kvs_name_ = wire_.ask("cmd=get_my_kvsname", "my_kvsname").text("kvsname");
   appnum_ = ask_number("get_appnum", "appnum", "appnum");
   universe_size_ = ask_number("get_universe_size", "universe_size", "size");
 }
 
 int Pmi1::ask_number(std::string_view what, std::string_view answer, std::string_view field) {
-  const auto said = wire_.ask("cmd=" + std::string(what), answer);
-  return said.good() && said.field(field) ? std::max(said.number(field), -1) : -1;
+  const auto response = wire_.ask("cmd=" + std::string(what), answer);
+  return response.ok() && response.field(field) ? std::max(response.number(field), -1) : -1;
 }
 
 // Hydra tells the local rank in the environment. Other managers tell the whole mapping of ranks to
@@ -116,7 +118,7 @@ void Pmi1::find_local_rank() {
     return;
   }
   const auto mapping = lookup("PMI_process_mapping");
-  if (!mapping.good())
+  if (!mapping.ok())
     throw base::SetupError("the process manager does not say which processes share a host ('" +
                            mapping.line() + "' instead of PMI_process_mapping)");
   const auto hosts = hosts_of_ranks(mapping.text("value"), size_);
@@ -126,31 +128,32 @@ void Pmi1::find_local_rank() {
 }
 
 void Pmi1::put(std::string_view key, std::string_view value) {
-  check_card(key, value, static_cast<std::size_t>(std::max(longest_key_, 0)),
-             static_cast<std::size_t>(std::max(longest_value_, 0)));
-  const auto said = wire_.ask(
-      "cmd=put kvsname=" + space_ + " key=" + key_of(rank_, key) + " value=" + std::string(value),
-      "put_result");
-  if (!said.good())
+  check_key_value(key, value, static_cast<std::size_t>(std::max(max_key_, 0)),
+                  static_cast<std::size_t>(std::max(max_value_, 0)));
+  const auto response = wire_.ask("cmd=put kvsname=" + kvs_name_ + " key=" + key_of(rank_, key) +
+                                      " value=" + std::string(value),
+                                  "put_result");
+  if (!response.ok())
     throw base::SetupError("the process manager does not store key '" + key_of(rank_, key) +
-                           "' ('" + said.line() + "')");
+                           "' ('" + response.line() + "')");
 }
 
 void Pmi1::fence() {
-  if (const auto said = wire_.ask_all("cmd=barrier_in", "barrier_out"); !said.good())
-    throw base::SetupError("the process manager could not do a barrier ('" + said.line() + "')");
+  if (const auto response = wire_.ask_untimed("cmd=barrier_in", "barrier_out"); !response.ok())
+    throw base::SetupError("the process manager could not do a barrier ('" + response.line() +
+                           "')");
 }
 
 Pmi1Message Pmi1::lookup(std::string_view key) {
-  return wire_.ask("cmd=get kvsname=" + space_ + " key=" + std::string(key), "get_result");
+  return wire_.ask("cmd=get kvsname=" + kvs_name_ + " key=" + std::string(key), "get_result");
 }
 
 std::string Pmi1::get(int rank, std::string_view key) {
-  const auto said = lookup(key_of(rank, key));
-  if (!said.good())
+  const auto response = lookup(key_of(rank, key));
+  if (!response.ok())
     throw base::SetupError("rank " + std::to_string(rank) + " has not put '" + std::string(key) +
-                           "' (the process manager says '" + said.line() + "')");
-  return said.text("value");
+                           "' (the process manager says '" + response.line() + "')");
+  return response.text("value");
 }
 
 void Pmi1::finalize() {
@@ -166,7 +169,7 @@ void Pmi1::finalize() {
 // status, and ends the job for that reason.
 void Pmi1::abort(int exit_code, std::string_view) {
   const int status = exit_status(exit_code);
-  wire_.tell("cmd=abort exitcode=" + std::to_string(status));
+  wire_.send_only("cmd=abort exitcode=" + std::to_string(status));
   _exit(status);
 }
 

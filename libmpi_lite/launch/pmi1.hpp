@@ -37,9 +37,9 @@ class Pmi1 final : public Launch {
   // Some manager has set PMI_FD or PMI_PORT, perhaps for a parent of this process.
   static bool announced();
   // Connects to the manager and learns all that the accessors tell. Collective over the job.
-  // `patience`: how long the manager may take to answer a request that depends on it alone. Throws
+  // `timeout`: how long the manager may take to answer a request that depends on it alone. Throws
   // SetupError.
-  static std::unique_ptr<Pmi1> join(std::chrono::milliseconds patience = std::chrono::minutes(1));
+  static std::unique_ptr<Pmi1> join(std::chrono::milliseconds timeout = std::chrono::minutes(1));
 
   const char* name() const override { return "pmi1"; }
   int rank() const override { return rank_; }
@@ -68,8 +68,8 @@ class Pmi1 final : public Launch {
 
   Pmi1Wire wire_;  // closed by finalize()
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, appnum_ = -1, universe_size_ = -1;
-  int longest_key_ = 0, longest_value_ = 0;  // characters that put() takes
-  std::string space_;  // the manager's name of the job's key-value space (KVS)
+  int max_key_ = 0, max_value_ = 0;  // characters that put() takes
+  std::string kvs_name_;             // the manager's name of the job's key-value space (KVS)
   std::uint64_t job_key_ = 0;
 };
 

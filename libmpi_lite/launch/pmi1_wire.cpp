@@ -20,7 +20,7 @@ namespace {
 
 // Far more than any manager sends (values have 1024 characters at most). A longer line is not PMI,
 // and must not fill the memory.
-constexpr std::size_t kLongestLine = 65536;
+constexpr std::size_t kMaxLine = 65536;
 
 std::string reason() {
   return std::strerror(errno);
@@ -64,13 +64,13 @@ int Pmi1Message::number(std::string_view name) const {
   return number;
 }
 
-bool Pmi1Message::good() const {
+bool Pmi1Message::ok() const {
   const auto rc = field("rc");
   return !rc || *rc == "0";
 }
 
-Pmi1Wire::Pmi1Wire(int fd, std::string manager, std::chrono::milliseconds patience)
-    : fd_(fd), manager_(std::move(manager)), patience_(patience) {
+Pmi1Wire::Pmi1Wire(int fd, std::string manager, std::chrono::milliseconds timeout)
+    : fd_(fd), manager_(std::move(manager)), timeout_(timeout) {
   // Programs that this process starts are no part of the job, and must not hold the connection
   // open.
   fcntl(fd_, F_SETFD, fcntl(fd_, F_GETFD) | FD_CLOEXEC);
@@ -79,14 +79,14 @@ Pmi1Wire::Pmi1Wire(int fd, std::string manager, std::chrono::milliseconds patien
 Pmi1Wire::Pmi1Wire(Pmi1Wire&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       manager_(std::move(other.manager_)),
-      patience_(other.patience_),
+      timeout_(other.timeout_),
       received_(std::move(other.received_)) {}
 
 Pmi1Wire::~Pmi1Wire() {
   close();
 }
 
-Pmi1Wire Pmi1Wire::connect(const std::string& address, std::chrono::milliseconds patience) {
+Pmi1Wire Pmi1Wire::connect(const std::string& address, std::chrono::milliseconds timeout) {
   const auto colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size())
     throw base::SetupError("PMI_PORT=" + address +
@@ -112,7 +112,7 @@ Pmi1Wire Pmi1Wire::connect(const std::string& address, std::chrono::milliseconds
   if (fd < 0)
     throw base::SetupError("the process manager at PMI_PORT=" + address +
                            " does not answer: " + why);
-  return {fd, "at PMI_PORT=" + address, patience};
+  return {fd, "at PMI_PORT=" + address, timeout};
 }
 
 void Pmi1Wire::close() noexcept {
@@ -125,7 +125,7 @@ Pmi1Message Pmi1Wire::ask(std::string_view request, std::string_view answer) {
   return receive(answer, false);
 }
 
-Pmi1Message Pmi1Wire::ask_all(std::string_view request, std::string_view answer) {
+Pmi1Message Pmi1Wire::ask_untimed(std::string_view request, std::string_view answer) {
   send_line(request);
   return receive(answer, true);
 }
@@ -136,7 +136,7 @@ Pmi1Message Pmi1Wire::expect(std::string_view cmd) {
 
 // MSG_DONTWAIT: abort() must not hang at a manager that does not read. MSG_NOSIGNAL, here and
 // below: a manager that is gone must not kill the process by SIGPIPE before it can say so.
-bool Pmi1Wire::tell(std::string_view request) noexcept try {
+bool Pmi1Wire::send_only(std::string_view request) noexcept try {
   const std::string line = std::string(request) + '\n';
   return send(fd_, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(line.size());
@@ -163,7 +163,7 @@ void Pmi1Wire::send_line(std::string_view request) {
       pollfd writable{fd_, POLLOUT, 0};  // a manager may hand over a socket that does not block
       poll(&writable, 1, -1);
     } else if (errno != EINTR) {
-      lost("was sent '" + std::string(request) + "'", reason());
+      throw_lost("was sent '" + std::string(request) + "'", reason());
     }
   }
 }
@@ -175,33 +175,33 @@ std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
       received_.erase(0, end + 1);
       return line;
     }
-    if (received_.size() > kLongestLine)
+    if (received_.size() > kMaxLine)
       throw base::SetupError("the process manager " + manager_ +
                              " sends lines without end; does it speak PMI-1?");
     // The time limit is for each piece of a line, not for the whole answer.
     wait_readable(cmd, forever);
     std::array<char, 2048> piece;
-    const ssize_t n = recv(fd_, piece.data(), piece.size(), 0);
+    const ssize_t n = recv(fd_, piece.data(), piece.size(), MSG_DONTWAIT);
     if (n > 0)
       received_.append(piece.data(), static_cast<std::size_t>(n));
     else if (n == 0)
-      lost("was to send cmd=" + std::string(cmd), "it closed the connection");
+      throw_lost("was to send cmd=" + std::string(cmd), "it closed the connection");
     else if (errno != EINTR && errno != EAGAIN)
-      lost("was to send cmd=" + std::string(cmd), reason());
+      throw_lost("was to send cmd=" + std::string(cmd), reason());
   }
 }
 
 void Pmi1Wire::wait_readable(std::string_view cmd, bool forever) {
   pollfd readable{fd_, POLLIN, 0};
-  // Interrupted by a signal, poll() counts as ready; the recv() that follows waits then.
-  const int ready = poll(&readable, 1, forever ? -1 : static_cast<int>(patience_.count()));
+  // Interrupted by a signal, poll() counts as ready: the caller finds nothing and waits again.
+  const int ready = poll(&readable, 1, forever ? -1 : static_cast<int>(timeout_.count()));
   if (ready == 0)
     throw base::SetupError(
         "the process manager " + manager_ + " has not sent cmd=" + std::string(cmd) + " for " +
-        std::to_string(patience_.count()) + " ms; does it still run, and does it speak PMI-1?");
+        std::to_string(timeout_.count()) + " ms; does it still run, and does it speak PMI-1?");
 }
 
-void Pmi1Wire::lost(const std::string& doing, const std::string& why) const {
+void Pmi1Wire::throw_lost(const std::string& doing, const std::string& why) const {
   throw base::SetupError("the process manager " + manager_ + " is gone (when it " + doing + ": " +
                          why +
                          "); this process was to be started by mpiexec or srun and to end with it");

@@ -24,7 +24,7 @@ class Pmi1Message {
   std::string text(std::string_view name) const;
   int number(std::string_view name) const;
   // The manager has done what it was asked for: rc is absent or 0.
-  bool good() const;
+  bool ok() const;
   const std::string& line() const { return line_; }
 
  private:
@@ -35,11 +35,11 @@ class Pmi1Message {
 // The connection to the process manager. Owns the socket; can be moved, not copied.
 class Pmi1Wire {
  public:
-  // Takes the descriptor over. `manager` names the connection in error messages. `patience`: how
+  // Takes the descriptor over. `manager` names the connection in error messages. `timeout`: how
   // long the manager may take for an answer that depends on it alone.
-  Pmi1Wire(int fd, std::string manager, std::chrono::milliseconds patience);
+  Pmi1Wire(int fd, std::string manager, std::chrono::milliseconds timeout);
   // Connects to "host:port", the form of PMI_PORT. Throws SetupError.
-  static Pmi1Wire connect(const std::string& address, std::chrono::milliseconds patience);
+  static Pmi1Wire connect(const std::string& address, std::chrono::milliseconds timeout);
   Pmi1Wire(Pmi1Wire&& other) noexcept;
   Pmi1Wire(const Pmi1Wire&) = delete;
   Pmi1Wire& operator=(Pmi1Wire&&) = delete;
@@ -47,14 +47,14 @@ class Pmi1Wire {
 
   // Sends a request and waits for its answer. `request` is a line without the newline; `answer` is
   // the cmd= of the line that must come back. Throws SetupError if something else comes, or nothing
-  // within `patience`. The answer may be a refusal: see Pmi1Message::good().
+  // within `timeout`. The answer may be a refusal: see Pmi1Message::ok().
   Pmi1Message ask(std::string_view request, std::string_view answer);
   // As ask(), without a time limit: for answers that depend on other processes.
-  Pmi1Message ask_all(std::string_view request, std::string_view answer);
+  Pmi1Message ask_untimed(std::string_view request, std::string_view answer);
   // Waits for a line that belongs to an earlier request.
   Pmi1Message expect(std::string_view cmd);
   // Sends a request that has no answer; does not wait. false: it could not be sent whole.
-  bool tell(std::string_view request) noexcept;
+  bool send_only(std::string_view request) noexcept;
   // Closes the socket. Only the destructor may follow.
   void close() noexcept;
 
@@ -65,12 +65,12 @@ class Pmi1Wire {
   std::string receive_line(std::string_view cmd, bool forever);
   void wait_readable(std::string_view cmd, bool forever);
   // The manager is gone: throws SetupError. `doing`: what the manager was to do, `why` it did not.
-  [[noreturn]] void lost(const std::string& doing, const std::string& why) const;
+  [[noreturn]] void throw_lost(const std::string& doing, const std::string& why) const;
 
-  int fd_;                              // -1: closed or moved from
-  std::string manager_;                 // for messages, e.g. "at PMI_FD=6"
-  std::chrono::milliseconds patience_;  // for answers that depend on the manager alone
-  std::string received_;                // bytes that came after the last whole line
+  int fd_;                             // -1: closed or moved from
+  std::string manager_;                // for messages, e.g. "at PMI_FD=6"
+  std::chrono::milliseconds timeout_;  // for answers that depend on the manager alone
+  std::string received_;               // bytes that came after the last whole line
 };
 
 }  // namespace viaduct::mpi

@@ -23,11 +23,11 @@ namespace viaduct::mpi {
 namespace {
 
 // Limits of put(), in characters: the library's own choice.
-constexpr std::size_t kLongestPmixKey = 200, kLongestPmixValue = 4096;
+constexpr std::size_t kMaxPmixKey = 200, kMaxPmixValue = 4096;
 // How long the server may take to answer a request that depends on it alone.
-constexpr int kPatienceSeconds = 60;
+constexpr int kTimeoutSeconds = 60;
 // After so long without an answer to PMIx_Abort the process ends without the server.
-constexpr auto kAbortPatience = std::chrono::seconds(5);
+constexpr auto kAbortTimeout = std::chrono::seconds(5);
 
 // The functions of libpmix that are used, found with dlopen() and dlsym(). The constructor throws
 // SetupError if the library or one of them is missing.
@@ -88,11 +88,11 @@ pmix_info_t switched_on(const char* key) {
   return info;
 }
 
-// For requests that the server might answer late: at most kPatienceSeconds.
+// For requests that the server might answer late: at most kTimeoutSeconds.
 pmix_info_t time_limit() {
   pmix_info_t info = directive(PMIX_TIMEOUT);
   info.value.type = PMIX_INT;
-  info.value.data.integer = kPatienceSeconds;
+  info.value.data.integer = kTimeoutSeconds;
   return info;
 }
 
@@ -146,9 +146,9 @@ class Pmix final : public Launch {
   pmix_proc_t process(pmix_rank_t rank) const;
   // A number that the server knows about a process or, with PMIX_RANK_WILDCARD, about the job; -1:
   // it does not know.
-  int known(pmix_rank_t rank, const char* key) const;
-  // The same for a number that must be known and be at least `least`; throws SetupError.
-  int must_know(pmix_rank_t rank, const char* key, int least) const;
+  int query_number(pmix_rank_t rank, const char* key) const;
+  // The same for a number that must be known and be at least `min`; throws SetupError.
+  int require_number(pmix_rank_t rank, const char* key, int min) const;
 
   Api api_;           // libpmix
   pmix_proc_t self_;  // name space of the job, and rank
@@ -163,11 +163,11 @@ Pmix::Pmix() {
   // Before anything that waits for other processes: the server may die meanwhile.
   pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
   api_.register_event_handler(&lost, 1, nullptr, 0, connection_lost, nullptr, nullptr);
-  size_ = must_know(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 1);
-  local_rank_ = must_know(self_.rank, PMIX_LOCAL_RANK, 0);
-  local_size_ = must_know(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, 1);
-  appnum_ = known(self_.rank, PMIX_APPNUM);
-  universe_size_ = known(PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE);
+  size_ = require_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 1);
+  local_rank_ = require_number(self_.rank, PMIX_LOCAL_RANK, 0);
+  local_size_ = require_number(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, 1);
+  appnum_ = query_number(self_.rank, PMIX_APPNUM);
+  universe_size_ = query_number(PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE);
   job_key_ = agree_on_job_key(*this);
 }
 
@@ -182,7 +182,7 @@ pmix_proc_t Pmix::process(pmix_rank_t rank) const {
   return process;
 }
 
-int Pmix::known(pmix_rank_t rank, const char* key) const {
+int Pmix::query_number(pmix_rank_t rank, const char* key) const {
   const pmix_proc_t about = process(rank);
   pmix_value_t* value = nullptr;
   if (api_.get(&about, key, nullptr, 0, &value) != PMIX_SUCCESS) return -1;
@@ -192,16 +192,16 @@ int Pmix::known(pmix_rank_t rank, const char* key) const {
   return number >= 0 && number <= INT32_MAX ? static_cast<int>(number) : -1;
 }
 
-int Pmix::must_know(pmix_rank_t rank, const char* key, int least) const {
-  const int number = known(rank, key);
-  if (number < least)
+int Pmix::require_number(pmix_rank_t rank, const char* key, int min) const {
+  const int number = query_number(rank, key);
+  if (number < min)
     throw base::SetupError("the PMIx server of job " + std::string(self_.nspace) +
                            " does not say " + key + " of rank " + std::to_string(self_.rank));
   return number;
 }
 
 void Pmix::put(std::string_view key, std::string_view value) {
-  check_card(key, value, kLongestPmixKey, kLongestPmixValue);
+  check_key_value(key, value, kMaxPmixKey, kMaxPmixValue);
   std::string text(value);
   pmix_value_t stored;
   std::memset(&stored, 0, sizeof stored);
@@ -251,7 +251,7 @@ void Pmix::abort(int exit_code, std::string_view message) {
   const int status = exit_status(exit_code);
   try {
     std::thread([status] {
-      std::this_thread::sleep_for(kAbortPatience);
+      std::this_thread::sleep_for(kAbortTimeout);
       _exit(status);
     }).detach();
     api_.abort(status, std::string(message).c_str(), nullptr, 0);

@@ -13,7 +13,7 @@ namespace viaduct::mpi {
 namespace {
 
 // As strict as the strictest manager, so that what works alone works in a job, too.
-constexpr std::size_t kLongestOwnKey = 50, kLongestOwnValue = 900;
+constexpr std::size_t kMaxOwnKey = 50, kMaxOwnValue = 900;
 
 // The variables in which launchers tell how many processes they have started, and which of them
 // this process is. Slurm's variables of the job step are used, not those of the whole job: what a
@@ -40,7 +40,7 @@ int number_or_zero(const char* variable) {
 Single::Single() : job_key_(agree_on_job_key(*this)) {}
 
 void Single::put(std::string_view key, std::string_view value) {
-  check_card(key, value, kLongestOwnKey, kLongestOwnValue);
+  check_key_value(key, value, kMaxOwnKey, kMaxOwnValue);
   values_.insert_or_assign(std::string(key), std::string(value));
 }
 

@@ -23,8 +23,8 @@ struct Traffic {
 struct TransferCounters {
   std::array<Traffic, kProtocols> sent{};  // by Protocol
   std::uint64_t unexpected = 0;            // messages that arrived before their receives
-  std::uint64_t wants = 0;                 // RTRs that this process has sent...
-  std::uint64_t wants_missed = 0;          // ... in vain: the message came by another protocol
+  std::uint64_t rtrs_sent = 0;             // RTRs that this process has sent...
+  std::uint64_t rtrs_missed = 0;           // ... in vain: the message came by another protocol
   std::uint64_t malformed = 0;  // control messages that no correct sender could have sent
 
   void add(Protocol p, std::int64_t bytes) {

@@ -54,13 +54,13 @@ bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
   Peer& p = peer(to.comm->peer(to.rank));
   const MPI_Count bytes = items.bytes();
   if (mode == SendMode::synchronous || !items.type->contiguous() || !may_be_eager(p, bytes) ||
-      !p.outgoing.empty() || !p.wants.empty() || p.lost) [[unlikely]]
+      !p.outgoing.empty() || !p.pending_rtrs.empty() || p.lost) [[unlikely]]
     return false;
   const EagerHead head(to.context, *to.comm, to.tag);
   const Bytes data{items.first_byte(), static_cast<std::size_t>(bytes)};
   // No counter may change before the channel has taken the message: on `false` start() counts it.
   if (!p.through->send_control(p.rank, head, data)) return false;
-  if (p.early) count_sent(p, to.context, to.tag);
+  if (p.write_protocol) count_sent(p, to.context, to.tag);
   ++p.sent;
   p.eager_sent += static_cast<std::uint32_t>(bytes) + kEagerCharge;
   counters_[p.channel].add(Protocol::eager, bytes);
@@ -80,11 +80,11 @@ void Transfer::start(SendRequest& send) {
   if (send.rank == MPI_PROC_NULL) return send.finish();
   Peer& p = peer(send.peer);
   if (p.lost) return fail(send, MPI_ERR_PROC_ABORTED);
-  if (p.early && write_wanted(p, send)) return;
+  if (p.write_protocol && write_to_rtr(p, send)) return;
   const bool eager = may_be_eager(p, send.bytes);
-  if (p.early) count_sent(p, send.context, send.tag);
+  if (p.write_protocol) count_sent(p, send.context, send.tag);
   ++p.sent;
-  eager ? send_eager(p, send) : announce(p, send);
+  eager ? send_eager(p, send) : send_rts(p, send);
 }
 
 void Transfer::send_eager(Peer& p, SendRequest& send) {
@@ -101,12 +101,12 @@ void Transfer::send_eager(Peer& p, SendRequest& send) {
   // The backlog may refer to the program's buffer, which stays valid until the request is complete,
   // and that is after the message has been sent. The next send reuses scratch_, so it is copied.
   if (send.mode == SendMode::synchronous) {
-    enter(send);
+    register_request(send);
     send.awaits = SendRequest::Awaits::match;
     const SyncHead head{head_of(Kind::eager_sync, send.context, *send.comm, send.tag), send.id};
-    say(p, bytes_of(head), data, nullptr, !contiguous);
+    send_control(p, bytes_of(head), data, nullptr, !contiguous);
   } else {
-    say(p, EagerHead(send.context, *send.comm, send.tag), data, Ref(&send), !contiguous);
+    send_control(p, EagerHead(send.context, *send.comm, send.tag), data, Ref(&send), !contiguous);
   }
 }
 
@@ -127,7 +127,7 @@ void Transfer::start(ReceiveRequest& receive) {
   }
   MatchQueues& queues = matches_[receive.context];
   if (Unexpected* message = queues.find_message(receive.rank, receive.tag))
-    return receive_kept(receive, *queues.take(*message));
+    return receive_unexpected(receive, *queues.take(*message));
   if (receive.peer < 0) {
     // The message may be one that a lost process was to send. That is unknown, so fail.
     if (lost_ != 0) [[unlikely]] {
@@ -139,36 +139,37 @@ void Transfer::start(ReceiveRequest& receive) {
   Peer& p = peer(receive.peer);
   if (p.lost) return fail(receive, MPI_ERR_PROC_ABORTED);
   queues.post(receive);
-  if (p.early) want(p, receive);
+  if (p.write_protocol) send_rtrs(p, receive);
 }
 
 // An unexpected eager message returns its credit only now: until now it has taken memory.
-void Transfer::receive_kept(ReceiveRequest& receive, Unexpected& message) {
+void Transfer::receive_unexpected(ReceiveRequest& receive, Unexpected& message) {
   Peer& p = peer(message.peer);
   if (message.lost >= 0) return fail_for_loss(receive, message.lost);
   if (message.head.kind != Kind::request_to_send) {
     const auto bytes = static_cast<std::size_t>(message.length);
-    if (message.send != 0) say(p, bytes_of(IdHead{Kind::matched, {}, message.send}));
+    if (message.sender_id != 0)
+      send_control(p, bytes_of(IdHead{Kind::matched, {}, message.sender_id}));
     deliver(receive, message.head, {message.data.get(), bytes});
     consume(p, bytes + kEagerCharge);
     return;
   }
-  accept(receive, p, message.head, message.send, message.length,
-         message.offered ? &message.offer : nullptr);
+  begin_receive(receive, p, message.head, message.sender_id, message.length,
+                message.offered ? &message.offer : nullptr);
 }
 
 // `send`: the id that a synchronous message carries; 0: it is not synchronous.
-void Transfer::on_eager(Peer& p, const Head& head, Bytes data, std::uint64_t send) {
+void Transfer::on_eager(Peer& p, const Head& head, Bytes data, std::uint64_t sender_id) {
   ++p.arrived;
   if (const Ref<ReceiveRequest> receive = matches_[head.context].match_message(head)) {
-    if (send != 0) say(p, bytes_of(IdHead{Kind::matched, {}, send}));
-    unwant(*receive);
+    if (sender_id != 0) send_control(p, bytes_of(IdHead{Kind::matched, {}, sender_id}));
+    on_rtr_missed(*receive);
     deliver(*receive, head, data);
     consume(p, data.size() + kEagerCharge);
     return;
   }
-  Unexpected& message = keep(p, head);
-  message.send = send;
+  Unexpected& message = queue_unexpected(p, head);
+  message.sender_id = sender_id;
   message.length = data.size();
   if (!data.empty()) {
     message.data.reset(new std::byte[data.size()]);
@@ -176,13 +177,13 @@ void Transfer::on_eager(Peer& p, const Head& head, Bytes data, std::uint64_t sen
   }
 }
 
-Unexpected& Transfer::keep(Peer& p, const Head& head) {
+Unexpected& Transfer::queue_unexpected(Peer& p, const Head& head) {
   ++counters_[p.channel].unexpected;
   auto message = make<Unexpected>();
   message->head = head;
   message->peer = p.rank;
   MatchQueues& queues = matches_[head.context];
-  Unexpected& kept = queues.keep(std::move(message));
+  Unexpected& kept = queues.queue_unexpected(std::move(message));
   // An early message of a collective may show that ranks disagree about the operation.
   if (collective_context(head.context)) config_.collectives->on_early_message(queues, kept);
   return kept;
@@ -217,14 +218,14 @@ void Transfer::deliver(ReceiveRequest& receive, const Head& head, Bytes data) {
 void Transfer::report_consumed(Peer& p) {
   p.consumed_reported = p.consumed;
   p.arrived_reported = p.arrived;
-  say(p, bytes_of(ConsumedHead{Kind::consumed, {}, p.consumed, p.arrived}));
+  send_control(p, bytes_of(ConsumedHead{Kind::consumed, {}, p.consumed, p.arrived}));
 }
 
 void Transfer::on_consumed(Peer& p, const ConsumedHead& head) {
   // Modulo 2^32: the reported total must lie between the last report and what was sent.
   if (p.eager_sent - head.bytes > p.eager_sent - p.eager_consumed) return void(malformed(p));
   p.eager_consumed = head.bytes;
-  if (p.early) forget_seen(p, head.messages);
+  if (p.write_protocol) forget_seen(p, head.messages);
 }
 
 }  // namespace viaduct::mpi

@@ -30,7 +30,7 @@ Transfer::Transfer(const OpenChannels& open, ChooseChannel choose, int rank, int
       choose_(std::move(choose)),
       counters_(channels_.size()),
       peers_(static_cast<std::size_t>(size)),
-      wanted_(channels_.size()) {
+      open_rtrs_(channels_.size()) {
   self_ = this;
 }
 
@@ -47,15 +47,16 @@ Transfer::Peer& Transfer::open_peer(int process) {
   p->through = channels_[p->channel].get();
   const Channel::Limits limits = p->through->limits();
   // SyncHead is the longest head in front of eager data.
-  p->eager = std::min(limits.eager, limits.control - sizeof(SyncHead));
-  p->early = limits.early != 0 && config_.write_protocol;
+  p->eager_limit = std::min(limits.eager, limits.control - sizeof(SyncHead));
+  p->write_protocol = limits.early != 0 && config_.write_protocol;
   p->through->watch(process);
   return *(peers_[static_cast<std::size_t>(process)] = std::move(p));
 }
 
 // Control messages to one peer must stay in order, as matching depends on it: while older ones
 // wait, a new one joins them even if the channel had room.
-void Transfer::say(Peer& peer, Bytes head, Bytes body, Ref<SendRequest> completes, bool copy_body) {
+void Transfer::send_control(Peer& peer, Bytes head, Bytes body, Ref<SendRequest> completes,
+                            bool copy_body) {
   if (peer.outgoing.empty() && peer.through->send_control(peer.rank, head, body)) [[likely]] {
     if (completes) finish(*completes);
     return;
@@ -70,24 +71,24 @@ void Transfer::say(Peer& peer, Bytes head, Bytes body, Ref<SendRequest> complete
     out.body = {out.copy.get(), body.size()};
   }
   out.completes = std::move(completes);
-  backlog(peer);
+  add_to_backlog_list(peer);
 }
 
-void Transfer::backlog(Peer& peer) {
-  if (peer.listed) return;
-  peer.listed = true;
+void Transfer::add_to_backlog_list(Peer& peer) {
+  if (peer.in_backlog_list) return;
+  peer.in_backlog_list = true;
   backlogged_.push_back(&peer);
 }
 
-bool Transfer::pump() {
+bool Transfer::send_pending() {
   bool any = false;
   for (std::size_t i = 0; i < backlogged_.size();) {
     Peer& p = *backlogged_[i];
-    any |= pump(p);
+    any |= send_pending(p);
     if (backlogged(p)) {
       ++i;
     } else {
-      p.listed = false;
+      p.in_backlog_list = false;
       backlogged_[i] = backlogged_.back();
       backlogged_.pop_back();
     }
@@ -95,8 +96,8 @@ bool Transfer::pump() {
   return any;
 }
 
-// Control messages come first, as a grant sends one. All three queues are first in, first out.
-bool Transfer::pump(Peer& p) {
+// Control messages come first, as send_cts() sends one. All three queues are first in, first out.
+bool Transfer::send_pending(Peer& p) {
   bool any = false;
   while (!p.outgoing.empty()) {
     Outgoing& out = p.outgoing.front();
@@ -112,8 +113,8 @@ bool Transfer::pump(Peer& p) {
     p.ready.pop_front();
     any = true;
   }
-  while (!p.to_grant.empty() && grant_next(*p.to_grant.front())) {
-    p.to_grant.pop_front();
+  while (!p.cts_due.empty() && send_cts(*p.cts_due.front())) {
+    p.cts_due.pop_front();
     any = true;
   }
   return any;
@@ -121,7 +122,7 @@ bool Transfer::pump(Peer& p) {
 
 // ---- operations --------------------------------------------------------------------------------
 
-void Transfer::enter(Operation& operation) {
+void Transfer::register_request(Operation& operation) {
   if (operation.id != 0) return;
   operation.id = pending_.add(Ref<Request>(&operation));
   if (operation.id == 0) throw Error(MPI_ERR_NO_MEM, "there are too many operations under way");
@@ -144,7 +145,8 @@ template Ref<SendRequest> Transfer::find(std::uint64_t, const Peer&);
 template Ref<ReceiveRequest> Transfer::find(std::uint64_t, const Peer&);
 
 void Transfer::fail(Operation& operation, int error) {
-  if (operation.kind == Request::Kind::receive) end_want(static_cast<ReceiveRequest&>(operation));
+  if (operation.kind == Request::Kind::receive)
+    release_rtr(static_cast<ReceiveRequest&>(operation));
   operation.error = error;
   operation.status.MPI_ERROR = error;
   finish(operation);
@@ -174,10 +176,10 @@ void Transfer::on_control(int from, Bytes message) {
     case Kind::eager: return as(Head{}, [&](const Head& h) { on_eager(p, h, rest, 0); });
     case Kind::eager_sync:
       return as(SyncHead{}, [&](const SyncHead& h) { on_eager(p, h.head, rest, h.send); });
-    case Kind::request_to_send: return as(RtsHead{}, [&](const RtsHead& h) { on_announce(p, h); });
+    case Kind::request_to_send: return as(RtsHead{}, [&](const RtsHead& h) { on_rts(p, h); });
     case Kind::matched: return as(IdHead{}, [&](const IdHead& h) { on_matched(p, h); });
-    case Kind::clear_to_send: return as(CtsHead{}, [&](const CtsHead& h) { on_grant(p, h); });
-    case Kind::ready_to_receive: return as(RtrHead{}, [&](const RtrHead& h) { on_want(p, h); });
+    case Kind::clear_to_send: return as(CtsHead{}, [&](const CtsHead& h) { on_cts(p, h); });
+    case Kind::ready_to_receive: return as(RtrHead{}, [&](const RtrHead& h) { on_rtr(p, h); });
     case Kind::written: return as(WrittenHead{}, [&](const WrittenHead& h) { on_written(p, h); });
     case Kind::cancel_send: return as(IdHead{}, [&](const IdHead& h) { on_cancel_send(p, h); });
     case Kind::cancel_want: return as(IdHead{}, [&](const IdHead& h) { on_cancel_want(p, h); });
@@ -188,8 +190,9 @@ void Transfer::on_control(int from, Bytes message) {
     case Kind::loss: return as(LossHead{}, [&](const LossHead& h) { on_loss(p, h); });
     case Kind::refusal: return as(RefusalHead{}, [&](const RefusalHead& h) { on_refusal(p, h); });
     case Kind::question:
-      return as(QuestionHead{}, [&](const QuestionHead& h) { on_question(p, h); });
-    case Kind::ended: return as(QuestionHead{}, [&](const QuestionHead& h) { on_ended(p, h); });
+      return as(StatusQueryHead{}, [&](const StatusQueryHead& h) { on_status_query(p, h); });
+    case Kind::ended:
+      return as(StatusQueryHead{}, [&](const StatusQueryHead& h) { on_status_ended(p, h); });
     case Kind::eager_short: break;  // above
   }
   malformed(p);
@@ -219,7 +222,7 @@ void Transfer::on_long_received(Cookie cookie, bool ok) {
 bool Transfer::progress() {
   bool any = false;
   for (const std::unique_ptr<Channel>& channel : channels_) any |= channel->poll();
-  if (!backlogged_.empty()) any |= pump();
+  if (!backlogged_.empty()) any |= send_pending();
   any |= config_.collectives->progress();
   return any;
 }

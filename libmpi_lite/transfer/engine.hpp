@@ -67,12 +67,12 @@ class Transfer final : private ChannelSink {
   // Tells a process that a collective operation of that context has failed here.
   void send_refusal(int process, std::uint32_t context, std::uint32_t number, int error);
   // Asks the processes from which collectives under way await messages whether they have ended
-  // that operation. To be called now and then during a wait; CollectiveSink spaces the questions.
-  void ask_in_collectives();
+  // that operation. To be called now and then during a wait; CollectiveSink spaces the queries.
+  void send_status_queries();
   void cancel(SendRequest& send);
   void cancel(ReceiveRequest& receive);
   // Lets `receive` have a message that has been taken out of the queues.
-  void receive_kept(ReceiveRequest& receive, Unexpected& message);
+  void receive_unexpected(ReceiveRequest& receive, Unexpected& message);
   MatchQueues& queues(std::uint32_t context) { return matches_[context]; }
   void forget(std::uint32_t context) { matches_.forget(context); }
   // Discards an unexpected message that no receive will take, and returns its credit.
@@ -85,7 +85,7 @@ class Transfer final : private ChannelSink {
   bool progress();
   // Why that process was lost, in a sentence; -1: any of the lost ones.
   std::string loss_text(int process);
-  // Control messages, transfers or grants to living peers wait for room in a channel.
+  // Control messages, transfers or CTSs to living peers wait for room in a channel.
   bool has_backlog() const;
   // Work is left that other processes depend on: the backlog, and what Channel::busy() means.
   bool busy() const;
@@ -121,13 +121,13 @@ class Transfer final : private ChannelSink {
     std::unique_ptr<std::byte[]> copy;  // of the body, if the original does not last
     Ref<SendRequest> completes;         // the request that is complete when the message is sent
   };
-  struct Want {  // an RTR: a receive of the peer's that this process may write into
+  struct Rtr {  // an RTR: a receive of the peer's that this process may write into
     std::uint32_t context;
     int tag;                          // of the receive; may be MPI_ANY_TAG
     std::uint64_t receive, capacity;  // id of the receive; bytes of its buffer
     RemoteKey remote_key;
   };
-  struct Ready {  // a granted transfer that found no room in the channel
+  struct Ready {  // a transfer that got its CTS, and found no room in the channel
     Ref<SendRequest> send;
     Bytes data;
     RemoteKey remote_key;
@@ -135,14 +135,14 @@ class Transfer final : private ChannelSink {
   // Another process of the job, or this one. Made when the first operation names it, or its first
   // message arrives, and kept until the end.
   struct Peer {
-    int rank = 0;                // of the process
-    std::size_t channel = 0;     // index in channels_
-    Channel* through = nullptr;  // the same
-    std::size_t eager = 0;       // largest eager message, bytes of data
-    bool lost = false;           // for good: a lost process does not come back
-    bool early = false;          // the write protocol is used with that process
-    std::uint32_t sent = 0;      // messages to it that take part in matching, modulo 2^32
-    std::uint32_t arrived = 0;   // the same from it
+    int rank = 0;                 // of the process
+    std::size_t channel = 0;      // index in channels_
+    Channel* through = nullptr;   // the same
+    std::size_t eager_limit = 0;  // largest eager message, bytes of data
+    bool lost = false;            // for good: a lost process does not come back
+    bool write_protocol = false;  // the write protocol is used with that process
+    std::uint32_t sent = 0;       // messages to it that take part in matching, modulo 2^32
+    std::uint32_t arrived = 0;    // the same from it
     // Credit for eager messages. The sender adds up what it sends; the receiver adds up what it has
     // consumed and reports that total (ConsumedHead). The difference is outstanding, and may not
     // exceed TransferConfig::eager_budget. All in bytes with kEagerCharge, modulo 2^32.
@@ -160,15 +160,15 @@ class Transfer final : private ChannelSink {
     std::deque<Sent> log;
     // Write protocol, receiver: RTRs in a row that were in vain, up to kMaxMissed; and how many of
     // the next receives send no RTR for that reason.
-    unsigned missed = 0, silent = 0;
-    // `outgoing`, `ready` and `to_grant` are the backlog: what waits for room in the channel, in
-    // the order in which pump() serves it.
+    unsigned rtrs_missed = 0, rtr_backoff = 0;
+    // `outgoing`, `ready` and `cts_due` are the backlog: what waits for room in the channel, in
+    // the order in which send_pending() serves it.
     std::deque<Outgoing> outgoing;
     std::deque<Ready> ready;
-    std::deque<Want> wants;                    // RTRs of the peer that no message has used
-    std::deque<Ref<ReceiveRequest>> to_grant;  // matched receives whose next CTS is due
-    bool listed = false;                       // in backlogged_
-    std::string why;                           // the reason of the loss
+    std::deque<Rtr> pending_rtrs;             // RTRs of the peer that no message has used
+    std::deque<Ref<ReceiveRequest>> cts_due;  // matched receives whose next CTS is due
+    bool in_backlog_list = false;             // in backlogged_
+    std::string why;                          // the reason of the loss
   };
 
   // A receiver reports what it has consumed four times in a budget, so that the sender need not
@@ -183,18 +183,18 @@ class Transfer final : private ChannelSink {
   Peer& open_peer(int process);
   // Sends a control message, now or, if the channel has no room or others wait, from the backlog.
   // `head` is copied. `body` must stay valid until `completes` is complete, unless `copy_body`.
-  void say(Peer& peer, Bytes head, Bytes body = {}, Ref<SendRequest> completes = nullptr,
-           bool copy_body = false);
-  void backlog(Peer& peer);  // lists the peer in backlogged_
+  void send_control(Peer& peer, Bytes head, Bytes body = {}, Ref<SendRequest> completes = nullptr,
+                    bool copy_body = false);
+  void add_to_backlog_list(Peer& peer);  // lists the peer in backlogged_
   // Serves the backlog as far as the channels have room. Returns whether anything was sent.
-  bool pump();
-  bool pump(Peer& peer);
+  bool send_pending();
+  bool send_pending(Peer& peer);
   bool backlogged(const Peer& p) const {
-    return !p.outgoing.empty() || !p.ready.empty() || !p.to_grant.empty();
+    return !p.outgoing.empty() || !p.ready.empty() || !p.cts_due.empty();
   }
   // Puts the operation into pending_ and so gives it an id, if it has none. Throws Error if the
   // table is full.
-  void enter(Operation& operation);
+  void register_request(Operation& operation);
   // The request of type T with that id; nullptr: there is none.
   template <class T>
   T* pending(std::uint64_t id) const;
@@ -202,13 +202,13 @@ class Transfer final : private ChannelSink {
   template <class T>
   Ref<T> find(std::uint64_t id, const Peer& from);
   // Takes the operation out of pending_ and its id back; the caller gets the table's hold.
-  Ref<Request> leave(Operation& operation) {
+  Ref<Request> unregister_request(Operation& operation) {
     return operation.id == 0 ? nullptr : pending_.remove(std::exchange(operation.id, 0));
   }
   // Completes the operation. The table's hold lasts until the end of the call, so that on_complete
   // may release the others. A caller that goes on using the operation needs a hold of its own.
   void finish(Operation& operation) {
-    const Ref<Request> last = leave(operation);
+    const Ref<Request> last = unregister_request(operation);
     operation.staging.reset();
     operation.finish();
   }
@@ -225,20 +225,20 @@ class Transfer final : private ChannelSink {
   int lost_sender(int peer, const Comm& comm) const;
   void on_loss(Peer& peer, const LossHead& head);
   void on_refusal(Peer& peer, const RefusalHead& head);
-  void on_question(Peer& peer, const QuestionHead& head);
-  void on_ended(Peer& peer, const QuestionHead& head);
+  void on_status_query(Peer& peer, const StatusQueryHead& head);
+  void on_status_ended(Peer& peer, const StatusQueryHead& head);
   void fail_for_loss(ReceiveRequest& receive, int process);
 
   // eager.cpp
   // Whether a message is short enough, and the sender has credit for it at that receiver.
   bool may_be_eager(const Peer& p, MPI_Count bytes) const {
-    return static_cast<std::uint64_t>(bytes) <= p.eager &&
+    return static_cast<std::uint64_t>(bytes) <= p.eager_limit &&
            p.eager_sent - p.eager_consumed + bytes + kEagerCharge <= config_.eager_budget;
   }
   void send_eager(Peer& peer, SendRequest& send);
-  void on_eager(Peer& peer, const Head& head, Bytes data, std::uint64_t send);
+  void on_eager(Peer& peer, const Head& head, Bytes data, std::uint64_t sender_id);
   // Queues a message that has no receive yet. The caller fills in what the head does not tell.
-  Unexpected& keep(Peer& peer, const Head& head);
+  Unexpected& queue_unexpected(Peer& peer, const Head& head);
   void deliver(ReceiveRequest& receive, const Head& head, Bytes data);  // and completes it
   // Fills in the status, and the error if a message of `length` bytes does not fit.
   void set_status(ReceiveRequest& receive, const Head& head, std::uint64_t length);
@@ -246,7 +246,7 @@ class Transfer final : private ChannelSink {
   // if one is due; with 0, only the number of messages can make one due.
   void consume(Peer& p, std::size_t bytes) {
     p.consumed += static_cast<std::uint32_t>(bytes);
-    const bool many = p.early && p.arrived - p.arrived_reported >= kReportMessages;
+    const bool many = p.write_protocol && p.arrived - p.arrived_reported >= kReportMessages;
     if (p.consumed - p.consumed_reported >= config_.eager_budget / kReportConsumed || many)
         [[unlikely]]
       report_consumed(p);
@@ -256,15 +256,15 @@ class Transfer final : private ChannelSink {
   void on_matched(Peer& peer, const IdHead& head);
 
   // rendezvous.cpp
-  void announce(Peer& peer, SendRequest& send);       // sends the RTS
-  void on_announce(Peer& peer, const RtsHead& head);  // an RTS has arrived
-  // A receive has met an RTS: starts granting.
-  void accept(ReceiveRequest& receive, Peer& peer, const Head& head, std::uint64_t send,
-              std::uint64_t length, const RemoteKey* offer);
-  bool grant_next(ReceiveRequest& receive);  // sends the next CTS
+  void send_rts(Peer& peer, SendRequest& send);  // sends the RTS
+  void on_rts(Peer& peer, const RtsHead& head);  // an RTS has arrived
+  // A receive has met an RTS: starts sending CTSs.
+  void begin_receive(ReceiveRequest& receive, Peer& peer, const Head& head, std::uint64_t sender_id,
+                     std::uint64_t length, const RemoteKey* offer);
+  bool send_cts(ReceiveRequest& receive);  // sends the next CTS
   std::size_t staging_room(const Operation& operation) const;
   bool continues(const SendRequest& send, const CtsHead& head) const;
-  void on_grant(Peer& peer, const CtsHead& head);  // a CTS has arrived
+  void on_cts(Peer& peer, const CtsHead& head);  // a CTS has arrived
   void send_part(Peer& peer, SendRequest& send, const CtsHead& head);
   // Gives the data to the channel, now or from the backlog.
   void start_long(Peer& peer, SendRequest& send, Bytes data, const RemoteKey& remote_key);
@@ -273,25 +273,26 @@ class Transfer final : private ChannelSink {
 
   // write_protocol.cpp
   // A receive was posted: sends RTRs for it and older ones, if that is allowed and worth while.
-  void want(Peer& peer, ReceiveRequest& receive);
-  void on_want(Peer& peer, const RtrHead& head);  // an RTR has arrived
+  void send_rtrs(Peer& peer, ReceiveRequest& receive);
+  void on_rtr(Peer& peer, const RtrHead& head);  // an RTR has arrived
   // Sends the message into the receive whose RTR it matches. false: none, or another protocol is
   // better.
-  bool write_wanted(Peer& peer, SendRequest& send);
+  bool write_to_rtr(Peer& peer, SendRequest& send);
   // Removes the oldest RTR that such a message satisfies. false: there is none.
-  bool take_wanted(Peer& peer, std::uint32_t context, int tag, Want* taken = nullptr);
+  bool take_rtr(Peer& peer, std::uint32_t context, int tag, Rtr* taken = nullptr);
   // Logs a message that goes by another protocol; to be called before `sent` counts it.
   void count_sent(Peer& peer, std::uint32_t context, int tag);
   // The peer has received `seen` messages: drops those from the log.
   void forget_seen(Peer& peer, std::uint32_t seen);
   void on_written(Peer& peer, const WrittenHead& head);
   void written_part(ReceiveRequest& receive);  // the channel has completed the write
-  bool may_want(const Peer& peer, const ReceiveRequest& receive) const;
-  bool ask(Peer& peer, ReceiveRequest& receive);  // sends the RTR of one receive
-  static bool stays_silent(Peer& peer);
+  bool may_send_rtr(const Peer& peer, const ReceiveRequest& receive) const;
+  bool send_rtr(Peer& peer, ReceiveRequest& receive);  // sends the RTR of one receive
+  static bool backs_off(Peer& peer);
   // The RTR of the receive was in vain: a message has come by another protocol.
-  void unwant(ReceiveRequest& receive);
-  void end_want(ReceiveRequest& receive);  // gives its place in the channel's early receives back
+  void on_rtr_missed(ReceiveRequest& receive);
+  // Gives the place of the receive in the channel's early receives back.
+  void release_rtr(ReceiveRequest& receive);
 
   // cancel.cpp
   void on_cancel_send(Peer& peer, const IdHead& head);
@@ -315,7 +316,7 @@ class Transfer final : private ChannelSink {
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; nullptr: not opened yet
   int lost_ = 0;                              // how many of the peers are lost
   std::vector<Peer*> backlogged_;             // peers that may have a backlog
-  std::vector<std::size_t> wanted_;           // by channel: receives with `wanted` set
+  std::vector<std::size_t> open_rtrs_;        // by channel: receives with `rtr_sent` set
   MatchTable matches_;
   HandleTable<Request, HandleKind::request> pending_;  // operations that have an id
   std::vector<std::byte> scratch_;  // packed form of the eager message that is being sent

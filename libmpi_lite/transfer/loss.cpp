@@ -1,8 +1,8 @@
 // Failures of other processes. A channel reports a lost process (on_peer_lost): every operation
 // that waits for it ends with MPI_ERR_PROC_ABORTED. A process that cannot send a message because a
 // third one was lost sends a loss notice in its place. Also here: the control messages about
-// collective operations that fail at some rank (refusals, questions); collective/ decides what they
-// mean.
+// collective operations that fail at some rank (refusals, status queries); collective/ decides what
+// they mean.
 
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
@@ -32,7 +32,7 @@ void Transfer::on_peer_lost(int process, std::string_view why) {
   std::deque<Outgoing> unsent = std::move(p.outgoing);
   p.outgoing.clear();
   p.ready.clear();
-  p.to_grant.clear();
+  p.cts_due.clear();
   for (const Outgoing& out : unsent)
     if (out.completes && !out.completes->complete) fail(*out.completes, MPI_ERR_PROC_ABORTED);
   std::vector<Ref<ReceiveRequest>> in_vain;
@@ -81,12 +81,12 @@ std::string Transfer::loss_text(int process) {
 void Transfer::send_loss(const Envelope& to, int process) {
   Peer& p = peer(to.comm->peer(to.rank));
   if (p.lost) return;
-  if (p.early) count_sent(p, to.context, to.tag);
+  if (p.write_protocol) count_sent(p, to.context, to.tag);
   ++p.sent;
   LossHead head{};
   head.head = {Kind::loss, {}, to.context, to.comm->rank(), to.tag};
   head.process = static_cast<std::uint32_t>(process);
-  say(p, bytes_of(head));
+  send_control(p, bytes_of(head));
 }
 
 void Transfer::on_loss(Peer& p, const LossHead& head) {
@@ -94,10 +94,10 @@ void Transfer::on_loss(Peer& p, const LossHead& head) {
   ++p.arrived;
   const int process = static_cast<int>(head.process);
   if (const Ref<ReceiveRequest> receive = matches_[head.head.context].match_message(head.head)) {
-    unwant(*receive);
+    on_rtr_missed(*receive);
     fail_for_loss(*receive, process);
   } else {
-    keep(p, head.head).lost = process;
+    queue_unexpected(p, head.head).lost = process;
   }
   consume(p, 0);
 }
@@ -107,7 +107,7 @@ void Transfer::on_loss(Peer& p, const LossHead& head) {
 void Transfer::send_refusal(int process, std::uint32_t context, std::uint32_t number, int error) {
   Peer& p = peer(process);
   if (p.lost) return;
-  say(p, bytes_of(RefusalHead{Kind::refusal, {}, context, number, error}));
+  send_control(p, bytes_of(RefusalHead{Kind::refusal, {}, context, number, error}));
 }
 
 void Transfer::on_refusal(Peer& p, const RefusalHead& head) {
@@ -117,32 +117,32 @@ void Transfer::on_refusal(Peer& p, const RefusalHead& head) {
   config_.collectives->on_refusal(matches_[head.context], {head.number, p.rank, head.error});
 }
 
-// A question that finds no room in the channel is dropped and not queued, as it will be repeated.
-void Transfer::ask_in_collectives() {
+// A query that finds no room in the channel is dropped and not queued, as it will be repeated.
+void Transfer::send_status_queries() {
   matches_.for_each([&](MatchQueues& queues) {
-    config_.collectives->for_each_question(queues, [&](int process, const Question& q) {
+    config_.collectives->for_each_status_query(queues, [&](int process, const StatusQuery& query) {
       Peer& p = peer(process);
-      const QuestionHead head{Kind::question, {}, q.context, q.number, q.tag};
+      const StatusQueryHead head{Kind::question, {}, query.context, query.number, query.tag};
       if (!p.lost && p.outgoing.empty()) p.through->send_control(p.rank, bytes_of(head), {});
     });
   });
 }
 
-// The asking process may be far behind: if the communicator has been freed here, the question must
+// The querying process may be far behind: if the communicator has been freed here, the query must
 // not make new queues for its context. So known(), which makes none.
-void Transfer::on_question(Peer& p, const QuestionHead& head) {
+void Transfer::on_status_query(Peer& p, const StatusQueryHead& head) {
   if (!collective_context(head.context)) return void(malformed(p));
   MatchQueues* const queues = matches_.known(head.context);
   if (!queues) return;
-  const Question question{head.context, head.number, head.tag};
-  if (!config_.collectives->on_question(*queues, question, p.rank)) return;
-  say(p, bytes_of(QuestionHead{Kind::ended, {}, head.context, head.number, head.tag}));
+  const StatusQuery query{head.context, head.number, head.tag};
+  if (!config_.collectives->on_status_query(*queues, query, p.rank)) return;
+  send_control(p, bytes_of(StatusQueryHead{Kind::ended, {}, head.context, head.number, head.tag}));
 }
 
-void Transfer::on_ended(Peer& p, const QuestionHead& head) {
+void Transfer::on_status_ended(Peer& p, const StatusQueryHead& head) {
   if (!collective_context(head.context)) return void(malformed(p));
   if (MatchQueues* const queues = matches_.known(head.context))
-    config_.collectives->on_ended(*queues, head.number, p.rank);
+    config_.collectives->on_status_ended(*queues, head.number, p.rank);
 }
 
 void Transfer::fail_for_loss(ReceiveRequest& receive, int process) {

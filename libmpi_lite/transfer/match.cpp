@@ -41,9 +41,9 @@ void MatchQueues::post(ReceiveRequest& receive) {
   posted_[bin_of(receive)].push_back(Ref(&receive).detach());
 }
 
-Unexpected& MatchQueues::keep(Ref<Unexpected> message) {
+Unexpected& MatchQueues::queue_unexpected(Ref<Unexpected> message) {
   message->serial = ++serial_;
-  ++kept_;
+  ++unexpected_count_;
   Unexpected* const kept = message.detach();
   unexpected_[bin(kept->head.source)].push_back(kept);
   return *kept;
@@ -51,25 +51,26 @@ Unexpected& MatchQueues::keep(Ref<Unexpected> message) {
 
 Ref<Unexpected> MatchQueues::take(Unexpected& message) {
   unexpected_[bin(message.head.source)].remove(&message);
-  --kept_;
+  --unexpected_count_;
   return Ref<Unexpected>::adopt(&message);
 }
 
 // All bins are searched: a cancellation names the process and not the rank in the communicator.
-Unexpected* MatchQueues::find_announced(int peer, std::uint64_t send) const {
+Unexpected* MatchQueues::find_cancellable(int peer, std::uint64_t sender_id) const {
   for (const Queue<Unexpected>& queue : unexpected_)
     for (Unexpected* m = queue.first(); m; m = m->next)
-      if (m->peer == peer && m->send == send) return m;
+      if (m->peer == peer && m->sender_id == sender_id) return m;
   return nullptr;
 }
 
 // Receives that could take the same messages: those from the same rank, and those from
 // MPI_ANY_SOURCE, with a tag that overlaps. Other ranks share the bin, so the rank is compared.
-ReceiveRequest& MatchQueues::first_not_wanted(ReceiveRequest& receive) const {
+ReceiveRequest& MatchQueues::first_without_rtr(ReceiveRequest& receive) const {
   ReceiveRequest* oldest = &receive;
   for (const std::size_t b : {bin(receive.rank), kAny})
     for (ReceiveRequest* r = posted_[b].first(); r && r->serial < oldest->serial; r = r->next)
-      if (!r->wanted && (b == kAny || r->rank == receive.rank) && tags_overlap(r->tag, receive.tag))
+      if (!r->rtr_sent && (b == kAny || r->rank == receive.rank) &&
+          tags_overlap(r->tag, receive.tag))
         oldest = r;
   return *oldest;
 }

@@ -29,10 +29,10 @@ class Unexpected final : public Message, public Recycled<Unexpected> {
   using Recycled::operator delete;
 
   Head head{};
-  int peer = 0;              // the sending process
-  std::uint64_t send = 0;    // synchronous messages and RTSs: id of the sender's request; else 0
-  std::uint64_t length = 0;  // bytes of the whole message
-  bool offered = false;      // RTS: `offer` holds the sender's remote key
+  int peer = 0;                 // the sending process
+  std::uint64_t sender_id = 0;  // synchronous messages and RTSs: id of the sender's request; else 0
+  std::uint64_t length = 0;     // bytes of the whole message
+  bool offered = false;         // RTS: `offer` holds the sender's remote key
   RemoteKey offer;
   std::unique_ptr<std::byte[]> data;  // eager messages: a copy of the data
   int lost = -1;                      // loss notices: the lost process; else -1
@@ -108,21 +108,21 @@ class MatchQueues {
     if (receive.posted) take(receive);
   }
   // Queues an unexpected message.
-  Unexpected& keep(Ref<Unexpected> message);
+  Unexpected& queue_unexpected(Ref<Unexpected> message);
   // The message must be in the queue; the caller gets the queue's hold.
   Ref<Unexpected> take(Unexpected& message);
   // The queued synchronous message or RTS of process `peer` whose request has that id; nullptr:
   // none. It has not matched, so its sender can cancel it.
-  Unexpected* find_announced(int peer, std::uint64_t send) const;
+  Unexpected* find_cancellable(int peer, std::uint64_t sender_id) const;
   // Write protocol: among `receive` and the older posted receives that could take the same
-  // messages, the oldest for which no RTR was sent. `receive` itself must not be wanted.
-  ReceiveRequest& first_not_wanted(ReceiveRequest& receive) const;
+  // messages, the oldest for which no RTR was sent. `receive` itself must have none either.
+  ReceiveRequest& first_without_rtr(ReceiveRequest& receive) const;
   bool empty() const;  // neither receives nor messages
-  bool keeps_messages() const { return kept_ > 0; }
+  bool has_unexpected() const { return unexpected_count_ > 0; }
   // Calls visit(message) for the oldest unexpected messages, at most `most` in each bin. `visit`
   // may take that message out, and no other.
   template <class Visit>
-  void for_oldest_kept(unsigned most, Visit visit) {
+  void for_oldest_unexpected(unsigned most, Visit visit) {
     for (Queue<Unexpected>& queue : unexpected_) {
       unsigned n = 0;
       for (Unexpected* m = queue.first(); m && n < most; ++n) {
@@ -173,8 +173,8 @@ class MatchQueues {
 
   std::array<Queue<ReceiveRequest>, kBins + 1> posted_;
   std::array<Queue<Unexpected>, kBins> unexpected_;
-  std::size_t kept_ = 0;      // messages in unexpected_
-  std::uint64_t serial_ = 0;  // of the last receive or message that was queued
+  std::size_t unexpected_count_ = 0;  // messages in unexpected_
+  std::uint64_t serial_ = 0;          // of the last receive or message that was queued
 };
 
 // The queues of all contexts. A context gets its queues when the first message arrives or the first

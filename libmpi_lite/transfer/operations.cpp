@@ -130,7 +130,7 @@ Ref<Request> start_matched_receive(const Items& into, Message& message) {
   auto& m = static_cast<Unexpected&>(message);
   const Envelope from{m.comm.get(), m.head.context, m.head.source, m.head.tag};
   auto request = make<ReceiveRequest>(into, from, m.peer);
-  Transfer::self().receive_kept(*request, m);
+  Transfer::self().receive_unexpected(*request, m);
   return request;
 }
 

@@ -55,7 +55,8 @@ std::string stage_of(const ReceiveRequest& r) {
   if (r.total != 0 || r.part != 0)
     return number(static_cast<std::uint64_t>(r.moved)) + " of " +
            number(static_cast<std::uint64_t>(r.total)) + " bytes have come";
-  if (r.wanted) return r.written ? "is being written into" : "has asked to be written into";
+  if (r.rtr_sent)
+    return r.written_received ? "is being written into" : "has asked to be written into";
   return r.posted ? "no message yet" : "waits for room";
 }
 
@@ -63,8 +64,8 @@ std::string stage_of(const SendRequest& s) {
   switch (s.awaits) {
     case SendRequest::Awaits::nothing: return "waits for room";
     case SendRequest::Awaits::match: return "sent; its receive has not been called";
-    case SendRequest::Awaits::first_grant: return "announced; its receive has not been called";
-    case SendRequest::Awaits::grant:
+    case SendRequest::Awaits::first_cts: return "announced; its receive has not been called";
+    case SendRequest::Awaits::next_cts:
       return number(static_cast<std::uint64_t>(s.moved)) + " of " +
              number(static_cast<std::uint64_t>(s.total)) + " bytes have gone";
   }
@@ -194,11 +195,11 @@ std::string Transfer::dump(const Peer& p) const {
   std::string out = "rank " + std::to_string(p.rank) + " by " + p.through->describe(p.rank) +
                     presence_of(p.rank) + ": " + number(p.sent) + " messages to it, " +
                     number(p.arrived) + " from it, " + number(p.eager_sent - p.eager_consumed) +
-                    " eager bytes not taken there, " + number(p.wants.size()) +
+                    " eager bytes not taken there, " + number(p.pending_rtrs.size()) +
                     " receives that may be written into";
   if (backlogged(p))
     out += "; waiting for room: " + number(p.outgoing.size()) + " control messages, " +
-           number(p.ready.size()) + " transfers, " + number(p.to_grant.size()) + " grants";
+           number(p.ready.size()) + " transfers, " + number(p.cts_due.size()) + " grants";
   out += '\n';
   const std::string below = p.through->dump(p.rank);
   for (std::size_t at = 0; at < below.size();) {

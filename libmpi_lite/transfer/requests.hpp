@@ -54,8 +54,8 @@ class Recycled {
 //               |  <---------------------------------'                           |
 //               v                                                                |
 //           under way                                                            |
-//               |  Transfer::enter() sets `id`, once the other process or the    |
-//               |  channel has to name the request                               |
+//               |  Transfer::register_request() sets `id`, once the other        |
+//               |  process or the channel has to name the request                |
 //               |                                                                |
 //               |  Transfer::finish() takes `id` back; fail() sets `error`, too  |
 //               v                                                                |
@@ -104,7 +104,7 @@ class Operation : public Request {
   int peer;         // process at the other end; -1: any. After a loss: the process that was lost
   MPI_Count bytes;  // to send, or room to receive
   // Handle in Transfer::pending_, by which the other process and the channel name the request (the
-  // cookie of its transfers); 0: not entered.
+  // cookie of its transfers); 0: not registered.
   std::uintptr_t id = 0;
   // Packed form of the part of a long message that is being moved, if the type has gaps.
   std::unique_ptr<std::byte[]> staging;
@@ -122,14 +122,14 @@ class Operation : public Request {
 //         |-- long, the peer's RTR waits ---> nothing ----- on_long_sent ---------------> complete
 //         |   (`written` is sent, then the data)
 //         |
-//         '-- long: RTS is sent ------------> first_grant
+//         '-- long: RTS is sent -----------> first_cts
 //                                               |  |
 //                        CTS with total > 0     |  '------- CTS with total = 0 ---------> complete
 //                                               v
-//             next CTS, next part  +-------> grant -------- on_long_sent, last part ----> complete
+//             next CTS, next part  +-----> next_cts ------- on_long_sent, last part ----> complete
 //                                  +----------'
 //
-//       match, first_grant: cancel() asks the receiver; `cancelled` with done = 1 -> complete,
+//       match, first_cts:   cancel() asks the receiver; `cancelled` with done = 1 -> complete,
 //                           cancelled; with done = 0 the state stays.
 //       any:                the peer is lost, or the channel cannot move the data -> complete, with
 //                           MPI_ERR_PROC_ABORTED.
@@ -144,19 +144,19 @@ class SendRequest final : public Operation, public Recycled<SendRequest> {
 
   // Which control message the sender awaits from the receiver. The states are drawn above.
   enum class Awaits : std::uint8_t {
-    nothing,      // none: the channel alone decides when the request is complete
-    match,        // `matched`, for a synchronous message that went eagerly
-    first_grant,  // the first CTS, for a long message whose RTS was sent
-    grant,        // further CTSs, if parts are left; the message has matched
+    nothing,    // none: the channel alone decides when the request is complete
+    match,      // `matched`, for a synchronous message that went eagerly
+    first_cts,  // the first CTS, for a long message whose RTS was sent
+    next_cts,   // further CTSs, if parts are left; the message has matched
   };
   // Only a message that has not matched can be cancelled (MPI 5.0, section 3.8.4), and only one
   // that the receiver knows by its id.
-  bool can_be_cancelled() const { return awaits == Awaits::match || awaits == Awaits::first_grant; }
+  bool can_be_cancelled() const { return awaits == Awaits::match || awaits == Awaits::first_cts; }
   void renew() {
     Operation::renew();
     awaits = Awaits::nothing;
     total = part = 0;
-    next_grant.reset();
+    early_cts.reset();
   }
 
   const SendMode mode;
@@ -165,36 +165,37 @@ class SendRequest final : public Operation, public Recycled<SendRequest> {
   MPI_Count part = 0;   // bytes of the part that is being sent; 0: none is
   // The CTS for the next part, if it has arrived before the channel's completion (on_long_sent) of
   // the current part: the two reports take different ways.
-  std::optional<CtsHead> next_grant;
+  std::optional<CtsHead> early_cts;
 };
 
-// A receive. The states of its message (`posted`, `wanted`, `written`, `arrived` are the fields
-// below; "match" is a message that arrives and meets this receive, see match.hpp):
+// A receive. The states of its message (`posted`, `rtr_sent`, `written_received` and
+// `transfer_complete` are the fields below; "match" is a message that arrives and meets this
+// receive, see match.hpp):
 //
 //       Transfer::start()
 //         |
 //         |-- an unexpected message matches --> as "match" below
 //         |
 //         '-- none does ----> posted --- match, eager ---------------------> complete
-//                               | |  '-- match, RTS ---> granting ---------> complete
+//                               | |  '-- match, RTS ---> sends CTSs -------> complete
 //                               | '----- match, loss notice ---------------> complete, with error
 //        RTR is sent            |
 //        (write protocol)       v
-//                         posted, wanted --- match by another protocol: unwant(), then as "match"
-//                            |      |
+//                        posted, rtr_sent --- match by another protocol: on_rtr_missed(), then
+//                            |      |         as "match"
 //              `written`     |      |  on_long_received
 //                            v      v
-//               wanted, written    posted, wanted, arrived
+//     rtr_sent, written_received    posted, rtr_sent, transfer_complete
 //                            |      |
 //           on_long_received |      | `written`
 //                            v      v
 //                            complete
 //
-//       granting:        A CTS is sent for each part in turn. While the channel has no room, the
-//                        receive waits in Peer::to_grant. The last on_long_received completes it;
+//       sends CTSs:      A CTS is sent for each part in turn. While the channel has no room, the
+//                        receive waits in Peer::cts_due. The last on_long_received completes it;
 //                        if there is nothing to take (total = 0), sending the only CTS does.
 //       posted:          cancel() -> complete, cancelled, at once.
-//       posted, wanted:  cancel() asks the sender. `cancelled` with done = 1 -> complete,
+//       posted, rtr_sent: cancel() asks the sender. `cancelled` with done = 1 -> complete,
 //                        cancelled. With done = 0 the receive's message is on its way.
 //       any:             A process from which the message could come is lost, or the channel
 //                        cannot move the data -> complete, with MPI_ERR_PROC_ABORTED.
@@ -217,17 +218,17 @@ class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {
   bool posted = false;       // in that queue
 
   // The rendezvous with a long message.
-  std::uint64_t send = 0;  // id of the sender's request, from the RTS
-  bool offered = false;    // `offer` holds the sender's remote key
+  std::uint64_t sender_id = 0;  // id of the sender's request, from the RTS
+  bool offered = false;         // `offer` holds the sender's remote key
   RemoteKey offer;
   std::uint64_t sent_length = 0;  // bytes of the message, if they did not fit (MPI_ERR_TRUNCATE)
   MPI_Count total = 0;            // bytes that will come: no more than there is room for
   MPI_Count part = 0;             // bytes of the part that is coming
   // Write protocol.
-  bool wanted = false;   // an RTR was sent, and no message has satisfied the receive yet
-  bool written = false;  // `written` has arrived: the sender uses the RTR
-  bool arrived = false;  // the channel has completed the transfer
-  RemoteKey remote_key;  // of the buffer, as the RTR gave it to the sender
+  bool rtr_sent = false;           // an RTR was sent, and no message has satisfied the receive yet
+  bool written_received = false;   // `written` has arrived: the sender uses the RTR
+  bool transfer_complete = false;  // the channel has completed the transfer
+  RemoteKey remote_key;            // of the buffer, as the RTR gave it to the sender
 };
 
 }  // namespace viaduct::mpi

@@ -19,7 +19,7 @@ void Transfer::print_counters() const {
     const TransferCounters& t = counters_[c];
     std::uint64_t messages = 0;
     for (const Traffic& sent : t.sent) messages += sent.messages;
-    if (messages + t.unexpected + t.wants + t.malformed == 0) continue;
+    if (messages + t.unexpected + t.rtrs_sent + t.malformed == 0) continue;
     out += start + channels_[c]->name() + ":";
     for (std::size_t p = 0; p < kProtocols; ++p)
       out += std::string(p ? ", " : " ") + kProtocolNames[p] + " " +
@@ -30,8 +30,8 @@ void Transfer::print_counters() const {
     char share[32];
     std::snprintf(share, sizeof share, "%.2f", messages ? 100.0 * writes / messages : 0.0);
     out += "; Remote Write share " + std::string(share) + " %; received " +
-           std::to_string(t.unexpected) + " unexpected; " + std::to_string(t.wants) +
-           " receives asked for writes, " + std::to_string(t.wants_missed) + " got other messages";
+           std::to_string(t.unexpected) + " unexpected; " + std::to_string(t.rtrs_sent) +
+           " receives asked for writes, " + std::to_string(t.rtrs_missed) + " got other messages";
     if (t.malformed != 0)
       out += "; " + std::to_string(t.malformed) + " control messages dropped as malformed";
     out += "\n";

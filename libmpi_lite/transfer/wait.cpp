@@ -1,5 +1,5 @@
 // What a waiting process does when it no longer just spins: yields, sleeps, naps, and meanwhile
-// looks after what takes long (questions of collectives, hang reports, dumps).
+// looks after what takes long (queries of collectives, hang reports, dumps).
 #include "libmpi_lite/transfer/wait.hpp"
 
 #include <sched.h>
@@ -34,7 +34,7 @@ constexpr unsigned kYieldsOfSharedCpu = 16;
 
 // Where ranks disagree about a collective operation, this process may wait for a message that is
 // never sent. Asking the others ends such a wait.
-void ask_now_and_then() {
+void send_queries_now_and_then() {
   constexpr unsigned kPauses = 16;  // between two looks at the clock
   constexpr std::chrono::milliseconds kEvery{50};
   static unsigned pauses = 0;
@@ -43,7 +43,7 @@ void ask_now_and_then() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next) return;
   next = now + kEvery;
-  Transfer::self().ask_in_collectives();
+  Transfer::self().send_status_queries();
 }
 
 }  // namespace
@@ -63,9 +63,9 @@ void Idle::give_way(const WaitedFor& what) {
   // Spinning has no PAUSE instruction: it takes as long as a whole poll or longer, and half of that
   // would be added to each latency.
   if (!oversubscribed && !shares)
-    spins_ = polls_ < kSpinsBeforeLook ? kSpinsBeforeLook : std::min(kSpins, patience_);
+    spins_ = polls_ < kSpinsBeforeLook ? kSpinsBeforeLook : std::min(kSpins, doze_after_polls_);
   if (polls_ < spins_) return;
-  ask_now_and_then();
+  send_queries_now_and_then();
   DumpSignal::answer_if_asked(&what);
   LongWait::look(what);
   if ((shares || (oversubscribed && polls_ > kYieldsOfSharedCpu && transfer.sleeps_lightly())) &&
@@ -73,11 +73,11 @@ void Idle::give_way(const WaitedFor& what) {
     // The next vain poll leads here again. A sleep counts as many polls: the kernel may move this
     // process or the other one at each wake-up, and without that count each move would be followed
     // by all the polls of a fresh wait.
-    polls_ = std::min(polls_ + patience_ / kSleepsOfAWait, patience_);
-  } else if (polls_ < patience_) {
+    polls_ = std::min(polls_ + doze_after_polls_ / kSleepsOfAWait, doze_after_polls_);
+  } else if (polls_ < doze_after_polls_) {
     ::sched_yield();
   } else {
-    polls_ = patience_;  // not beyond, so the count cannot overflow
+    polls_ = doze_after_polls_;  // not beyond, so the count cannot overflow
     doze();
   }
 }

@@ -18,16 +18,16 @@ bool progress();
 //
 //    the wait begins
 //          |
-//          v   kSpins vain polls        patience_ vain polls
+//          v   kSpins vain polls        doze_after_polls_
 //        spin ------------------> yield --------------------> doze: sleep or nap
 //          ^                        |                           |
 //          '------------------------+---------------------------'
 //                     reset(): a poll has found something else
 //
-// A patience_ below kSpins leaves the yields out. In an oversubscribed job the process yields from
-// the first vain poll on, and sleeps after kYieldsOfSharedCpu polls if all channels can wake it
-// quickly. A process that shares its CPU with one that it needs sleeps after kSpinsBeforeLook
-// polls.
+// A doze_after_polls_ below kSpins leaves the yields out. In an oversubscribed job the process
+// yields from the first vain poll on, and sleeps after kYieldsOfSharedCpu polls if all channels can
+// wake it quickly. A process that shares its CPU with one that it needs sleeps after
+// kSpinsBeforeLook polls.
 class Idle {
  public:
   // After a poll that found nothing to do. what() gives the WaitedFor, for reports of a long wait.
@@ -41,9 +41,11 @@ class Idle {
   }
   // After a poll that found something, but not what is waited for.
   void reset() {
-    // After a long wait, the event may be a question or a keepalive: one alone is not worth the
-    // time of all those yields, but several in a row are. So patience_ starts small and doubles.
-    patience_ = polls_ >= patience_ ? kMinPatience : std::min(2 * patience_, kMaxPatience);
+    // After a long wait, the event may be a query or a keepalive: one alone is not worth the time
+    // of all those yields, but several in a row are. So doze_after_polls_ starts small and doubles.
+    doze_after_polls_ = polls_ >= doze_after_polls_
+                            ? kMinDozeAfterPolls
+                            : std::min(2 * doze_after_polls_, kMaxDozeAfterPolls);
     nap_ = std::max(nap_ / 4, kShortestNap);
     polls_ = 1;
     spins_ = 0;
@@ -55,7 +57,7 @@ class Idle {
   static constexpr unsigned kSpinsBeforeLook = 100;
   // Vain polls before the first sleep: at least some 10 ms in a fresh wait, some 100 us after a
   // long one.
-  static constexpr unsigned kMaxPatience = kSpins + 20'000, kMinPatience = 500;
+  static constexpr unsigned kMaxDozeAfterPolls = kSpins + 20'000, kMinDozeAfterPolls = 500;
   // Shorter naps take as long: the kernel's timers are no finer.
   static constexpr std::chrono::microseconds kShortestNap{50};
 
@@ -65,8 +67,8 @@ class Idle {
 
   unsigned polls_ = 0;  // vain polls in a row, roughly; 0: the wait begins
   unsigned spins_ = 0;  // below that number of polls_ pause() only spins; set by give_way()
-  unsigned patience_ = kMaxPatience;              // the number of polls_ at which dozing begins
-  std::chrono::microseconds nap_ = kShortestNap;  // length of the next nap, or of the next sleep
+  unsigned doze_after_polls_ = kMaxDozeAfterPolls;  // the number of polls_ at which dozing begins
+  std::chrono::microseconds nap_ = kShortestNap;    // length of the next nap, or of the next sleep
 };
 
 template <class Done, class What>

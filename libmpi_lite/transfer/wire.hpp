@@ -36,8 +36,8 @@ enum class Kind : std::uint8_t {
   eager_short = 12,  // ShortHead, data: as `eager`
   loss = 13,         // LossHead: the message will not come
   refusal = 14,      // RefusalHead: the collective operation has failed at that process
-  question = 15,     // QuestionHead: has that collective operation ended there?
-  ended = 16,        // QuestionHead: the answer, if it has
+  question = 15,     // StatusQueryHead: has that collective operation ended there?
+  ended = 16,        // StatusQueryHead: the answer, if it has
 };
 
 // The envelope, in front of each message that takes part in matching: what a receive is compared
@@ -109,13 +109,13 @@ struct RefusalHead {
   std::int32_t error;    // the error class that the operation ends with
 };
 
-// A question and its answer `ended`, which repeats the fields of the question.
-struct QuestionHead {
+// A status query (`question`) and its answer `ended`, which repeats the fields of the query.
+struct StatusQueryHead {
   Kind kind;
   std::uint8_t reserved[3];
   std::uint32_t context;
   std::uint32_t number;  // of the operation, among those of its communicator
-  std::int32_t tag;      // that the asking process uses for the operation's messages
+  std::int32_t tag;      // that the querying process uses for the operation's messages
 };
 
 struct IdHead {
@@ -131,13 +131,13 @@ struct CancelledHead {
   std::uint64_t id;  // as in the IdHead that this answers
 };
 
-// Clear to send. Grants cover the message in order and without gaps, from 0 up to `total`.
+// Clear to send. CTSs cover the message in order and without gaps, from 0 up to `total`.
 struct CtsHead {
   Kind kind;
   std::uint8_t reserved[7];
   std::uint64_t send;            // from the RTS
   std::uint64_t total;           // bytes that the receiver will take of the message
-  std::uint64_t offset, length;  // the part that this grant is for, in bytes of the packed message
+  std::uint64_t offset, length;  // the part that this CTS is for, in bytes of the packed message
   RemoteKey remote_key;          // of the receiver's buffer for that part
 };
 
@@ -172,8 +172,8 @@ struct ConsumedHead {
 };
 
 static_assert(sizeof(ShortHead) == 8 && sizeof(Head) == 16 && sizeof(SyncHead) == 24 &&
-              sizeof(LossHead) == 24 && sizeof(RefusalHead) == 16 && sizeof(QuestionHead) == 16 &&
-              sizeof(RtsHead) == 72);
+              sizeof(LossHead) == 24 && sizeof(RefusalHead) == 16 &&
+              sizeof(StatusQueryHead) == 16 && sizeof(RtsHead) == 72);
 static_assert(sizeof(CtsHead) == 72 && sizeof(RtrHead) == 64 && sizeof(WrittenHead) == 32);
 inline constexpr std::size_t kLargestHead = 72;  // bytes; RtsHead and CtsHead
 static_assert(kLargestHead <= Channel::kMaxHead);

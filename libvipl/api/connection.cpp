@@ -4,8 +4,8 @@
 #include <vipl.h>
 
 #include "libvipl/api/guarded.hpp"
-#include "libvipl/connection/incoming.hpp"
 #include "libvipl/connection/manager.hpp"
+#include "libvipl/connection/received_request.hpp"
 #include "libvipl/core/nic.hpp"
 #include "libvipl/core/object_table.hpp"
 #include "libvipl/core/vi.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using namespace viaduct::vipl;
 
-using Requests = ObjectTable<Incoming, HandleKind::connection>;
+using Requests = ObjectTable<ReceivedRequest, HandleKind::connection>;
 
 // The connection handles (VIP_CONN_HANDLE) of all NICs. Never destroyed: threads of the program may
 // outlive main().
@@ -28,7 +28,7 @@ Requests& requests() {
 char some_quality;
 
 // Fills in the other side's attributes. `attributes` may be NULL: programs need not care.
-void tell(const Card& card, VIP_VI_ATTRIBUTES* attributes) {
+void fill_attributes(const EndpointInfo& card, VIP_VI_ATTRIBUTES* attributes) {
   if (attributes == nullptr) return;
   *attributes = {};
   attributes->ReliabilityLevel = card.reliability;
@@ -39,7 +39,7 @@ void tell(const Card& card, VIP_VI_ATTRIBUTES* attributes) {
 }
 
 // The arguments of VipConnectRequest and VipConnectPeerRequest, checked.
-struct Call {
+struct RequestArguments {
   std::shared_ptr<Nic> nic;
   Vi* vi = nullptr;
   Discriminator local;
@@ -48,30 +48,31 @@ struct Call {
 
 // False: an argument is invalid.
 bool read(VIP_VI_HANDLE handle, const VIP_NET_ADDRESS* local, const VIP_NET_ADDRESS* remote,
-          VIP_ULONG timeout, Call& call) {
-  call.vi = Vi::find(handle);
-  if (call.vi == nullptr || local == nullptr || remote == nullptr || timeout == 0) return false;
-  call.nic = call.vi->nic(handle);
+          VIP_ULONG timeout, RequestArguments& arguments) {
+  arguments.vi = Vi::find(handle);
+  if (arguments.vi == nullptr || local == nullptr || remote == nullptr || timeout == 0)
+    return false;
+  arguments.nic = arguments.vi->nic(handle);
   // Of the local address only the discriminator counts: programs leave the rest as it was.
   const auto discriminator = discriminator_of(*local);
   const auto endpoint = endpoint_of(*remote);
-  if (call.nic == nullptr || !discriminator || !endpoint) return false;
-  call.local = *discriminator;
-  call.remote = *endpoint;
+  if (arguments.nic == nullptr || !discriminator || !endpoint) return false;
+  arguments.local = *discriminator;
+  arguments.remote = *endpoint;
   return true;
 }
 
 VIP_RETURN wait(Nic& nic, const Discriminator& local, Deadline deadline, VIP_NET_ADDRESS* remote,
                 VIP_VI_ATTRIBUTES* attributes, VIP_CONN_HANDLE& handle) {
-  std::shared_ptr<Incoming> request;
+  std::shared_ptr<ReceivedRequest> request;
   const VIP_RETURN result = nic.manager().wait(local, deadline, request);
   if (result != VIP_SUCCESS) return result;
   // Handles of requests whose NIC has been closed are collected here.
-  requests().remove_if([](const Incoming& other) { return other.table() == nullptr; });
+  requests().remove_if([](const ReceivedRequest& other) { return other.table() == nullptr; });
   handle = requests().add(request);
   const Caller& caller = Manager::caller(*request);
   if (remote != nullptr) write(caller.endpoint, *remote);
-  tell(caller.card, attributes);
+  fill_attributes(caller.card, attributes);
   return VIP_SUCCESS;
 }
 
@@ -90,36 +91,37 @@ VIP_RETURN accept(VIP_CONN_HANDLE connection, VIP_VI_HANDLE handle) {
 VIP_RETURN request(VIP_VI_HANDLE handle, const VIP_NET_ADDRESS* local,
                    const VIP_NET_ADDRESS* remote, VIP_ULONG timeout,
                    VIP_VI_ATTRIBUTES* attributes) {
-  Call call;
-  if (!read(handle, local, remote, timeout, call)) return VIP_INVALID_PARAMETER;
-  Card card;
-  const VIP_RETURN result =
-      call.nic->manager().request(*call.vi, call.local, call.remote, deadline_after(timeout), card,
-                                  [&] { return call.vi->begin_pending(handle); });
-  if (result == VIP_SUCCESS) tell(card, attributes);
+  RequestArguments arguments;
+  if (!read(handle, local, remote, timeout, arguments)) return VIP_INVALID_PARAMETER;
+  EndpointInfo card;
+  const VIP_RETURN result = arguments.nic->manager().request(
+      *arguments.vi, arguments.local, arguments.remote, deadline_after(timeout), card,
+      [&] { return arguments.vi->begin_pending(handle); });
+  if (result == VIP_SUCCESS) fill_attributes(card, attributes);
   return result;
 }
 
 VIP_RETURN peer_request(VIP_VI_HANDLE handle, const VIP_NET_ADDRESS* local,
                         const VIP_NET_ADDRESS* remote, VIP_ULONG timeout) {
-  Call call;
-  if (!read(handle, local, remote, timeout, call)) return VIP_INVALID_PARAMETER;
-  return call.nic->manager().peer_request(*call.vi, call.local, call.remote,
-                                          deadline_after(timeout),
-                                          [&] { return call.vi->begin_pending(handle); });
+  RequestArguments arguments;
+  if (!read(handle, local, remote, timeout, arguments)) return VIP_INVALID_PARAMETER;
+  return arguments.nic->manager().peer_request(*arguments.vi, arguments.local, arguments.remote,
+                                               deadline_after(timeout),
+                                               [&] { return arguments.vi->begin_pending(handle); });
 }
 
 // VipConnectPeerDone and VipConnectPeerWait differ only in the function of the manager.
-using Outcome = VIP_RETURN (Manager::*)(ConnectionUser& user, Card& remote, const Step& check);
+using Outcome = VIP_RETURN (Manager::*)(ConnectionUser& user, EndpointInfo& remote,
+                                        const Step& check);
 
 VIP_RETURN peer_outcome(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes, Outcome outcome) {
   Vi* const vi = Vi::find(handle);
   const auto nic = vi != nullptr ? vi->nic(handle) : nullptr;
   if (nic == nullptr) return VIP_INVALID_PARAMETER;
-  Card card;
+  EndpointInfo card;
   const VIP_RETURN result = (nic->manager().*outcome)(
       *vi, card, [&] { return vi->is(handle_of(handle)) ? VIP_SUCCESS : VIP_INVALID_PARAMETER; });
-  if (result == VIP_SUCCESS) tell(card, attributes);
+  if (result == VIP_SUCCESS) fill_attributes(card, attributes);
   return result;
 }
 

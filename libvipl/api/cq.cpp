@@ -5,8 +5,8 @@
 #include <vipl.h>
 
 #include "libvipl/api/guarded.hpp"
+#include "libvipl/core/fast_path.hpp"
 #include "libvipl/core/nic.hpp"
-#include "libvipl/core/taking.hpp"
 
 using namespace viaduct::vipl;
 

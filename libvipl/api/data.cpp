@@ -4,7 +4,7 @@
 #include <vipl.h>
 
 #include "libvipl/api/guarded.hpp"
-#include "libvipl/core/taking.hpp"
+#include "libvipl/core/fast_path.hpp"
 
 namespace {
 

@@ -20,7 +20,7 @@ constexpr auto kListenAgain = std::chrono::seconds(1);
 constexpr auto kAcceptAgain = std::chrono::milliseconds(100);
 // The time a peer has to send its whole request, and the number of peers at a time: enough for
 // honest callers, and a bound for all others.
-constexpr auto kUnknownPeerPatience = std::chrono::seconds(1);
+constexpr auto kUnknownPeerTimeout = std::chrono::seconds(1);
 constexpr std::size_t kMaxUnknownPeers = 512;
 
 }  // namespace
@@ -63,7 +63,7 @@ void Acceptor::listen_later() {
 }
 
 void Acceptor::accept() {
-  Descriptor connection = accepted_socket(listener_.get());
+  UniqueFd connection = accepted_socket(listener_.get());
   if (!connection) {
     // Without a file descriptor for the connection the listener would stay readable, and the event
     // thread would spin. So it is not watched for a moment.
@@ -76,7 +76,7 @@ void Acceptor::accept() {
   if (unknown_peers_.size() >= kMaxUnknownPeers) unknown_peers_.pop_front();
   const auto s = unknown_peers_.emplace(unknown_peers_.end());
   s->connection = std::move(connection);
-  s->timer = Loop::Timer(loop_, kUnknownPeerPatience, [this, s] { unknown_peers_.erase(s); });
+  s->timer = Loop::Timer(loop_, kUnknownPeerTimeout, [this, s] { unknown_peers_.erase(s); });
   s->watch =
       Loop::Watch(loop_, s->connection.get(), EPOLLIN, [this, s](std::uint32_t) { receive(s); });
   receive(s);  // the request has mostly arrived by now, so the event thread need not wake up again
@@ -92,10 +92,10 @@ void Acceptor::receive(UnknownPeers::iterator s) {
     return;
   }
   s->size += static_cast<std::size_t>(n);
-  if (s->size == s->bytes.size()) understand(s);
+  if (s->size == s->bytes.size()) handle_request(s);
 }
 
-void Acceptor::understand(UnknownPeers::iterator s) {
+void Acceptor::handle_request(UnknownPeers::iterator s) {
   PendingRequest pending;
   pending.bytes = s->bytes;
   const Parsed parsed = parse(pending.bytes, pending.request);
@@ -107,7 +107,7 @@ void Acceptor::understand(UnknownPeers::iterator s) {
   // The address in the request is the one that the caller meant to reach. Under another address
   // this process must not serve it.
   else if (parsed == Parsed::well && pending.request.callee.nic == self_)
-    router_.welcome(std::move(pending));
+    router_.route_new(std::move(pending));
   else if (parsed == Parsed::well)
     closing_.refuse(std::move(pending.connection), Refusal::no_match);
 }

@@ -31,7 +31,7 @@ class Acceptor {
  private:
   // An accepted connection whose request has not arrived whole.
   struct UnknownPeer {
-    Descriptor connection;
+    UniqueFd connection;
     Loop::Watch watch;
     Loop::Timer timer;  // the peer's time is up
     RequestBytes bytes{};
@@ -44,13 +44,13 @@ class Acceptor {
   void listen_later();
   void accept();
   void receive(UnknownPeers::iterator peer);
-  void understand(UnknownPeers::iterator peer);
+  void handle_request(UnknownPeers::iterator peer);
 
   Loop& loop_;
   const NicAddress self_;
   RequestRouter& router_;
   ClosingConnections& closing_;
-  Descriptor listener_;
+  UniqueFd listener_;
   Loop::Watch watch_;  // ends before listener_ does
   Loop::Timer again_;  // to listen, or to accept, again
   UnknownPeers unknown_peers_;

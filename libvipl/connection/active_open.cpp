@@ -14,7 +14,7 @@ namespace {
 // How long to wait for `held`. The accepting process passes the request on within microseconds, and
 // its listener answers at once. A stopped process does neither; another TCP connection is most
 // likely accepted by another process (SO_REUSEPORT spreads them).
-constexpr auto kSilence = std::chrono::seconds(3);
+constexpr auto kHeldTimeout = std::chrono::seconds(3);
 // The pause before the next request after the process that had this one closed the connection. It
 // doubles each time.
 constexpr auto kShortestDelay = std::chrono::milliseconds(1),
@@ -45,7 +45,7 @@ std::uint64_t random_bits() {
 
 }  // namespace
 
-void Session::ask(const Discriminator& local, const Endpoint& remote, Deadline deadline) {
+void Session::open_active(const Discriminator& local, const Endpoint& remote, Deadline deadline) {
   local_ = {table_.self, local};
   remote_ = remote;
   nonce_ = random_bits();
@@ -62,7 +62,7 @@ void Session::ask(const Discriminator& local, const Endpoint& remote, Deadline d
 }
 
 void Session::try_now() {
-  Descriptor fd = connecting_socket(table_.self, remote_.nic);
+  UniqueFd fd = connecting_socket(table_.self, remote_.nic);
   if (!fd) return on_connect_error(errno);
   // To an address of this host connect() succeeds at once. Then the event thread need not wake up
   // to see that.
@@ -92,7 +92,7 @@ void Session::on_connected(Stream&, int error) {
 // Sends the request and this side's aliases, which the callee may need as soon as it accepts.
 void Session::send_request() {
   const Request request{.model = role_ == Role::peer ? Model::peer_to_peer : Model::client_server,
-                        .silent = silent_,
+                        .silent = unanswered_requests_,
                         .nonce = nonce_,
                         .callee = remote_,
                         .caller = local_,
@@ -100,8 +100,8 @@ void Session::send_request() {
   stream_->send(encode(request));
   request_sent_ = true;
   send_aliases();
-  silence_ = Loop::Timer(table_.loop, kSilence, [this] {
-    ++silent_;  // an odd number makes the router try the places backwards
+  response_timer_ = Loop::Timer(table_.loop, kHeldTimeout, [this] {
+    ++unanswered_requests_;  // an odd number makes the router try the places backwards
     drop_stream();
     on_no_answer();
   });
@@ -135,12 +135,12 @@ void Session::on_no_answer() {
 // is answered now; otherwise this side asks again after `retry`.
 void Session::no_request_out(Clock::duration retry) {
   if (crossing_ == nullptr) return try_later(retry);
-  const std::shared_ptr<Incoming> other = std::move(crossing_);
-  answer(other);
+  const std::shared_ptr<ReceivedRequest> other = std::move(crossing_);
+  open_passive(other);
 }
 
 // `ready` is sent after establish(): the other side sends its first message when it gets it.
-void Session::on_accepted(const Card& card) {
+void Session::on_accepted(const EndpointInfo& card) {
   if (const auto refusal = mismatch(card_, card)) return finish(result_of(*refusal));
   remote_card_ = card;
   if (!user_.establish(remote_card_)) return finish(VIP_ERROR_RESOURCE);

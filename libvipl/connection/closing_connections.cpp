@@ -17,23 +17,23 @@ constexpr std::size_t kMaxClosing = 1024;
 void ClosingConnections::add(std::shared_ptr<Stream> stream) {
   stream->set_owner(*this);
   stream->finish();
-  if (departing_.size() >= kMaxClosing) remove(departing_.begin());
+  if (closing_.size() >= kMaxClosing) remove(closing_.begin());
   Stream* const which = stream.get();
-  departing_.push_back({std::move(stream),
-                        Loop::Timer(loop_, kMaxClosingTime, [this, which] { remove(*which); }),
-                        {}});
+  closing_.push_back({std::move(stream),
+                      Loop::Timer(loop_, kMaxClosingTime, [this, which] { remove(*which); }),
+                      {}});
 }
 
 void ClosingConnections::add(std::shared_ptr<Stream> stream, const Tally& mine) {
   add(std::move(stream));
-  departing_.back().mine = mine;
+  closing_.back().mine = mine;
 }
 
 // The other side's last message. When both sides disconnect at the same time, their two `ended`
 // messages cross, and each is taken for the answer to the other.
 void ClosingConnections::on_message(Stream& stream, const Message& message) {
-  const Place it = place_of(stream);
-  if (message.type != MessageType::ended || it == departing_.end() || !it->mine) return;
+  const Iterator it = find(stream);
+  if (message.type != MessageType::ended || it == closing_.end() || !it->mine) return;
   drops_.count(*it->mine, message.tally);
   it->mine.reset();
   stream.abort();
@@ -41,7 +41,7 @@ void ClosingConnections::on_message(Stream& stream, const Message& message) {
 }
 
 bool ClosingConnections::is_waiting() const {
-  return std::ranges::any_of(departing_, [](const Departing& d) { return d.mine.has_value(); });
+  return std::ranges::any_of(closing_, [](const Closing& d) { return d.mine.has_value(); });
 }
 
 void ClosingConnections::wait(std::unique_lock<std::mutex>& lock, Clock::duration longest) {
@@ -53,26 +53,26 @@ void ClosingConnections::refuse(std::shared_ptr<Stream> stream, Refusal refusal)
   add(std::move(stream));
 }
 
-void ClosingConnections::refuse(Descriptor connection, Refusal refusal) {
+void ClosingConnections::refuse(UniqueFd connection, Refusal refusal) {
   refuse(Stream::make(loop_, std::move(connection), Stream::Kind::connected, *this), refusal);
 }
 
 void ClosingConnections::clear() {
-  while (!departing_.empty()) remove(departing_.begin());
+  while (!closing_.empty()) remove(closing_.begin());
 }
 
-ClosingConnections::Place ClosingConnections::place_of(const Stream& stream) {
-  return std::ranges::find_if(departing_,
-                              [&](const Departing& d) { return d.stream.get() == &stream; });
+ClosingConnections::Iterator ClosingConnections::find(const Stream& stream) {
+  return std::ranges::find_if(closing_,
+                              [&](const Closing& d) { return d.stream.get() == &stream; });
 }
 
 void ClosingConnections::remove(const Stream& stream) {
-  if (const Place it = place_of(stream); it != departing_.end()) remove(it);
+  if (const Iterator it = find(stream); it != closing_.end()) remove(it);
 }
 
-void ClosingConnections::remove(Place departing) {
-  if (departing->mine) drops_.count_unknown();
-  departing_.erase(departing);
+void ClosingConnections::remove(Iterator connection) {
+  if (connection->mine) drops_.count_unknown();
+  closing_.erase(connection);
   removed_.notify_all();
 }
 

@@ -28,7 +28,7 @@ class ClosingConnections final : StreamOwner {
   void add(std::shared_ptr<Stream> stream, const Tally& mine);
   // Sends `refused` as the last message.
   void refuse(std::shared_ptr<Stream> stream, Refusal refusal);
-  void refuse(Descriptor connection, Refusal refusal);
+  void refuse(UniqueFd connection, Refusal refusal);
   // Blocks until no tally is awaited any more, but not longer than `longest`. Gives up `lock`, the
   // manager's, while it blocks.
   void wait(std::unique_lock<std::mutex>& lock, Clock::duration longest);
@@ -36,23 +36,23 @@ class ClosingConnections final : StreamOwner {
   void clear();
 
  private:
-  struct Departing {
+  struct Closing {
     std::shared_ptr<Stream> stream;
     Loop::Timer timer;
     std::optional<Tally> mine;  // set while the other side's tally is awaited
   };
-  using Place = std::list<Departing>::iterator;
+  using Iterator = std::list<Closing>::iterator;
 
   void on_message(Stream& stream, const Message& message) override;
-  void on_end(Stream& stream, Loss) override { remove(stream); }
-  Place place_of(const Stream& stream);
+  void on_end(Stream& stream, CloseReason) override { remove(stream); }
+  Iterator find(const Stream& stream);
   bool is_waiting() const;
   void remove(const Stream& stream);
-  void remove(Place departing);
+  void remove(Iterator connection);
 
   Loop& loop_;
   Drops& drops_;
-  std::list<Departing> departing_;
+  std::list<Closing> closing_;
   std::condition_variable removed_;
 };
 

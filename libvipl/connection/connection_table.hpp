@@ -20,8 +20,8 @@
 #include "libvipl/connection/closing_connections.hpp"
 #include "libvipl/connection/drops.hpp"
 #include "libvipl/connection/fork.hpp"
-#include "libvipl/connection/incoming.hpp"
 #include "libvipl/connection/listen_queue.hpp"
+#include "libvipl/connection/received_request.hpp"
 #include "libvipl/connection/rendezvous_socket.hpp"
 #include "libvipl/connection/session.hpp"
 #include "libvipl/connection/wakeups.hpp"
@@ -41,9 +41,9 @@ class ConnectionTable : public std::enable_shared_from_this<ConnectionTable> {
   void forget_if_finished(ConnectionUser& user);
   // The session of a peer request whose outcome the program has not yet got. nullptr: there is
   // none, and VipConnectPeerDone and VipConnectPeerWait return VIP_INVALID_STATE.
-  std::shared_ptr<Session> untold_peer(ConnectionUser& user) const;
+  std::shared_ptr<Session> unreported_peer(ConnectionUser& user) const;
   // The outcome of a peer request, which there must be; it is returned once.
-  VIP_RETURN tell(ConnectionUser& user, Session& session, Card& remote_card);
+  VIP_RETURN report_outcome(ConnectionUser& user, Session& session, EndpointInfo& remote_card);
   // Executes what Manager::fail() has queued.
   void take_failures();
   // Drops what is queued for this user: the failed attempt is over, and another one begins.
@@ -66,19 +66,19 @@ class ConnectionTable : public std::enable_shared_from_this<ConnectionTable> {
   // The session of each VI that is connected or being connected.
   std::unordered_map<ConnectionUser*, std::shared_ptr<Session>> sessions;
   // Requests that VipConnectWait has returned and the program has not yet accepted or rejected.
-  std::unordered_set<std::shared_ptr<Incoming>> given;
+  std::unordered_set<std::shared_ptr<ReceivedRequest>> unanswered;
   Aliases aliases;                        // of this side, told to each new connection
-  std::condition_variable aliases_known;  // notified when sessions get acknowledgements, or end
+  std::condition_variable aliases_acked;  // notified when sessions get acknowledgements, or end
   bool closed = false;                    // shutdown() has begun
-  unsigned inside = 0;                    // threads in functions that may block
-  std::condition_variable left;           // notified when `inside` becomes 0
+  unsigned callers_inside = 0;            // threads in functions that may block
+  std::condition_variable all_left;       // notified when `callers_inside` becomes 0
 
   // The queue of Manager::fail(), which may be called with any lock held, also the manager's. So
   // the queue has a mutex of its own, under which no other lock is taken. Its capacity is that of
   // all sessions, so that fail() allocates nothing.
   struct Failure {
     ConnectionUser* user;
-    Loss loss;
+    CloseReason reason;
   };
   std::mutex failures_mutex;
   std::vector<Failure> failures;

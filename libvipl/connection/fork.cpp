@@ -40,14 +40,14 @@ std::atomic<std::uint64_t>* word(int fd) {
 
 }  // namespace
 
-void own_descriptor(int fd) {
+void close_in_children(int fd) {
   // Once in each process; the handler is inherited by children.
   static const int registered = ::pthread_atfork(nullptr, nullptr, &close_all);
   static_cast<void>(registered);
   if (auto* const it = word(fd)) *it |= bit(fd);
 }
 
-void disown_descriptor(int fd) {
+void forget_fd(int fd) {
   if (auto* const it = word(fd)) *it &= ~bit(fd);
 }
 

@@ -11,8 +11,8 @@
 namespace viaduct::vipl {
 
 // Marks a descriptor that the library has opened: children close it, until it is disowned.
-void own_descriptor(int fd);
-void disown_descriptor(int fd);
+void close_in_children(int fd);
+void forget_fd(int fd);
 
 // The number of forks between the process that first used the library and this one. An object
 // remembers the number when it is made; if the number is another one now, the object belongs to a

@@ -18,43 +18,43 @@ constexpr std::size_t kMaxQueued = 256;
 }  // namespace
 
 VIP_RETURN ListenQueue::wait(std::unique_lock<std::mutex>& lock, const Discriminator& local,
-                             Deadline deadline, std::shared_ptr<Incoming>& request) {
-  Point* const point = point_of(local);
-  if (point == nullptr) return VIP_ERROR_RESOURCE;
-  if (auto pending = first_in_queue(*point)) {
-    request = std::make_shared<Incoming>(table_, std::move(*pending));
-    if (point->waiters.empty()) let_linger(local, *point);
+                             Deadline deadline, std::shared_ptr<ReceivedRequest>& request) {
+  Listener* const listener = listener_of(local);
+  if (listener == nullptr) return VIP_ERROR_RESOURCE;
+  if (auto pending = first_in_queue(*listener)) {
+    request = std::make_shared<ReceivedRequest>(table_, std::move(*pending));
+    if (listener->waiters.empty()) let_linger(local, *listener);
     return VIP_SUCCESS;
   }
   Waiter self;
-  point->waiters.push_back(&self);
-  // Looks at `self` and the table only, not at `point`: the linger timer may have erased the point
-  // after on_pending_request() took this thread off its list.
+  listener->waiters.push_back(&self);
+  // Looks at `self` and the table only, not at `listener`: the linger timer may have erased the
+  // listener after on_pending_request() took this thread off its list.
   const auto done = [&] { return self.incoming != nullptr || table_.closed; };
   if (deadline)
     self.changed->wait_until(lock, *deadline, done);
   else
     self.changed->wait(lock, done);
   request = std::move(self.incoming);
-  if (request != nullptr && !table_.closed) return VIP_SUCCESS;  // the point may be gone by now
-  if (request == nullptr) std::erase(point->waiters, &self);
+  if (request != nullptr && !table_.closed) return VIP_SUCCESS;  // the listener may be gone by now
+  if (request == nullptr) std::erase(listener->waiters, &self);
   if (table_.closed) {
     // Now, because the lock is held and the loop that watches its connection still exists.
     request = nullptr;
     return VIP_ERROR_RESOURCE;
   }
-  if (point->waiters.empty()) let_linger(local, *point);
+  if (listener->waiters.empty()) let_linger(local, *listener);
   return VIP_TIMEOUT;
 }
 
 void ListenQueue::wake() {
-  for (auto& [local, point] : points_)
-    for (Waiter* waiter : point.waiters) table_.wakeups.wake(waiter->changed);
+  for (auto& [local, listener] : listeners_)
+    for (Waiter* waiter : listener.waiters) table_.wakeups.wake(waiter->changed);
 }
 
 // nullptr: no rendezvous socket is to be had.
-ListenQueue::Point* ListenQueue::point_of(const Discriminator& local) {
-  if (const auto found = points_.find(local); found != points_.end()) {
+ListenQueue::Listener* ListenQueue::listener_of(const Discriminator& local) {
+  if (const auto found = listeners_.find(local); found != listeners_.end()) {
     found->second.linger.end();
     return &found->second;
   }
@@ -63,58 +63,58 @@ ListenQueue::Point* ListenQueue::point_of(const Discriminator& local) {
       table_.loop, name,
       [this, local](PendingRequest pending) { on_pending_request(local, std::move(pending)); });
   if (!rendezvous->open()) return nullptr;
-  Point& point = points_[local];
-  point.rendezvous = std::move(rendezvous);
-  return &point;
+  Listener& listener = listeners_[local];
+  listener.rendezvous = std::move(rendezvous);
+  return &listener;
 }
 
 void ListenQueue::on_pending_request(const Discriminator& local, PendingRequest pending) {
   const Request& r = pending.request;
   // Names of abstract sockets are not protected, so what arrives need not be for this listener.
   if (r.model != Model::client_server || r.callee != Endpoint{table_.self, local}) return;
-  Point& point = points_.at(local);
-  if (!point.waiters.empty()) {
-    Waiter& waiter = *point.waiters.front();
-    waiter.incoming = std::make_shared<Incoming>(table_, std::move(pending));
-    point.waiters.pop_front();
+  Listener& listener = listeners_.at(local);
+  if (!listener.waiters.empty()) {
+    Waiter& waiter = *listener.waiters.front();
+    waiter.incoming = std::make_shared<ReceivedRequest>(table_, std::move(pending));
+    listener.waiters.pop_front();
     table_.wakeups.wake(waiter.changed);
-    if (point.waiters.empty()) let_linger(local, point);
+    if (listener.waiters.empty()) let_linger(local, listener);
     return;
   }
   // No thread waits here, but perhaps in another process that listens for the same: try the places
   // behind this one before queueing.
-  if (table_.router.take_on(pending, point.rendezvous->place() + 1)) return;
+  if (table_.router.route(pending, listener.rendezvous->place() + 1)) return;
   // Callers that gave up do not count against the limit.
-  std::erase_if(point.queue,
+  std::erase_if(listener.queue,
                 [](const PendingRequest& v) { return !is_open_connection(v.connection.get()); });
-  if (point.queue.size() >= kMaxQueued)
+  if (listener.queue.size() >= kMaxQueued)
     table_.closing.refuse(std::move(pending.connection), Refusal::no_match);
   else
-    point.queue.push_back(std::move(pending));
+    listener.queue.push_back(std::move(pending));
 }
 
 // Requests whose caller has given up are dropped.
-std::optional<PendingRequest> ListenQueue::first_in_queue(Point& point) {
-  while (!point.queue.empty()) {
-    PendingRequest first = std::move(point.queue.front());
-    point.queue.pop_front();
+std::optional<PendingRequest> ListenQueue::first_in_queue(Listener& listener) {
+  while (!listener.queue.empty()) {
+    PendingRequest first = std::move(listener.queue.front());
+    listener.queue.pop_front();
     if (is_open_connection(first.connection.get())) return first;
   }
   return std::nullopt;
 }
 
-void ListenQueue::let_linger(const Discriminator& local, Point& point) {
-  point.linger = Loop::Timer(table_.loop, kLinger, [this, local] { close(local); });
+void ListenQueue::let_linger(const Discriminator& local, Listener& listener) {
+  listener.linger = Loop::Timer(table_.loop, kLinger, [this, local] { close(local); });
 }
 
 // Requests that are left over go to another process, which may have begun to wait at any place, so
 // the search begins at place 0. If there is none they are refused.
 void ListenQueue::close(const Discriminator& local) {
-  Point& point = points_.at(local);
-  std::deque<PendingRequest> left = std::move(point.queue);
-  while (auto pending = point.rendezvous->next()) left.push_back(std::move(*pending));
-  points_.erase(local);
-  for (PendingRequest& pending : left) table_.router.take_on_or_refuse(std::move(pending), 0);
+  Listener& listener = listeners_.at(local);
+  std::deque<PendingRequest> left = std::move(listener.queue);
+  while (auto pending = listener.rendezvous->next()) left.push_back(std::move(*pending));
+  listeners_.erase(local);
+  for (PendingRequest& pending : left) table_.router.route_or_refuse(std::move(pending), 0);
 }
 
 }  // namespace viaduct::vipl

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "libvipl/connection/deadline.hpp"
-#include "libvipl/connection/descriptor.hpp"
+#include "libvipl/connection/unique_fd.hpp"
 
 namespace viaduct::vipl {
 
@@ -85,7 +85,7 @@ class Loop {
   void set_clock();
 
   // clock_ is a timerfd, set to the earliest timer; wake_ an eventfd.
-  Descriptor epoll_, clock_, wake_;
+  UniqueFd epoll_, clock_, wake_;
   std::uint64_t next_id_ = 2;  // 0 and 1 are the clock and wake_
   // Shared, so that a handler lives until its call returns, even if it ends its own watch.
   std::unordered_map<std::uint64_t, std::shared_ptr<Handler>> handlers_;

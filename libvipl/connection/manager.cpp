@@ -13,19 +13,19 @@ namespace {
 
 // How long announce() waits for acknowledgements. A side that does not answer in this time is
 // stopped or dying, and does not use the memory now.
-constexpr auto kKnownPatience = std::chrono::seconds(5);
+constexpr auto kAckTimeout = std::chrono::seconds(5);
 
 using Lock = std::unique_lock<std::mutex>;
 
 // A thread inside a function that may block. shutdown() waits until the last of them has left.
-class Visit {
+class BlockingCall {
  public:
-  explicit Visit(std::shared_ptr<ConnectionTable> table)
+  explicit BlockingCall(std::shared_ptr<ConnectionTable> table)
       : table_(std::move(table)), lock(table_->mutex) {
-    ++table_->inside;
+    ++table_->callers_inside;
   }
-  ~Visit() {
-    if (--table_->inside == 0) table_->left.notify_all();
+  ~BlockingCall() {
+    if (--table_->callers_inside == 0) table_->all_left.notify_all();
   }
 
  private:
@@ -37,25 +37,25 @@ class Visit {
 };
 
 // Runs the step, if there is one.
-VIP_RETURN take(const Step& step) {
+VIP_RETURN run_step(const Step& step) {
   return step ? step() : VIP_SUCCESS;
 }
 
 // The step has made the VI Connect Pending; this makes it Idle again.
-VIP_RETURN give_up(ConnectionUser& user, VIP_RETURN result) {
-  user.abandoned(false);
+VIP_RETURN cancel(ConnectionUser& user, VIP_RETURN result) {
+  user.on_attempt_failed(false);
   return result;
 }
 
 // Runs `function`, which starts a session. If memory runs out, the session and the VI's pending
 // state are taken back.
 template <typename Function>
-VIP_RETURN attempt(ConnectionTable& table, ConnectionUser& user, Function function) {
+VIP_RETURN try_start(ConnectionTable& table, ConnectionUser& user, Function function) {
   try {
     return function();
   } catch (const std::bad_alloc&) {
     table.sessions.erase(&user);
-    return give_up(user, VIP_ERROR_RESOURCE);
+    return cancel(user, VIP_ERROR_RESOURCE);
   }
 }
 
@@ -67,7 +67,7 @@ std::shared_ptr<Session> ConnectionTable::session_of(ConnectionUser& user) const
 }
 
 std::shared_ptr<Session> ConnectionTable::start(ConnectionUser& user, Session::Role role) {
-  if (const auto old = session_of(user)) old->leave(VIP_INVALID_STATE);
+  if (const auto old = session_of(user)) old->close(VIP_INVALID_STATE);
   auto session = std::make_shared<Session>(*this, user, role);
   sessions[&user] = session;
   forget_failures(user);
@@ -91,8 +91,8 @@ void ConnectionTable::take_failures() {
     taken.reserve(failures.capacity());
     taken.swap(failures);
   }
-  for (const auto& [user, loss] : taken) {
-    if (const auto session = session_of(*user)) session->fail(loss);
+  for (const auto& [user, reason] : taken) {
+    if (const auto session = session_of(*user)) session->fail(reason);
     forget_if_finished(*user);
   }
 }
@@ -102,16 +102,17 @@ void ConnectionTable::forget_failures(ConnectionUser& user) {
   std::erase_if(failures, [&](const Failure& failure) { return failure.user == &user; });
 }
 
-std::shared_ptr<Session> ConnectionTable::untold_peer(ConnectionUser& user) const {
+std::shared_ptr<Session> ConnectionTable::unreported_peer(ConnectionUser& user) const {
   const auto session = session_of(user);
-  const bool untold =
-      session != nullptr && session->role() == Session::Role::peer && !session->told();
-  return untold ? session : nullptr;
+  const bool unreported =
+      session != nullptr && session->role() == Session::Role::peer && !session->outcome_reported();
+  return unreported ? session : nullptr;
 }
 
-VIP_RETURN ConnectionTable::tell(ConnectionUser& user, Session& session, Card& remote_card) {
+VIP_RETURN ConnectionTable::report_outcome(ConnectionUser& user, Session& session,
+                                           EndpointInfo& remote_card) {
   remote_card = session.remote_card();
-  session.set_told();
+  session.set_outcome_reported();
   forget_if_finished(user);
   return *session.outcome();
 }
@@ -153,79 +154,79 @@ std::string Manager::drops() const {
   return table_->drops.text();
 }
 
-void Manager::shutdown(Clock::duration patience) {
+void Manager::shutdown(Clock::duration tally_timeout) {
   Lock lock(table_->mutex);
   table_->closed = true;
-  for (const auto& [user, session] : table_->sessions) session->leave(VIP_ERROR_RESOURCE);
+  for (const auto& [user, session] : table_->sessions) session->close(VIP_ERROR_RESOURCE);
   table_->listen_queue.wake();
   // Waits for the blocked threads. Functions that begin from now on see `closed` and do not block.
-  table_->left.wait(lock, [&] { return table_->inside == 0; });
+  table_->all_left.wait(lock, [&] { return table_->callers_inside == 0; });
   table_->sessions.clear();
-  table_->closing.wait(lock, patience);
+  table_->closing.wait(lock, tally_timeout);
   table_->listen_queue.clear();
-  for (const auto& incoming : table_->given) incoming->take_stream();
-  table_->given.clear();
+  for (const auto& incoming : table_->unanswered) incoming->take_stream();
+  table_->unanswered.clear();
   table_->acceptor.close();
   table_->router.clear();
   table_->closing.clear();
 }
 
 VIP_RETURN Manager::wait(const Discriminator& local, Deadline deadline,
-                         std::shared_ptr<Incoming>& request) {
-  Visit visit(table_);
+                         std::shared_ptr<ReceivedRequest>& request) {
+  BlockingCall call(table_);
   if (table_->closed) return VIP_ERROR_RESOURCE;
-  const VIP_RETURN result = table_->listen_queue.wait(visit.lock, local, deadline, request);
-  if (result == VIP_SUCCESS) table_->given.insert(request);
+  const VIP_RETURN result = table_->listen_queue.wait(call.lock, local, deadline, request);
+  if (result == VIP_SUCCESS) table_->unanswered.insert(request);
   return result;
 }
 
-const Caller& Manager::caller(const Incoming& request) {
+const Caller& Manager::caller(const ReceivedRequest& request) {
   return request.caller();
 }
 
-bool Manager::is_from_here(const Incoming& request) const {
+bool Manager::is_from_here(const ReceivedRequest& request) const {
   return request.table() == table_;
 }
 
-VIP_RETURN Manager::accept(const std::shared_ptr<Incoming>& request, ConnectionUser& user,
+VIP_RETURN Manager::accept(const std::shared_ptr<ReceivedRequest>& request, ConnectionUser& user,
                            const Step& begin) {
   const std::shared_ptr<ConnectionTable> table = request->table();
   if (table == nullptr) return VIP_INVALID_PARAMETER;
-  Visit visit(table);
+  BlockingCall call(table);
   if (table->closed) return VIP_ERROR_RESOURCE;
-  if (!table->given.contains(request)) return VIP_INVALID_PARAMETER;
+  if (!table->unanswered.contains(request)) return VIP_INVALID_PARAMETER;
   // The client closed the connection while the program was deciding.
   if (!request->waiting()) return VIP_TIMEOUT;
-  if (const VIP_RETURN wrong = take(begin); wrong != VIP_SUCCESS) return wrong;
-  return attempt(*table, user, [&] {
+  if (const VIP_RETURN wrong = run_step(begin); wrong != VIP_SUCCESS) return wrong;
+  return try_start(*table, user, [&] {
     const auto session = table->start(user, Session::Role::server);
-    session->answer(request);
-    const VIP_RETURN result = session->wait(visit.lock);
-    if (result == VIP_SUCCESS) table->given.erase(request);
+    session->open_passive(request);
+    const VIP_RETURN result = session->wait(call.lock);
+    if (result == VIP_SUCCESS) table->unanswered.erase(request);
     table->forget_if_finished(user);
     return result;
   });
 }
 
-VIP_RETURN Manager::reject(const std::shared_ptr<Incoming>& request) {
+VIP_RETURN Manager::reject(const std::shared_ptr<ReceivedRequest>& request) {
   const std::shared_ptr<ConnectionTable> table = request->table();
   if (table == nullptr || !table->is_ours()) return VIP_INVALID_PARAMETER;
   const Lock lock(table->mutex);
-  if (table->given.erase(request) == 0) return VIP_INVALID_PARAMETER;
+  if (table->unanswered.erase(request) == 0) return VIP_INVALID_PARAMETER;
   if (request->waiting()) table->closing.refuse(request->take_stream(), Refusal::rejected);
   return VIP_SUCCESS;
 }
 
 VIP_RETURN Manager::request(ConnectionUser& user, const Discriminator& local,
-                            const Endpoint& remote, Deadline deadline, Card& remote_card,
+                            const Endpoint& remote, Deadline deadline, EndpointInfo& remote_card,
                             const Step& begin) {
-  Visit visit(table_);
+  BlockingCall call(table_);
   if (table_->closed) return VIP_ERROR_RESOURCE;
-  if (const VIP_RETURN wrong = take(begin); wrong != VIP_SUCCESS) return wrong;
-  return attempt(*table_, user, [&] {
+  if (const VIP_RETURN wrong = run_step(begin); wrong != VIP_SUCCESS) return wrong;
+  return try_start(*table_, user, [&] {
     const auto session = table_->start(user, Session::Role::client);
-    session->ask(local, remote, deadline);
-    const VIP_RETURN result = session->wait(visit.lock);
+    session->open_active(local, remote, deadline);
+    const VIP_RETURN result = session->wait(call.lock);
     remote_card = session->remote_card();
     table_->forget_if_finished(user);
     return result;
@@ -236,38 +237,38 @@ VIP_RETURN Manager::peer_request(ConnectionUser& user, const Discriminator& loca
                                  const Endpoint& remote, Deadline deadline, const Step& begin) {
   const Lock lock(table_->mutex);
   if (table_->closed) return VIP_ERROR_RESOURCE;
-  if (const VIP_RETURN wrong = take(begin); wrong != VIP_SUCCESS) return wrong;
-  return attempt(*table_, user, [&] {
-    table_->start(user, Session::Role::peer)->ask(local, remote, deadline);
+  if (const VIP_RETURN wrong = run_step(begin); wrong != VIP_SUCCESS) return wrong;
+  return try_start(*table_, user, [&] {
+    table_->start(user, Session::Role::peer)->open_active(local, remote, deadline);
     return VIP_SUCCESS;
   });
 }
 
-VIP_RETURN Manager::peer_done(ConnectionUser& user, Card& remote_card, const Step& check) {
+VIP_RETURN Manager::peer_done(ConnectionUser& user, EndpointInfo& remote_card, const Step& check) {
   const Lock lock(table_->mutex);
-  if (const VIP_RETURN wrong = take(check); wrong != VIP_SUCCESS) return wrong;
-  const auto session = table_->untold_peer(user);
+  if (const VIP_RETURN wrong = run_step(check); wrong != VIP_SUCCESS) return wrong;
+  const auto session = table_->unreported_peer(user);
   if (session == nullptr) return VIP_INVALID_STATE;
-  return session->outcome() ? table_->tell(user, *session, remote_card) : VIP_NOT_DONE;
+  return session->outcome() ? table_->report_outcome(user, *session, remote_card) : VIP_NOT_DONE;
 }
 
-VIP_RETURN Manager::peer_wait(ConnectionUser& user, Card& remote_card, const Step& check) {
-  Visit visit(table_);
-  if (const VIP_RETURN wrong = take(check); wrong != VIP_SUCCESS) return wrong;
-  const auto session = table_->untold_peer(user);
+VIP_RETURN Manager::peer_wait(ConnectionUser& user, EndpointInfo& remote_card, const Step& check) {
+  BlockingCall call(table_);
+  if (const VIP_RETURN wrong = run_step(check); wrong != VIP_SUCCESS) return wrong;
+  const auto session = table_->unreported_peer(user);
   if (session == nullptr) return VIP_INVALID_STATE;
-  session->wait(visit.lock);
-  return table_->tell(user, *session, remote_card);
+  session->wait(call.lock);
+  return table_->report_outcome(user, *session, remote_card);
 }
 
 // After `end` the user queues no more failures, and take_failures() executes those it has queued.
 // So none is left that could hit the user's next connection.
 VIP_RETURN Manager::disconnect(ConnectionUser& user, const Step& end) {
   const Lock lock(table_->mutex);
-  if (const VIP_RETURN wrong = take(end); wrong != VIP_SUCCESS) return wrong;
+  if (const VIP_RETURN wrong = run_step(end); wrong != VIP_SUCCESS) return wrong;
   table_->take_failures();
   if (const auto session = table_->session_of(user)) {
-    session->leave(VIP_INVALID_STATE);
+    session->close(VIP_INVALID_STATE);
     table_->sessions.erase(&user);
   }
   return VIP_SUCCESS;
@@ -275,29 +276,29 @@ VIP_RETURN Manager::disconnect(ConnectionUser& user, const Step& end) {
 
 // Only queues, because the caller may hold locks of the VI, which come after the manager's. The
 // event thread executes the queue.
-void Manager::fail(ConnectionUser& user, Loss loss) {
+void Manager::fail(ConnectionUser& user, CloseReason reason) {
   {
     const std::lock_guard lock(table_->failures_mutex);
-    table_->failures.push_back({&user, loss});
+    table_->failures.push_back({&user, reason});
   }
   table_->loop.wake();
 }
 
 void Manager::announce(std::uint32_t name, std::uint32_t key) {
-  Visit visit(table_);
+  BlockingCall call(table_);
   if (key == 0)
     table_->aliases.erase(name);
   else
     table_->aliases[name] = key;
   // Sessions may end and be forgotten while this thread waits.
-  std::vector<std::shared_ptr<Session>> told;
+  std::vector<std::shared_ptr<Session>> notified;
   for (const auto& [user, session] : table_->sessions) {
     session->announce(name, key);
-    told.push_back(session);
+    notified.push_back(session);
   }
-  table_->aliases_known.wait_for(visit.lock, kKnownPatience, [&] {
-    return table_->closed || std::all_of(told.begin(), told.end(),
-                                         [](const auto& session) { return session->all_known(); });
+  table_->aliases_acked.wait_for(call.lock, kAckTimeout, [&] {
+    return table_->closed || std::all_of(notified.begin(), notified.end(),
+                                         [](const auto& session) { return session->all_acked(); });
   });
 }
 

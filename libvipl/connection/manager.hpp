@@ -13,7 +13,7 @@
 //     |                                               |  no listener:
 //     |<- refused (no match) -------------------------|    VIP_NO_MATCH
 //     |                                               v
-//     |<- held -------------------------------------- Incoming; VipConnectWait returns it
+//     |<- held -------------------------------------- ReceivedRequest; VipConnectWait returns it
 //     |
 //     |                                             VipConnectReject:
 //     |<- refused (rejected) ----------------------   VIP_REJECT for the client
@@ -56,12 +56,12 @@
 namespace viaduct::vipl {
 
 class ConnectionTable;  // the state behind it, in connection_table.hpp
-class Incoming;         // a request that a wait returned: what a VIP_CONN_HANDLE stands for
+class ReceivedRequest;  // a request that a wait returned: what a VIP_CONN_HANDLE stands for
 
 // What the server learns of a client before it accepts the request.
 struct Caller {
   Endpoint endpoint;
-  Card card;
+  EndpointInfo card;
 };
 
 // The VI's part of a function here, e.g. its change of state. The manager calls it with its lock
@@ -87,9 +87,9 @@ class Manager {
   // Does all that is ready and due. Never blocks. For the event thread.
   void progress();
   // Ends everything: connections as in disconnect(); blocked calls return VIP_ERROR_RESOURCE, now
-  // and later. Returns when all blocked calls have left. `patience`: how long to wait for the other
-  // sides' tallies (VIADUCT_VIPL_STATS).
-  void shutdown(Clock::duration patience = {});
+  // and later. Returns when all blocked calls have left. `tally_timeout`: how long to wait for the
+  // other sides' tallies (VIADUCT_VIPL_STATS).
+  void shutdown(Clock::duration tally_timeout = {});
   // After shutdown(): the statistics of messages on unreliable VIs, as a sentence.
   std::string drops() const;
   // Whether this process accepts requests at the control port. It does not while the port belongs
@@ -99,37 +99,38 @@ class Manager {
 
   // VipConnectWait. Blocks. A deadline that has passed takes only a request that is there already.
   VIP_RETURN wait(const Discriminator& local, Deadline deadline,
-                  std::shared_ptr<Incoming>& request);
-  static const Caller& caller(const Incoming& request);
+                  std::shared_ptr<ReceivedRequest>& request);
+  static const Caller& caller(const ReceivedRequest& request);
   // VipConnectAccept. Blocks until the client is connected as well. After VIP_INVALID_... the
   // request can be accepted again or rejected; after VIP_SUCCESS it is spent. VIP_TIMEOUT: the
   // client no longer waits.
-  static VIP_RETURN accept(const std::shared_ptr<Incoming>& request, ConnectionUser& user,
+  static VIP_RETURN accept(const std::shared_ptr<ReceivedRequest>& request, ConnectionUser& user,
                            const Step& begin = {});
   // VipConnectReject: tells the client, and spends the request.
-  static VIP_RETURN reject(const std::shared_ptr<Incoming>& request);
+  static VIP_RETURN reject(const std::shared_ptr<ReceivedRequest>& request);
   // Whether a wait() of this manager returned the request.
-  bool is_from_here(const Incoming& request) const;
+  bool is_from_here(const ReceivedRequest& request) const;
   // VipConnectRequest. Blocks until the outcome or the deadline.
   VIP_RETURN request(ConnectionUser& user, const Discriminator& local, const Endpoint& remote,
-                     Deadline deadline, Card& remote_card, const Step& begin = {});
+                     Deadline deadline, EndpointInfo& remote_card, const Step& begin = {});
 
   // VipConnectPeerRequest, -Done, -Wait. Only peer_wait() blocks. The outcome is returned once:
   // after any result of the latter two but VIP_NOT_DONE the attempt is forgotten, and
   // VIP_INVALID_STATE says that there is none.
   VIP_RETURN peer_request(ConnectionUser& user, const Discriminator& local, const Endpoint& remote,
                           Deadline deadline, const Step& begin = {});
-  VIP_RETURN peer_done(ConnectionUser& user, Card& remote_card, const Step& check = {});
-  VIP_RETURN peer_wait(ConnectionUser& user, Card& remote_card, const Step& check = {});
+  VIP_RETURN peer_done(ConnectionUser& user, EndpointInfo& remote_card, const Step& check = {});
+  VIP_RETURN peer_wait(ConnectionUser& user, EndpointInfo& remote_card, const Step& check = {});
 
   // VipDisconnect. Ends the connection or the attempt, if there is one, and tells the other side. A
   // call that is blocked for this user returns VIP_INVALID_STATE. `end` must make sure that the
   // user does not call fail() any more; after this function has returned the user may be destroyed.
   VIP_RETURN disconnect(ConnectionUser& user, const Step& end = {});
   // The VI of `user` has gone to the state Error. The other side is told why, and its
-  // ConnectionUser gets lost(loss). On this side the connection is over and no callback follows.
-  // May be called with any lock held, by any thread; never blocks and allocates nothing.
-  void fail(ConnectionUser& user, Loss loss);
+  // ConnectionUser gets on_connection_lost(reason). On this side the connection is over and no
+  // callback follows. May be called with any lock held, by any thread; never blocks and allocates
+  // nothing.
+  void fail(ConnectionUser& user, CloseReason reason);
   // Tells the other sides of all connections, and of later ones, that the memory handle `name`
   // stands for the remote key `key` (0: for itself again). Blocks until all have acknowledged, at
   // most 5 s.

@@ -33,15 +33,15 @@ bool Session::is_for_us(const Request& request) const {
 
 // The tie-break of crossing requests. Both sides compare the same two pairs, so exactly one of them
 // stays active.
-bool Session::stays_active(const Request& other) const {
+bool Session::wins_tie_break(const Request& other) const {
   return std::pair(local_.nic, nonce_) > std::pair(other.caller.nic, other.nonce);
 }
 
 void Session::on_pending_request(PendingRequest pending) {
   if (!is_for_us(pending.request))
     // Perhaps meant for another process that waits for the same pair of addresses.
-    return table_.router.take_on_or_refuse(std::move(pending), rendezvous_->place() + 1);
-  const auto incoming = std::make_shared<Incoming>(table_, std::move(pending));
+    return table_.router.route_or_refuse(std::move(pending), rendezvous_->place() + 1);
+  const auto incoming = std::make_shared<ReceivedRequest>(table_, std::move(pending));
   // The same peer asks again: it has lost the connection on which this side had answered.
   if (state_ == State::accepting) {
     drop_stream();
@@ -49,9 +49,9 @@ void Session::on_pending_request(PendingRequest pending) {
   }
   // Whether a request of this side is under way.
   const bool requesting = stream_ != nullptr;
-  if (!requesting || !stays_active(incoming->request())) return answer(incoming);
+  if (!requesting || !wins_tie_break(incoming->request())) return open_passive(incoming);
   // If the other peer gives up, there is nothing to answer later.
-  incoming->set_gone([this] { crossing_ = nullptr; });
+  incoming->on_caller_closed([this] { crossing_ = nullptr; });
   crossing_ = incoming;
 }
 
@@ -62,7 +62,7 @@ void Session::start_over() {
 }
 
 void Session::renew() {
-  user_.abandoned(true);
+  user_.on_attempt_failed(true);
   // Failures of the queue pair that is given up must not end the new attempt.
   table_.forget_failures(user_);
   card_ = user_.card();

@@ -18,7 +18,7 @@ constexpr unsigned kPlaces = 16;
 // A socket is full if its process is stopped, or if hundreds of requests come at once: the kernel
 // limits the datagrams in a unix socket's queue. How often, and for how long, to try again.
 constexpr auto kRetry = std::chrono::milliseconds(10);
-constexpr auto kBusyPatience = std::chrono::seconds(1);
+constexpr auto kBusyTimeout = std::chrono::seconds(1);
 constexpr std::size_t kMaxDelayed = 1024;
 
 // Datagrams that are no request and are skipped in one call, so that a process that sends nothing
@@ -72,7 +72,7 @@ RendezvousSocket::RendezvousSocket(Loop& loop, const std::string& name, Handler 
 
 std::optional<PendingRequest> RendezvousSocket::next() {
   for (unsigned i = 0; open() && i < kMaxAtATime; ++i) {
-    std::optional<Received> received = receive_handed(socket_.get());
+    std::optional<Datagram> received = receive_handed(socket_.get());
     if (!received) return std::nullopt;
     PendingRequest pending{received->request, {}, std::move(received->connection)};
     if (pending.connection && parse(pending.bytes, pending.request) == Parsed::well) return pending;
@@ -90,7 +90,7 @@ RequestRouter::RequestRouter(Loop& loop, ClosingConnections& closing)
   if (!sender_) throw std::runtime_error(std::string(kNoDescriptors));
 }
 
-bool RequestRouter::take_on(PendingRequest& pending, unsigned from_place, bool backwards) {
+bool RequestRouter::route(PendingRequest& pending, unsigned from_place, bool backwards) {
   const Request& r = pending.request;
   const std::string name = rendezvous_name(r.model, r.callee, r.caller);
   std::optional<unsigned> busy;
@@ -99,24 +99,24 @@ bool RequestRouter::take_on(PendingRequest& pending, unsigned from_place, bool b
     const int connection = pending.connection.get();
     switch (hand_over(sender_.get(), at_place(name, place), pending.bytes, connection)) {
       // The socket has a reference to the connection of its own now.
-      case Handed::over: pending.connection.reset(); return true;
-      case Handed::busy: busy = busy.value_or(place); break;
-      case Handed::nobody: break;
+      case HandOverResult::handed_over: pending.connection.reset(); return true;
+      case HandOverResult::busy: busy = busy.value_or(place); break;
+      case HandOverResult::no_receiver: break;
     }
   }
   if (!busy || delayed_.size() >= kMaxDelayed) return false;
-  delayed_.push_back({std::move(pending), *busy, Clock::now() + kBusyPatience});
+  delayed_.push_back({std::move(pending), *busy, Clock::now() + kBusyTimeout});
   if (delayed_.size() == 1) timer_ = Loop::Timer(loop_, kRetry, [this] { try_again(); });
   return true;
 }
 
-void RequestRouter::welcome(PendingRequest pending) {
+void RequestRouter::route_new(PendingRequest pending) {
   const bool backwards = pending.request.silent % 2 == 1;
-  if (!take_on(pending, 0, backwards)) refuse(std::move(pending));
+  if (!route(pending, 0, backwards)) refuse(std::move(pending));
 }
 
-void RequestRouter::take_on_or_refuse(PendingRequest pending, unsigned from_place) {
-  if (!take_on(pending, from_place)) refuse(std::move(pending));
+void RequestRouter::route_or_refuse(PendingRequest pending, unsigned from_place) {
+  if (!route(pending, from_place)) refuse(std::move(pending));
 }
 
 void RequestRouter::refuse(PendingRequest pending) {
@@ -134,7 +134,7 @@ void RequestRouter::try_again() {
     }
     // A request that is delayed once more keeps its time limit.
     const std::size_t before = delayed_.size();
-    take_on_or_refuse(std::move(d.pending), d.place);
+    route_or_refuse(std::move(d.pending), d.place);
     if (delayed_.size() > before) delayed_.back().until = until;
   }
 }

@@ -26,7 +26,7 @@ namespace viaduct::vipl {
 struct PendingRequest {
   RequestBytes bytes{};  // as received; passed on unchanged
   Request request;       // the same, parsed
-  Descriptor connection;
+  UniqueFd connection;
 };
 
 // The name without the place. Client/server: of the listeners of `callee`. Peers: of the peer at
@@ -51,7 +51,7 @@ class RendezvousSocket {
   std::optional<PendingRequest> next();
 
  private:
-  Descriptor socket_;
+  UniqueFd socket_;
   Loop::Watch watch_;  // ends before socket_ does
   unsigned place_ = 0;
 };
@@ -67,13 +67,13 @@ class RequestRouter {
   // Routes a request that came from the network. The rendezvous socket of a stopped process accepts
   // a request, but the process does nothing with it. So for a caller that got no answer the first
   // time, the places are tried in the opposite order every second time.
-  void welcome(PendingRequest pending);
+  void route_new(PendingRequest pending);
   // Hands the request to the first socket at `from_place` or behind it. A socket that is full is
   // tried again for a second. False: no process listens there, and `pending` still has the
   // connection.
-  bool take_on(PendingRequest& pending, unsigned from_place, bool backwards = false);
+  bool route(PendingRequest& pending, unsigned from_place, bool backwards = false);
   // The same, and refuses (no match) if no process listens.
-  void take_on_or_refuse(PendingRequest pending, unsigned from_place);
+  void route_or_refuse(PendingRequest pending, unsigned from_place);
   void clear() { delayed_.clear(); }
 
  private:
@@ -89,7 +89,7 @@ class RequestRouter {
 
   Loop& loop_;
   ClosingConnections& closing_;
-  Descriptor sender_;
+  UniqueFd sender_;
   std::list<Delayed> delayed_;  // in the order of arrival
   Loop::Timer timer_;
 };

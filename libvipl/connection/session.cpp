@@ -9,11 +9,11 @@ namespace viaduct::vipl {
 namespace {
 
 // How long an accepting side waits for `ready`, which a caller sends at once.
-constexpr auto kReadyPatience = std::chrono::seconds(10);
+constexpr auto kReadyTimeout = std::chrono::seconds(10);
 
 }  // namespace
 
-std::optional<Refusal> mismatch(const Card& one, const Card& other) {
+std::optional<Refusal> mismatch(const EndpointInfo& one, const EndpointInfo& other) {
   if (one.reliability != other.reliability) return Refusal::other_reliability;
   if (one.max_transfer_size != other.max_transfer_size) return Refusal::other_transfer_size;
   if (one.has_qos != other.has_qos) return Refusal::other_qos;
@@ -26,7 +26,7 @@ Session::Session(ConnectionTable& table, ConnectionUser& user, Role role)
 // The queue pair is made ready before `accepted` is sent, because the other side's first message
 // may arrive right after. In the same way `ready` tells this side when it may send:
 // VipConnectAccept does not return before.
-void Session::answer(const std::shared_ptr<Incoming>& incoming) {
+void Session::open_passive(const std::shared_ptr<ReceivedRequest>& incoming) {
   drop_stream();
   crossing_ = nullptr;
   retry_.end();
@@ -46,7 +46,7 @@ void Session::answer(const std::shared_ptr<Incoming>& incoming) {
   establish_aliases();
   send_aliases();
   stream_->send({.type = MessageType::accepted, .card = card_});
-  silence_ = Loop::Timer(table_.loop, kReadyPatience, [this] {
+  response_timer_ = Loop::Timer(table_.loop, kReadyTimeout, [this] {
     drop_stream();
     on_answer_lost();
   });
@@ -58,10 +58,10 @@ void Session::on_message(Stream&, const Message& message) {
   switch (message.type) {
     case MessageType::alias: return on_alias(message);
     case MessageType::known:
-      if (unknown_ > 0 && --unknown_ == 0) table_.aliases_known.notify_all();
+      if (unacked_aliases_ > 0 && --unacked_aliases_ == 0) table_.aliases_acked.notify_all();
       return;
     case MessageType::held:
-      if (requesting) return silence_.end();
+      if (requesting) return response_timer_.end();
       break;
     case MessageType::refused:
       if (requesting) return on_refused(static_cast<Refusal>(message.code));
@@ -83,7 +83,7 @@ void Session::on_message(Stream&, const Message& message) {
 // Before the connection is made the aliases are only collected; establish_aliases() passes them to
 // the VI when it is connected.
 void Session::on_alias(const Message& message) {
-  if (!note(aliases_, message)) return on_unexpected();
+  if (!apply_alias(aliases_, message)) return on_unexpected();
   if (state_ != State::requesting) user_.alias(message.name, message.key);
   stream_->send({.type = MessageType::known});
 }
@@ -99,17 +99,17 @@ void Session::on_ended(const Message& message) {
     table_.closing.add(std::exchange(stream_, nullptr));
   }
   drop_stream();
-  on_lost(static_cast<Loss>(message.code));
+  on_lost(static_cast<CloseReason>(message.code));
 }
 
 // The connection ends as if the other side had died.
 void Session::on_unexpected() {
   const std::shared_ptr<Stream> stream = stream_;
   stream->abort();
-  on_end(*stream, Loss::transport);
+  on_end(*stream, CloseReason::transport);
 }
 
-void Session::on_end(Stream&, Loss loss) {
+void Session::on_end(Stream&, CloseReason reason) {
   const auto self = shared_from_this();
   drop_stream();
   switch (state_) {
@@ -118,7 +118,7 @@ void Session::on_end(Stream&, Loss loss) {
     case State::connected:
       // The other side has died without sending its tally.
       if (is_unreliable()) table_.drops.count_unknown();
-      return on_lost(loss);
+      return on_lost(reason);
     case State::over: return;
   }
 }
@@ -129,10 +129,10 @@ void Session::on_answer_lost() {
   finish(VIP_TIMEOUT);
 }
 
-void Session::on_lost(Loss loss) {
-  let_go();
+void Session::on_lost(CloseReason reason) {
+  release();
   state_ = State::over;
-  user_.lost(loss);
+  user_.on_connection_lost(reason);
   table_.forget_if_finished(user_);
 }
 
@@ -148,14 +148,14 @@ void Session::send_aliases() {
 void Session::announce(std::uint32_t name, std::uint32_t key) {
   const bool introduced = state_ == State::requesting ? request_sent_ : state_ != State::over;
   if (stream_ == nullptr || !introduced) return;
-  ++unknown_;
+  ++unacked_aliases_;
   stream_->send({.type = MessageType::alias, .name = name, .key = key});
 }
 
 void Session::connected() {
   state_ = State::connected;
   deadline_.end();
-  silence_.end();
+  response_timer_.end();
   rendezvous_ = nullptr;
   crossing_ = nullptr;
   set_outcome(VIP_SUCCESS);
@@ -163,43 +163,43 @@ void Session::connected() {
 
 // The attempt has failed.
 void Session::finish(VIP_RETURN outcome) {
-  let_go();
+  release();
   state_ = State::over;
-  user_.abandoned(false);
+  user_.on_attempt_failed(false);
   set_outcome(outcome);
 }
 
-void Session::leave(VIP_RETURN outcome) {
-  leave_because(Loss::disconnected, outcome);
+void Session::close(VIP_RETURN outcome) {
+  close_with(CloseReason::disconnected, outcome);
 }
 
 // The last message has this side's tally. With it the other side can complete sends whose
 // acknowledgements are lost because the queue pairs end now.
-void Session::leave_because(Loss loss, VIP_RETURN outcome) {
+void Session::close_with(CloseReason reason, VIP_RETURN outcome) {
   if (state_ == State::connected && stream_ != nullptr) {
     const Tally mine = user_.tally();
     stream_->send(
-        {.type = MessageType::ended, .code = static_cast<std::uint8_t>(loss), .tally = mine});
+        {.type = MessageType::ended, .code = static_cast<std::uint8_t>(reason), .tally = mine});
     if (is_unreliable())
       table_.closing.add(std::exchange(stream_, nullptr), mine);
     else
       table_.closing.add(std::exchange(stream_, nullptr));
   }
-  let_go();
+  release();
   state_ = State::over;
   set_outcome(outcome);
 }
 
 // In accepting, too, the connection is there: only a caller whose queue pair is connected can have
 // made this one fail. Its `ready` is still under way.
-void Session::fail(Loss loss) {
+void Session::fail(CloseReason reason) {
   if (state_ != State::connected && state_ != State::accepting) return;
   state_ = State::connected;
-  leave_because(loss, VIP_SUCCESS);
+  close_with(reason, VIP_SUCCESS);
 }
 
 // Ends every timer and connection of the attempt.
-void Session::let_go() {
+void Session::release() {
   deadline_.end();
   retry_.end();
   rendezvous_ = nullptr;
@@ -209,14 +209,14 @@ void Session::let_go() {
 
 // Resets the connection, if there is one, and forgets all that was said on it.
 void Session::drop_stream() {
-  silence_.end();
+  response_timer_.end();
   if (stream_ != nullptr) stream_->abort();
   stream_ = nullptr;
   aliases_.clear();
   request_sent_ = false;
-  unknown_ = 0;
+  unacked_aliases_ = 0;
   // unknown_ is 0 now: a thread in Manager::announce() need not wait for this session.
-  table_.aliases_known.notify_all();
+  table_.aliases_acked.notify_all();
 }
 
 void Session::set_outcome(VIP_RETURN outcome) {

@@ -1,7 +1,7 @@
 // Session: an attempt to connect one ConnectionUser (a VI), and then its connection.
 //
 // Sessions are shared: the ConnectionTable has the current one of each user, and a blocked thread
-// keeps the one that it waits for. A session must end (leave(), fail(), or by itself) before its
+// keeps the one that it waits for. A session must end (close(), fail(), or by itself) before its
 // user is destroyed.
 //
 // Peers: both sides send a request. When the two requests cross, the side with the higher (NIC
@@ -15,7 +15,7 @@
 #include <mutex>
 #include <optional>
 
-#include "libvipl/connection/incoming.hpp"
+#include "libvipl/connection/received_request.hpp"
 #include "libvipl/connection/rendezvous_socket.hpp"
 #include "libvipl/connection/wakeups.hpp"
 
@@ -30,16 +30,17 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
 
   // Active open, for clients and peers: sends a connection request, and again whenever there is no
   // answer, until the deadline. Never blocks; the outcome may be there already.
-  void ask(const Discriminator& local, const Endpoint& remote, Deadline deadline);
+  void open_active(const Discriminator& local, const Endpoint& remote, Deadline deadline);
   // Passive open, for servers and peers: connects to the caller of `incoming`, which must still
   // wait. A server's request stays unanswered, and can be accepted again, if the attributes do not
   // match (VIP_INVALID_...) or the device refuses (VIP_ERROR_RESOURCE).
-  void answer(const std::shared_ptr<Incoming>& incoming);
+  void open_passive(const std::shared_ptr<ReceivedRequest>& incoming);
   // VipDisconnect: tells the other side if the two are connected. No callback follows. `outcome` is
   // what a thread that still waits returns.
-  void leave(VIP_RETURN outcome);
-  // The VI here has failed because of `loss`: tells the other side the reason. No callback follows.
-  void fail(Loss loss);
+  void close(VIP_RETURN outcome);
+  // The VI here has failed because of `reason`: tells the other side the reason. No callback
+  // follows.
+  void fail(CloseReason reason);
   // Sends an alias, if the other side is to know of it already; others are sent with the request or
   // with the answer.
   void announce(std::uint32_t name, std::uint32_t key);
@@ -49,23 +50,25 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   // What became of the attempt; nullopt: not yet known. It stays VIP_SUCCESS when the connection
   // ends.
   std::optional<VIP_RETURN> outcome() const { return outcome_; }
-  const Card& remote_card() const { return remote_card_; }
+  const EndpointInfo& remote_card() const { return remote_card_; }
   Role role() const { return role_; }
   // Peers: whether VipConnectPeerDone or -Wait has returned the outcome.
-  bool told() const { return told_; }
-  void set_told() { told_ = true; }
+  bool outcome_reported() const { return outcome_reported_; }
+  void set_outcome_reported() { outcome_reported_ = true; }
   // Over, and no call can still ask for the outcome: the table may drop it.
-  bool finished() const { return state_ == State::over && (role_ != Role::peer || told_); }
+  bool finished() const {
+    return state_ == State::over && (role_ != Role::peer || outcome_reported_);
+  }
   // Whether the other side has acknowledged every alias, or there is none that could.
-  bool all_known() const {
-    return unknown_ == 0 || stream_ == nullptr || state_ == State::requesting;
+  bool all_acked() const {
+    return unacked_aliases_ == 0 || stream_ == nullptr || state_ == State::requesting;
   }
 
  private:
   // REQ, REP and RTU are the connection request, reply and ready-to-use of InfiniBand's connection
   // manager; wire.hpp calls them Request, `accepted` and `ready`.
   //
-  //                   ask()                            answer(), servers at once
+  //               open_active()                     open_passive(), servers at once
   //                     |                                          |
   //                     v        peer: the other's REQ is          v
   //    no answer:  +------------+   answered, ours is dropped +-----------+
@@ -81,13 +84,13 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   //                   |   +-------->| connected |<---------------+    |
   //                   |             +-----------+                     |
   //                   |                  | `ended` or FIN received;   |
-  //        refused,   |                  | leave(), fail()            |
+  //        refused,   |                  | close(), fail()            |
   //        deadline,  |                  v                            |
   //        mismatch   |              +------+                         |
   //                   +------------->| over |<------------------------+
   //                                  +------+
   //
-  // leave() leads from every state to over, and so does a device that refuses to connect; a peer's
+  // close() leads from every state to over, and so does a device that refuses to connect; a peer's
   // deadline also ends accepting.
   enum class State { requesting, accepting, connected, over };
 
@@ -98,7 +101,7 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void send_request();
   void on_connect_error(int error);
   void on_refused(Refusal refusal);
-  void on_accepted(const Card& card);
+  void on_accepted(const EndpointInfo& card);
   void on_no_answer();
   void no_request_out(Clock::duration retry);
 
@@ -106,25 +109,25 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void open_rendezvous();
   void on_pending_request(PendingRequest pending);
   bool is_for_us(const Request& request) const;
-  bool stays_active(const Request& other) const;
+  bool wins_tie_break(const Request& other) const;
   void start_over();
   void renew();
 
   // session.cpp: what both lead to.
   void on_message(Stream& stream, const Message& message) override;
-  void on_end(Stream& stream, Loss loss) override;
+  void on_end(Stream& stream, CloseReason reason) override;
   void on_alias(const Message& message);
   void on_ended(const Message& message);
   void on_unexpected();
   void on_answer_lost();
-  void on_lost(Loss loss);
+  void on_lost(CloseReason reason);
   void establish_aliases();
   void send_aliases();
   void connected();
   void finish(VIP_RETURN outcome);
-  void leave_because(Loss loss, VIP_RETURN outcome);
+  void close_with(CloseReason reason, VIP_RETURN outcome);
   void set_outcome(VIP_RETURN outcome);
-  void let_go();
+  void release();
   void drop_stream();
   bool is_unreliable() const { return card_.reliability == VIP_SERVICE_UNRELIABLE; }
 
@@ -135,26 +138,26 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   Endpoint local_, remote_;
   // Of this side's request, and of the request that is being answered.
   std::uint64_t nonce_ = 0, other_nonce_ = 0;
-  Card card_, remote_card_;         // this side's, and the other's once it is known
-  std::shared_ptr<Stream> stream_;  // to the other side; nullptr while there is nothing
-  Aliases aliases_;                 // of the other side
-  std::size_t unknown_ = 0;         // aliases announced and not yet acknowledged
-  bool request_sent_ = false;       // on stream_
-  std::uint8_t silent_ = 0;         // requests of this attempt that got no answer, modulo 256
-  bool unreachable_ = false;        // the network's last word: a timeout becomes VIP_NOT_REACHABLE
-  Clock::duration delay_{};         // until the next request, if this one gets no answer; doubles
+  EndpointInfo card_, remote_card_;       // this side's, and the other's once it is known
+  std::shared_ptr<Stream> stream_;        // to the other side; nullptr while there is nothing
+  Aliases aliases_;                       // of the other side
+  std::size_t unacked_aliases_ = 0;       // aliases announced and not yet acknowledged
+  bool request_sent_ = false;             // on stream_
+  std::uint8_t unanswered_requests_ = 0;  // requests of this attempt that got no answer, modulo 256
+  bool unreachable_ = false;  // the network's last word: a timeout becomes VIP_NOT_REACHABLE
+  Clock::duration delay_{};   // until the next request, if this one gets no answer; doubles
   std::unique_ptr<RendezvousSocket> rendezvous_;  // peers: where the other's request arrives
   // The other peer's request, kept until the outcome of this side's is known.
-  std::shared_ptr<Incoming> crossing_;
+  std::shared_ptr<ReceivedRequest> crossing_;
   // The end of the attempt; the next request; no sign of life from the other side.
-  Loop::Timer deadline_, retry_, silence_;
+  Loop::Timer deadline_, retry_, response_timer_;
   std::optional<VIP_RETURN> outcome_;
-  bool told_ = false;
+  bool outcome_reported_ = false;
   const Wakeup changed_ = make_wakeup();
 };
 
 // The first of the attributes that must be equal and is not (VIPL: reliability level,
 // MaxTransferSize, QoS). nullopt: all are equal.
-std::optional<Refusal> mismatch(const Card& one, const Card& other);
+std::optional<Refusal> mismatch(const EndpointInfo& one, const EndpointInfo& other);
 
 }  // namespace viaduct::vipl

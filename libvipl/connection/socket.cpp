@@ -34,26 +34,26 @@ void set(int fd, int level, int option, int value) {
 }
 
 // Moves the descriptor to a number from kFirstOwnDescriptor on. If none is free there it stays.
-Descriptor out_of_the_way(Descriptor fd) {
+UniqueFd move_above_fd_setsize(UniqueFd fd) {
   if (!fd) return fd;
   const int error = errno;
-  Descriptor higher(::fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirstOwnDescriptor));
+  UniqueFd higher(::fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirstOwnDescriptor));
   errno = error;
   return higher ? std::move(higher) : std::move(fd);
 }
 
-Descriptor tcp_socket() {
-  return out_of_the_way(
-      Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
+UniqueFd tcp_socket() {
+  return move_above_fd_setsize(
+      UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
 }
 
-Descriptor unix_socket() {
-  return out_of_the_way(
-      Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
+UniqueFd unix_socket() {
+  return move_above_fd_setsize(
+      UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
 }
 
 // Closes the descriptor and keeps errno for the caller.
-Descriptor failed(Descriptor fd) {
+UniqueFd failed(UniqueFd fd) {
   const int error = errno;
   fd.reset();
   errno = error;
@@ -69,7 +69,7 @@ sockaddr_in socket_address(const NicAddress& nic, std::uint16_t port) {
 }
 
 // Keepalive, and no Nagle delay: messages are small and each is waited for.
-void watch_over(int fd) {
+void set_tcp_options(int fd) {
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdle);
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepInterval);
@@ -97,15 +97,15 @@ UnixAddress unix_address(const std::string& name) {
 
 // The first file descriptor that came with a datagram. Any others are closed: an unfriendly sender
 // may not fill this process's table.
-Descriptor first_descriptor(msghdr& header) {
-  Descriptor first;
+UniqueFd first_descriptor(msghdr& header) {
+  UniqueFd first;
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      Descriptor received(fd);
+      UniqueFd received(fd);
       if (!first) first = std::move(received);
     }
   }
@@ -123,8 +123,8 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-Descriptor listening_socket(const NicAddress& at) {
-  Descriptor fd = tcp_socket();
+UniqueFd listening_socket(const NicAddress& at) {
+  UniqueFd fd = tcp_socket();
   if (!fd) return fd;
   set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   set(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
@@ -135,17 +135,17 @@ Descriptor listening_socket(const NicAddress& at) {
   return fd;
 }
 
-Descriptor accepted_socket(int listener) {
-  Descriptor fd = out_of_the_way(
-      Descriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
-  if (fd) watch_over(fd.get());
+UniqueFd accepted_socket(int listener) {
+  UniqueFd fd = move_above_fd_setsize(
+      UniqueFd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+  if (fd) set_tcp_options(fd.get());
   return fd;
 }
 
-Descriptor connecting_socket(const NicAddress& from, const NicAddress& to) {
-  Descriptor fd = tcp_socket();
+UniqueFd connecting_socket(const NicAddress& from, const NicAddress& to) {
+  UniqueFd fd = tcp_socket();
   if (!fd) return fd;
-  watch_over(fd.get());
+  set_tcp_options(fd.get());
   // The local port is chosen by connect(), which may use one port for several destinations.
   set(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   const sockaddr_in local = socket_address(from, 0), remote = socket_address(to, to.port);
@@ -170,7 +170,7 @@ bool is_open_connection(int fd) {
          info.tcpi_state == TCP_ESTABLISHED;
 }
 
-void abort_connection(Descriptor fd) {
+void abort_connection(UniqueFd fd) {
   // connect() to AF_UNSPEC dissolves the connection and sends a reset. SO_LINGER with close() would
   // do that only with the last descriptor of the socket.
   sockaddr nobody{};
@@ -178,19 +178,20 @@ void abort_connection(Descriptor fd) {
   ::connect(fd.get(), &nobody, sizeof nobody);
 }
 
-Descriptor named_socket(const std::string& name) {
-  Descriptor fd = unix_socket();
+UniqueFd named_socket(const std::string& name) {
+  UniqueFd fd = unix_socket();
   if (!fd) return fd;
   const UnixAddress address = unix_address(name);
   if (::bind(fd.get(), address.get(), address.size) != 0) return failed(std::move(fd));
   return fd;
 }
 
-Descriptor sending_socket() {
+UniqueFd sending_socket() {
   return unix_socket();
 }
 
-Handed hand_over(int sender, const std::string& name, const RequestBytes& request, int connection) {
+HandOverResult hand_over(int sender, const std::string& name, const RequestBytes& request,
+                         int connection) {
   UnixAddress to = unix_address(name);
   iovec data{const_cast<std::byte*>(request.data()), request.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
@@ -206,19 +207,20 @@ Handed hand_over(int sender, const std::string& name, const RequestBytes& reques
   c->cmsg_type = SCM_RIGHTS;
   c->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(c), &connection, sizeof connection);
-  if (::sendmsg(sender, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return Handed::over;
+  if (::sendmsg(sender, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+    return HandOverResult::handed_over;
   switch (errno) {
     case EAGAIN:
     case ENOBUFS:
     case ENOMEM:
     case ETOOMANYREFS:  // too many descriptors of this user are under way between processes
-    case EINTR: return Handed::busy;
-    default: return Handed::nobody;
+    case EINTR: return HandOverResult::busy;
+    default: return HandOverResult::no_receiver;
   }
 }
 
-std::optional<Received> receive_handed(int named) {
-  Received out{};
+std::optional<Datagram> receive_handed(int named) {
+  Datagram out{};
   // One byte more shows a datagram that is too long.
   std::array<std::byte, sizeof(RequestBytes) + 1> bytes;
   iovec data{bytes.data(), bytes.size()};
@@ -231,11 +233,11 @@ std::optional<Received> receive_handed(int named) {
   header.msg_controllen = control.size();
   const ssize_t size = ::recvmsg(named, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (size < 0) return std::nullopt;
-  Descriptor connection = first_descriptor(header);
+  UniqueFd connection = first_descriptor(header);
   if (size != static_cast<ssize_t>(out.request.size()) || !is_open_connection(connection.get()))
     return out;
   std::copy_n(bytes.begin(), out.request.size(), out.request.begin());
-  out.connection = out_of_the_way(std::move(connection));
+  out.connection = move_above_fd_setsize(std::move(connection));
   return out;
 }
 

@@ -1,6 +1,6 @@
 // Sending and receiving of one TCP connection of the connection protocol. wire.cpp knows what the
-// bytes mean; the stream's owner (session.cpp, incoming.cpp, closing_connections.cpp) knows what
-// the messages mean.
+// bytes mean; the stream's owner (session.cpp, received_request.cpp, closing_connections.cpp) knows
+// what the messages mean.
 #include "libvipl/connection/stream.hpp"
 
 #include <sys/epoll.h>
@@ -24,18 +24,18 @@ bool must_wait(int error) {
 
 // These errors mean that the other host does not answer. All others mean that the other process is
 // gone.
-Loss loss_of(int error) {
+CloseReason reason_of(int error) {
   switch (error) {
     case ETIMEDOUT:
     case EHOSTUNREACH:
-    case ENETUNREACH: return Loss::host_silent;
-    default: return Loss::disconnected;
+    case ENETUNREACH: return CloseReason::host_silent;
+    default: return CloseReason::disconnected;
   }
 }
 
 }  // namespace
 
-std::shared_ptr<Stream> Stream::make(Loop& loop, Descriptor fd, Kind kind, StreamOwner& owner) {
+std::shared_ptr<Stream> Stream::make(Loop& loop, UniqueFd fd, Kind kind, StreamOwner& owner) {
   // The handler holds a weak reference: otherwise the stream would keep itself alive through the
   // loop.
   const std::shared_ptr<Stream> stream(new Stream(std::move(fd), kind, owner));
@@ -66,9 +66,9 @@ void Stream::on_ready(std::uint32_t events) {
 void Stream::receive() {
   const ssize_t n = ::recv(fd_.get(), in_.data() + in_size_, in_.size() - in_size_, MSG_DONTWAIT);
   if (n < 0 && must_wait(errno)) return;
-  if (n <= 0) return end(n == 0 ? Loss::disconnected : loss_of(errno));
+  if (n <= 0) return end(n == 0 ? CloseReason::disconnected : reason_of(errno));
   in_size_ += static_cast<std::size_t>(n);
-  if (!take_messages()) end(Loss::disconnected);
+  if (!take_messages()) end(CloseReason::disconnected);
 }
 
 // False: the bytes are no message. `in_` is longer than any message, so the remainder of an
@@ -125,10 +125,10 @@ void Stream::abort() {
   abort_connection(std::move(fd_));
 }
 
-void Stream::end(Loss loss) {
+void Stream::end(CloseReason reason) {
   if (!open()) return;
   abort();
-  owner_->on_end(*this, loss);
+  owner_->on_end(*this, reason);
 }
 
 }  // namespace viaduct::vipl

@@ -1,7 +1,7 @@
 // Stream: one TCP connection of the connection protocol. It turns bytes into messages and messages
 // into bytes, and never blocks.
 //
-// A stream is owned by the object that leads the exchange (a Session, an Incoming,
+// A stream is owned by the object that leads the exchange (a Session, a ReceivedRequest,
 // ClosingConnections), and changes its owner when the exchange passes on. All functions and
 // callbacks need the manager's lock. Callbacks come from Loop::run(), that is, on the NIC's event
 // thread.
@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "libvipl/connection/descriptor.hpp"
 #include "libvipl/connection/loop.hpp"
+#include "libvipl/connection/unique_fd.hpp"
 #include "libvipl/connection/wire.hpp"
 
 namespace viaduct::vipl {
@@ -29,7 +29,7 @@ class StreamOwner {
   // The last callback: the other side has closed the connection, is gone, or sent what is no
   // message. The stream is closed already. Not called after abort() or when the stream is
   // destroyed.
-  virtual void on_end(Stream&, Loss loss) = 0;
+  virtual void on_end(Stream&, CloseReason reason) = 0;
 
  protected:
   ~StreamOwner() = default;
@@ -43,7 +43,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Takes over the socket `fd`, which must be non-blocking. std::bad_alloc: no memory, or the
   // kernel cannot watch another descriptor.
-  static std::shared_ptr<Stream> make(Loop& loop, Descriptor fd, Kind kind, StreamOwner& owner);
+  static std::shared_ptr<Stream> make(Loop& loop, UniqueFd fd, Kind kind, StreamOwner& owner);
   // Closes the socket without calling on_end().
   ~Stream() = default;
 
@@ -61,7 +61,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool open() const { return static_cast<bool>(fd_); }
 
  private:
-  Stream(Descriptor fd, Kind kind, StreamOwner& owner)
+  Stream(UniqueFd fd, Kind kind, StreamOwner& owner)
       : fd_(std::move(fd)), connecting_(kind == Kind::connecting), owner_(&owner) {}
 
   void on_ready(std::uint32_t events);
@@ -70,9 +70,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // False: the bytes are no message.
   bool take_messages();
   void flush();
-  void end(Loss loss);
+  void end(CloseReason reason);
 
-  Descriptor fd_;
+  UniqueFd fd_;
   Loop::Watch watch_;       // ends before fd_ does
   bool connecting_;         // connect() is under way
   bool finishing_ = false;  // finish() was called: FIN follows what is in out_

@@ -48,7 +48,7 @@ bool parse(const WireEndpoint& wire, Endpoint& endpoint) {
   return true;
 }
 
-WireCard wire(const Card& card) {
+WireCard wire(const EndpointInfo& card) {
   WireCard out{};
   std::copy(card.queue_pair.gid.begin(), card.queue_pair.gid.end(), out.gid);
   out.number = card.queue_pair.number;
@@ -64,7 +64,7 @@ WireCard wire(const Card& card) {
 }
 
 // False: no device has such numbers, or no such reliability level exists.
-bool parse(const WireCard& wire, Card& card) {
+bool parse(const WireCard& wire, EndpointInfo& card) {
   if (wire.number > kMax24Bits || wire.psn > kMax24Bits) return false;
   if (wire.reliability != VIP_SERVICE_UNRELIABLE &&
       wire.reliability != VIP_SERVICE_RELIABLE_DELIVERY &&
@@ -97,14 +97,14 @@ std::optional<std::size_t> body_size(std::uint8_t type) {
   return std::nullopt;
 }
 
-// Whether `code` is one that the message's type defines. Later casts to Refusal and Loss rely on
-// it.
+// Whether `code` is one that the message's type defines. Later casts to Refusal and CloseReason
+// rely on it.
 bool code_fits(const WireMessage& head) {
   switch (static_cast<MessageType>(head.type)) {
     case MessageType::refused:
       return head.code >= static_cast<std::uint8_t>(Refusal::no_match) &&
              head.code <= static_cast<std::uint8_t>(Refusal::other_qos);
-    case MessageType::ended: return head.code <= kLastLoss;
+    case MessageType::ended: return head.code <= kLastCloseReason;
     default: return head.code == 0;
   }
 }

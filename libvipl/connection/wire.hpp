@@ -29,7 +29,7 @@ struct Request {
   // The random name of the attempt. It also breaks the tie between peers of equal address.
   std::uint64_t nonce = 0;
   Endpoint callee, caller;  // callee: the listener's address as the caller knows it
-  Card card;                // the caller's queue pair and attributes
+  EndpointInfo card;        // the caller's queue pair and attributes
 };
 
 inline constexpr std::uint32_t kMagic = 0x43504956;  // "VIPC"
@@ -47,7 +47,7 @@ struct WireEndpoint {
 };
 static_assert(sizeof(WireEndpoint) == 24);
 
-// A Card on the wire. docs/wire.md gives the units.
+// An EndpointInfo on the wire. docs/wire.md gives the units.
 struct WireCard {
   std::uint8_t gid[16];
   std::uint64_t max_transfer_size;
@@ -91,7 +91,7 @@ enum class MessageType : std::uint8_t {
   ready = 4,     // caller: its queue pair is ready too (RTU)
   alias = 5,     // either: memory handle `name` stands for remote key `key` from now on
   known = 6,     // either: acknowledges one alias
-  ended = 7,     // either: code is a Loss, then the tally; the last message (DREQ)
+  ended = 7,     // either: code is a CloseReason, then the tally; the last message (DREQ)
 };
 
 // Why a request was refused. Each value becomes one return code of VipConnectRequest, see
@@ -110,7 +110,7 @@ struct Message {
   MessageType type = MessageType::held;
   std::uint8_t code = 0;            // refused, ended
   std::uint32_t name = 0, key = 0;  // alias
-  Card card = {};                   // accepted
+  EndpointInfo card = {};           // accepted
   Tally tally = {};                 // ended
 };
 

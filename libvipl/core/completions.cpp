@@ -1,8 +1,8 @@
-// Polling, arming and waiting for a completion queue of the device. taking.hpp has the hot half of
-// progress(); work_queue.cpp completes the descriptors.
+// Polling, arming and waiting for a completion queue of the device. fast_path.hpp has the hot half
+// of progress(); work_queue.cpp completes the descriptors.
 #include "libvipl/core/completions.hpp"
 
-#include "libvipl/core/taking.hpp"
+#include "libvipl/core/fast_path.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -40,7 +40,7 @@ bool Completions::progress() {
   return progress_in_place();
 }
 
-bool Completions::tell(const vi::Completion* it, int n) {
+bool Completions::complete_rest_and_wake(const vi::Completion* it, int n) {
   for (;;) {
     queue_of(*it).make_due_calls();
     if (--n == 0) break;

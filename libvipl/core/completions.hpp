@@ -4,7 +4,7 @@
 //
 // A completion reaches the program only when some thread polls the device's queue (progress()): a
 // thread in a Done or Wait function; the event thread if the queue is armed, because a thread or a
-// handler waits; or the event thread when it looks after sends (Nic::take_unseen_completions()).
+// handler waits; or the event thread when it polls send queues (Nic::take_unseen_completions()).
 //
 // The owner (WorkQueue or Cq) outlives all users, because it is part of a slot that is never freed.
 #pragma once
@@ -41,19 +41,19 @@ class Completions {
   bool progress();
   // Progress until everything that the device's queue held at the call has been taken.
   void drain();
-  // progress(), inlined into the data path. Defined in taking.hpp.
+  // progress(), inlined into the data path. Defined in fast_path.hpp.
   bool progress_in_place();
   // Wakes the threads in wait(): descriptors have completed, or an object is gone.
   void wake() {
     if (is_awaited()) changed_.notify_all();
   }
-  // A handler has been registered: until call_made() the event thread looks whenever work
+  // A handler has been registered: until remove_waiter() the event thread looks whenever work
   // completes.
-  void expect_call() {
+  void add_waiter() {
     ++awaiting_;
     listen();
   }
-  void call_made() { --awaiting_; }
+  void remove_waiter() { --awaiting_; }
   // Whether a thread or a handler waits for a completion here.
   bool is_awaited() const { return awaiting_ != 0; }
 
@@ -88,7 +88,7 @@ class Completions {
 
   // The rest of progress(), when the first of `n` completions has been completed and a thread or a
   // handler waits: calls due handlers after each, and wakes threads at the end.
-  [[gnu::cold]] bool tell(const vi::Completion* it, int n);
+  [[gnu::cold]] bool complete_rest_and_wake(const vi::Completion* it, int n);
   // Arms the device's queue: the next completion causes an event. What completed before the queue
   // was armed causes none, so it is taken here.
   void listen();

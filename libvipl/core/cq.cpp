@@ -1,12 +1,12 @@
-// VIPL completion queues: making, growing and taking entries. taking.hpp has the inlined part of
+// VIPL completion queues: making, growing and taking entries. fast_path.hpp has the inlined part of
 // VipCQDone; completions.cpp polls the device.
 #include "libvipl/core/cq.hpp"
 
 #include <algorithm>
 #include <bit>
 
+#include "libvipl/core/fast_path.hpp"
 #include "libvipl/core/nic.hpp"
-#include "libvipl/core/taking.hpp"
 #include "libvipl/core/vi.hpp"
 
 namespace viaduct::vipl {
@@ -71,7 +71,7 @@ bool Cq::open(Nic& nic, std::size_t entries) {
   try {
     if (!completions_.open(nic.device(), entries, nic.spin_time())) return false;
     make_entries(entries);
-    count_room();
+    update_capacity();
     return nic.add(*this);
   } catch (const std::bad_alloc&) {
     return false;
@@ -79,12 +79,12 @@ bool Cq::open(Nic& nic, std::size_t entries) {
 }
 
 void Cq::close() {
-  for (; !calls_.empty(); calls_.pop_front()) completions_.call_made();
+  for (; !calls_.empty(); calls_.pop_front()) completions_.remove_waiter();
   completions_.close();
   entries_.reset();
   nic_ = nullptr;
   first_ = end_ = 0;
-  owed_ = room_ = 0;
+  outstanding_ = capacity_ = 0;
   attached_ = 0;
 }
 
@@ -100,7 +100,7 @@ void Cq::detach(const WorkQueue& queue, std::size_t outstanding) {
   std::uint64_t kept = first_;
   for (std::uint64_t i = first_; i != end_; ++i)
     if (entries_[i & mask_] != &queue) entries_[kept++ & mask_] = entries_[i & mask_];
-  owed_ -= end_ - kept + outstanding;
+  outstanding_ -= end_ - kept + outstanding;
   end_ = kept;
   --attached_;
 }
@@ -132,14 +132,15 @@ bool Cq::make_device_room(std::size_t outstanding) {
 bool Cq::make_room() {
   completions_.progress();
   // After progress(): other threads go on posting, and what they post may complete.
-  const std::size_t owed = owed_;
+  const std::size_t outstanding = outstanding_;
   try {
-    if (owed > mask_ + 1) make_entries(2 * owed);
+    if (outstanding > mask_ + 1) make_entries(2 * outstanding);
   } catch (const std::bad_alloc&) {
     return false;
   }
-  if (!make_device_room(owed - std::min<std::size_t>(owed, end_ - first_))) return false;
-  count_room();
+  if (!make_device_room(outstanding - std::min<std::size_t>(outstanding, end_ - first_)))
+    return false;
+  update_capacity();
   return true;
 }
 
@@ -147,7 +148,7 @@ bool Cq::grow() {
   const std::lock_guard lock(completions_.mutex());
   if (make_room()) return true;
   // The descriptor will not be posted.
-  --owed_;
+  --outstanding_;
   return false;
 }
 
@@ -155,13 +156,14 @@ VIP_RETURN Cq::resize(Handle cq, std::size_t entries) {
   const std::lock_guard lock(completions_.mutex());
   if (!is_of_this_process(cq) || entries == 0) return VIP_INVALID_PARAMETER;
   if (entries > nic_->attributes().MaxCQEntries) return VIP_ERROR_RESOURCE;
-  room_ = 0;  // from here on every thread that posts calls grow() and waits for the mutex
+  capacity_ = 0;  // from here on every thread that posts calls grow() and waits for the mutex
   // A smaller size leaves the device's queue as it is: not every device can resize, and programs
   // often ask for what they have.
   vi::CompletionQueue& queue = completions_.queue();
-  const bool resized = entries >= owed_ && (entries <= queue.capacity() || queue.resize(entries));
+  const bool resized =
+      entries >= outstanding_ && (entries <= queue.capacity() || queue.resize(entries));
   if (resized) make_entries(entries);
-  count_room();
+  update_capacity();
   return resized ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
 }
 
@@ -209,7 +211,7 @@ VIP_RETURN Cq::notify(Handle cq, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
   call.nic = nic_->handle();
   call.cq = program_handle();
   calls_.splice(calls_.end(), added);
-  completions_.expect_call();
+  completions_.add_waiter();
   make_due_calls();
   return VIP_SUCCESS;
 }
@@ -218,7 +220,7 @@ void Cq::make_due_calls() {
   while (!calls_.empty() && !is_empty()) {
     CqCall& call = std::get<CqCall>(calls_.front());
     take(call.vi, call.receive);
-    completions_.call_made();
+    completions_.remove_waiter();
     nic_->handlers().run_first(calls_);
   }
 }

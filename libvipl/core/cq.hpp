@@ -56,9 +56,10 @@ class Cq final : public Slot {
   // Counts one descriptor that is about to be posted. False: the device has no room for it, and it
   // is not counted. Takes no lock, unless the CQ must grow.
   //
-  // (Memory order: reserve() counts first and reads room_ then, resize() writes room_ first and
-  // reads the count then, all sequentially consistent. So at least one of the two sees the other.)
-  bool reserve() { return owed_.fetch_add(1) < room_.load() || grow(); }
+  // (Memory order: reserve() counts first and reads capacity_ then, resize() writes capacity_ first
+  // and reads the count then, all sequentially consistent. So at least one of the two sees the
+  // other.)
+  bool reserve() { return outstanding_.fetch_add(1) < capacity_.load() || grow(); }
 
   // ---- ... with the mutex of completions() held ----
 
@@ -86,7 +87,9 @@ class Cq final : public Slot {
   bool make_device_room(std::size_t outstanding);
   void make_entries(std::size_t capacity);
   // Both must have room: the ring of entries, and the device's queue.
-  void count_room() { room_ = std::min<std::size_t>(mask_ + 1, completions_.queue().capacity()); }
+  void update_capacity() {
+    capacity_ = std::min<std::size_t>(mask_ + 1, completions_.queue().capacity());
+  }
   // Takes an entry, after making progress if there is none. False: none.
   bool take(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive);
   // The rest of done() when there is no entry: asks the device. The mutex is held, and is given
@@ -104,9 +107,9 @@ class Cq final : public Slot {
   std::uint64_t first_ = 0, end_ = 0;
   unsigned attached_ = 0;  // work queues that use it
   Calls calls_;            // handlers that wait for an entry
-  // owed_: descriptors posted and not completed, and entries not taken. room_: the number up to
-  // which there certainly is room; beyond it reserve() calls grow().
-  std::atomic<std::size_t> owed_{0}, room_{0};
+  // outstanding_: descriptors posted and not completed, and entries not taken. capacity_: the
+  // number up to which there certainly is room; beyond it reserve() calls grow().
+  std::atomic<std::size_t> outstanding_{0}, capacity_{0};
 };
 
 }  // namespace viaduct::vipl

@@ -1,5 +1,5 @@
-// Tables from completion statuses to VIPL's error bits and to Loss. work_queue.cpp asks them for
-// each descriptor that fails.
+// Tables from completion statuses to VIPL's error bits and to CloseReason. work_queue.cpp asks them
+// for each descriptor that fails.
 #include "libvipl/core/failure.hpp"
 
 namespace viaduct::vipl {
@@ -56,18 +56,18 @@ std::uint32_t error_of_send(Outcome outcome, std::uint32_t operation,
   }
 }
 
-Loss loss_of_send(Outcome outcome, std::uint32_t operation) {
+CloseReason close_reason_of_send(Outcome outcome, std::uint32_t operation) {
   switch (outcome) {
-    case Outcome::receiver_not_ready: return Loss::receive_queue_empty;
-    case Outcome::unanswered: return Loss::host_silent;
+    case Outcome::receiver_not_ready: return CloseReason::receive_queue_empty;
+    case Outcome::unanswered: return CloseReason::host_silent;
     case Outcome::remote_access:
     case Outcome::remote_invalid_request:
-      if (operation == VIP_STATUS_OP_RDMA_WRITE) return Loss::rdma_write_protection;
-      if (operation == VIP_STATUS_OP_RDMA_READ) return Loss::rdma_read_protection;
-      return Loss::message_too_long;
+      if (operation == VIP_STATUS_OP_RDMA_WRITE) return CloseReason::rdma_write_protection;
+      if (operation == VIP_STATUS_OP_RDMA_READ) return CloseReason::rdma_read_protection;
+      return CloseReason::message_too_long;
     case Outcome::remote_operation:
-      return is_rdma(operation) ? Loss::transport : Loss::message_too_long;
-    default: return Loss::transport;
+      return is_rdma(operation) ? CloseReason::transport : CloseReason::message_too_long;
+    default: return CloseReason::transport;
   }
 }
 

@@ -24,6 +24,6 @@ std::uint32_t error_of_send(vi::Outcome outcome, std::uint32_t operation,
                             VIP_RELIABILITY_LEVEL reliability);
 
 // What the other side of the connection is told about a send that failed.
-Loss loss_of_send(vi::Outcome outcome, std::uint32_t operation);
+CloseReason close_reason_of_send(vi::Outcome outcome, std::uint32_t operation);
 
 }  // namespace viaduct::vipl

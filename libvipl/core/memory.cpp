@@ -81,9 +81,9 @@ VIP_RETURN Memory::check(const VIP_MEM_ATTRIBUTES& attributes, TagUse& tag) {
   return VIP_SUCCESS;
 }
 
-// Registers memory under a key that is free as a handle. A key may be taken: a region that was
-// renamed keeps its old key as its handle, and the device may give that key to another region. Then
-// the device is asked again, while the region with the unwanted key is held, so that it gives
+// Registers memory under a key that is free as a handle. A key may be taken: a region that has
+// an alias keeps its old key as its handle, and the device may give that key to another region.
+// Then the device is asked again, while the region with the unwanted key is held, so that it gives
 // another key. nullptr: the device refuses, or no free key was found.
 std::unique_ptr<vi::Region> Memory::register_memory(const Registration& wanted) {
   constexpr std::size_t kTries = 8;
@@ -188,12 +188,12 @@ VIP_RETURN Memory::remove(void* address, VIP_MEM_HANDLE handle, const InUse& in_
   std::unique_lock lock(mutex_);
   Registration& it = registrations_.at(handle);
   // Copied: the registration is gone when forget() is called, without the lock.
-  const bool renamed = it.renamed;
-  if (renamed) --renamed_;
+  const bool has_alias = it.has_alias;
+  if (has_alias) --alias_count_;
   spare_.push_back(std::move(it.region));
   registrations_.erase(handle);
   lock.unlock();
-  if (renamed) forget();
+  if (has_alias) forget();
   return VIP_SUCCESS;
 }
 
@@ -213,7 +213,7 @@ VIP_RETURN Memory::change(void* address, VIP_MEM_HANDLE handle,
   if (wrong != VIP_SUCCESS) return wrong;
   wanted.attributes = attributes;
   wanted.address = address;
-  wanted.renamed = true;
+  wanted.has_alias = true;
 
   const std::lock_guard changing(changing_);
   {
@@ -221,7 +221,7 @@ VIP_RETURN Memory::change(void* address, VIP_MEM_HANDLE handle,
     const Registration* const old = find(address, handle);
     if (old == nullptr) return VIP_INVALID_PARAMETER;
     // The limit of the connection protocol.
-    if (!old->renamed && renamed_ == kMaxAliases) return VIP_ERROR_RESOURCE;
+    if (!old->has_alias && alias_count_ == kMaxAliases) return VIP_ERROR_RESOURCE;
     wanted.bytes = old->bytes;
     wanted.registered = register_memory(wanted);
     if (wanted.registered == nullptr) return VIP_ERROR_RESOURCE;
@@ -238,7 +238,7 @@ VIP_RETURN Memory::change(void* address, VIP_MEM_HANDLE handle,
   {
     const std::lock_guard lock(mutex_);
     Registration& it = registrations_.at(handle);
-    if (!it.renamed) ++renamed_;
+    if (!it.has_alias) ++alias_count_;
     // `wanted` holds the old registration now, and with it the device's old region, until this
     // function returns.
     std::swap(it, wanted);

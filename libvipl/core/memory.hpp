@@ -77,7 +77,7 @@ class Memory {
     void* address = nullptr;
     std::size_t bytes = 0;
     VIP_MEM_ATTRIBUTES attributes{};
-    bool renamed = false;  // the handle is no longer its remote key
+    bool has_alias = false;  // the handle is no longer its remote key
   };
 
   // Whether a region may have these attributes; `tag` becomes their tag.
@@ -102,7 +102,7 @@ class Memory {
   std::unordered_map<void*, std::shared_ptr<Tag>> tags_;
   RegionTable regions_;
   std::unordered_map<VIP_MEM_HANDLE, Registration> registrations_;
-  std::size_t renamed_ = 0;  // regions that have an alias
+  std::size_t alias_count_ = 0;  // regions that have an alias
   // To be used again; not freed, because a thread may still be reading one.
   std::vector<std::unique_ptr<Region>> spare_;
   std::size_t made_ = 0;  // all Region objects, in use or spare

@@ -28,11 +28,11 @@ Table& nic_table() {
 
 // How often the event thread polls send queues that the program does not look at. A failed send is
 // noticed after twice this time at most.
-constexpr auto kLookAfterSends = std::chrono::milliseconds(100);
+constexpr auto kSendPollInterval = std::chrono::milliseconds(100);
 
 // How long closing waits for the other sides' tallies: programs close the NIC right after they
 // disconnect.
-constexpr auto kCountsPatience = std::chrono::milliseconds(500);
+constexpr auto kTallyTimeout = std::chrono::milliseconds(500);
 
 // Registered memory is pinned, so RLIMIT_MEMLOCK limits it.
 VIP_ULONG lockable_bytes() {
@@ -130,7 +130,7 @@ bool Nic::close(VIP_NIC_HANDLE handle) {
 // functions return. Then the event thread. Then VIs before CQs, which they use. The handlers last,
 // because a running handler may be blocked in a function that only returns now.
 void Nic::end() {
-  manager_.shutdown(prints_drops_ && is_ours() ? kCountsPatience : std::chrono::nanoseconds(0));
+  manager_.shutdown(prints_drops_ && is_ours() ? kTallyTimeout : std::chrono::nanoseconds(0));
   if (events_) events_->stop();
   // Moved out: reclaim() takes locks of VIs, under which others take mutex_.
   std::unordered_set<Vi*> vis;
@@ -192,12 +192,12 @@ void Nic::take_async_events() {
   }
 }
 
-void Nic::look_after_sends() {
+void Nic::poll_sends_periodically() {
   if (!some_connected_.exchange(true)) events_->wake();
 }
 
-void Nic::look_after_sends_now() {
-  look_now_ = true;
+void Nic::poll_sends_now() {
+  poll_now_ = true;
   events_->wake();
 }
 
@@ -206,8 +206,8 @@ void Nic::look_after_sends_now() {
 Deadline Nic::take_unseen_completions() {
   if (!some_connected_) return std::nullopt;
   const Clock::time_point now = Clock::now();
-  if (!look_now_.exchange(false) && now < next_look_) return next_look_;
-  next_look_ = now + kLookAfterSends;
+  if (!poll_now_.exchange(false) && now < next_poll_) return next_poll_;
+  next_poll_ = now + kSendPollInterval;
   some_connected_ = false;  // before looking: a VI that is connected meanwhile sets it again
   bool any = false;
   try {
@@ -217,7 +217,7 @@ Deadline Nic::take_unseen_completions() {
   }
   if (!any) return std::nullopt;
   some_connected_ = true;
-  return next_look_;
+  return next_poll_;
 }
 
 std::vector<Vi*> Nic::vis_with_sends(bool& any_connected) {
@@ -226,7 +226,7 @@ std::vector<Vi*> Nic::vis_with_sends(bool& any_connected) {
   for (Vi* const vi : vis_) {
     if (!vi->may_fail_unseen()) continue;
     any_connected = true;
-    if (vi->has_unseen_sends() || vi->may_need_mending()) found.push_back(vi);
+    if (vi->has_unseen_sends() || vi->may_need_recovery()) found.push_back(vi);
   }
   return found;
 }

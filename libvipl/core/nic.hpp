@@ -65,9 +65,9 @@ class Nic : public std::enable_shared_from_this<Nic> {
 
   // A VI has been connected: from now on the event thread looks at its send queue from time to
   // time, see take_unseen_completions().
-  void look_after_sends();
+  void poll_sends_periodically();
   // The same at once: a queue pair has failed, and the program may be looking at another queue.
-  void look_after_sends_now();
+  void poll_sends_now();
 
   // What belongs to the NIC. add() returns false when the NIC is being closed. Any lock may be
   // held.
@@ -106,10 +106,10 @@ class Nic : public std::enable_shared_from_this<Nic> {
   bool ended_ = false;
   std::unordered_set<Vi*> vis_;
   std::unordered_set<Cq*> cqs_;
-  // For the event thread: there may be VIs whose sends need looking after; look without waiting for
-  // next_look_.
-  std::atomic<bool> some_connected_{false}, look_now_{false};
-  Clock::time_point next_look_;  // the event thread's
+  // For the event thread: there may be VIs whose sends it must poll; poll without waiting for
+  // next_poll_.
+  std::atomic<bool> some_connected_{false}, poll_now_{false};
+  Clock::time_point next_poll_;  // the event thread's
   const bool prints_drops_;      // VIADUCT_VIPL_STATS
   const std::chrono::nanoseconds spin_time_;
   const std::uint8_t traffic_class_;

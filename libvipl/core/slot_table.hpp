@@ -84,7 +84,7 @@ class SlotTable {
   }
   // Takes the handle away: from now on the object is not found. With the object's locks held.
   static void hide(T& object) {
-    object.handle_.store(nobodys(object.number_), std::memory_order_release);
+    object.handle_.store(invalid_handle(object.number_), std::memory_order_release);
   }
   // Makes a hidden object free for another use. Allocates nothing.
   void give_back(T& object) {
@@ -97,7 +97,7 @@ class SlotTable {
 
   // The handle of an object that is not in use. It names another slot, so no handle that leads to
   // this slot is equal to it.
-  static constexpr Handle nobodys(std::uint32_t number) { return number ^ 1; }
+  static constexpr Handle invalid_handle(std::uint32_t number) { return number ^ 1; }
 
   bool grow() {
     const std::size_t number = all_.size();

@@ -34,7 +34,7 @@ vi::Rights rights_of(const VIP_VI_ATTRIBUTES& attributes) {
   return {attributes.EnableRdmaWrite != VIP_FALSE, attributes.EnableRdmaRead != VIP_FALSE};
 }
 
-// Attaches a CQ to a VI that is being made, and detaches it unless take_over() is called.
+// Attaches a CQ to a VI that is being made, and detaches it unless release() is called.
 class Attachment {
  public:
   Attachment(VIP_CQ_HANDLE handle, const Nic& nic, const WorkQueue& queue)
@@ -53,7 +53,7 @@ class Attachment {
   }
   bool ok() const { return ok_; }
   Cq* get() const { return cq_; }
-  Cq* take_over() { return std::exchange(cq_, nullptr); }
+  Cq* release() { return std::exchange(cq_, nullptr); }
 
  private:
   const Handle handle_;
@@ -99,8 +99,8 @@ VIP_RETURN Vi::create(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& 
     vi_table().give_back(*vi);
     return result;
   }
-  send.take_over();
-  receive.take_over();
+  send.release();
+  receive.release();
   return VIP_SUCCESS;
 }
 
@@ -142,20 +142,20 @@ VIP_RETURN Vi::open(const std::shared_ptr<Nic>& nic, const VIP_VI_ATTRIBUTES& at
 void Vi::take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag) {
   attributes_ = attributes;
   tag_ = std::move(tag);
-  use_rules();
+  update_rules();
 }
 
-// May throw std::bad_alloc; then nothing has changed, because both rooms are made first.
+// May throw std::bad_alloc; then nothing has changed, because the storage of both is made first.
 void Vi::take_capacity(const Capacity& capacity) {
   const auto segments = static_cast<std::uint32_t>(capacity.segments);
-  WorkQueue::Room sends(static_cast<std::uint32_t>(capacity.sends), segments);
-  WorkQueue::Room receives(static_cast<std::uint32_t>(capacity.receives), segments);
+  WorkQueue::Storage sends(static_cast<std::uint32_t>(capacity.sends), segments);
+  WorkQueue::Storage receives(static_cast<std::uint32_t>(capacity.receives), segments);
   capacity_ = capacity;
   send_.open(std::move(sends));
   receive_.open(std::move(receives));
 }
 
-void Vi::use_rules() {
+void Vi::update_rules() {
   PostRules rules;
   rules.regions = &nic_->memory().regions();
   rules.domain = tag_->domain.get();
@@ -305,7 +305,7 @@ VIP_RETURN Vi::set_capacity(VIP_VI_HANDLE handle, const Capacity& capacity) {
     return VIP_ERROR_RESOURCE;
   drop_queue_pair();  // the next one has this size
   take_capacity(capacity);
-  use_rules();
+  update_rules();
   return VIP_SUCCESS;
 }
 
@@ -364,23 +364,23 @@ bool Vi::connected_to_error() {
 }
 
 // The reason may be in the completion of a send, in a queue that the program does not look at.
-void Vi::flushed() {
+void Vi::on_flushed() {
   if (survives_errors()) return;
-  if (connected_to_error()) nic_->look_after_sends_now();
+  if (connected_to_error()) nic_->poll_sends_now();
 }
 
-void Vi::told() {
+void Vi::on_cause_reported() {
   cause_known_ = true;
   connected_to_error();
 }
 
 // The state may be Error already: a flushed descriptor of one queue can be seen before the failed
 // one of the other. In any other state the connection has ended otherwise.
-void Vi::broken(Loss loss) {
+void Vi::on_failed(CloseReason reason) {
   connected_to_error();
   if (state_ != VIP_STATE_ERROR || !first_to_know()) return;
-  if (loss == Loss::host_silent) report(VIP_ERROR_CONN_LOST);
-  nic_->manager().fail(*this, loss);
+  if (reason == CloseReason::host_silent) report(VIP_ERROR_CONN_LOST);
+  nic_->manager().fail(*this, reason);
 }
 
 void Vi::fail_again(Handle vi) {
@@ -402,9 +402,9 @@ void Vi::report(VIP_ERROR_CODE code) {
 
 // ---- ConnectionUser ----
 
-Card Vi::card() {
+EndpointInfo Vi::card() {
   const std::lock_guard lock(state_mutex_);
-  Card card;
+  EndpointInfo card;
   // Without a queue pair (the device may have had none left for another attempt) establish() fails.
   if (queue_pair_ != nullptr) card.queue_pair = queue_pair_->address();
   psn_ = card.queue_pair.psn;
@@ -427,7 +427,7 @@ bool Vi::make_error() {
   }
 }
 
-bool Vi::establish(const Card& remote) {
+bool Vi::establish(const EndpointInfo& remote) {
   const AllLocks locks(*this);
   if (state_ != VIP_STATE_CONNECT_PENDING || queue_pair_ == nullptr) return false;
   if (!make_error()) return false;
@@ -438,17 +438,17 @@ bool Vi::establish(const Card& remote) {
            .reads_served = limits.reads_served,
            .traffic_class = nic_->traffic_class()};
   if (!queue_pair_->connect(plan_)) return false;
-  needs_mending_ = false;
-  may_need_mending_ = !is_reliable();
+  needs_recovery_ = false;
+  may_need_recovery_ = !is_reliable();
   send_.begin_connection();
   receive_.begin_connection();
   cause_known_ = false;
   state_ = VIP_STATE_CONNECTED;
-  nic_->look_after_sends();
+  nic_->poll_sends_periodically();
   return true;
 }
 
-void Vi::abandoned(bool tries_again) {
+void Vi::on_attempt_failed(bool tries_again) {
   const AllLocks locks(*this);
   to_idle(true);
   if (!tries_again) return;
@@ -472,18 +472,18 @@ void Vi::delivered(const Tally& other) {
   if (is_reliable()) send_.delivered(other.received);
 }
 
-void Vi::lost(Loss loss) {
+void Vi::on_connection_lost(CloseReason reason) {
   const std::lock_guard lock(state_mutex_);
   connected_to_error();
   if (!first_to_know()) return;
-  switch (loss) {
-    case Loss::receive_queue_empty: return report(VIP_ERROR_RECVQ_EMPTY);
-    case Loss::rdma_write_protection: return report(VIP_ERROR_RDMAW_PROT);
-    case Loss::rdma_read_protection: return report(VIP_ERROR_RDMAR_PROT);
-    case Loss::message_too_long: return;  // the receive descriptor that it met has the error
-    case Loss::disconnected:
-    case Loss::host_silent:
-    case Loss::transport: break;
+  switch (reason) {
+    case CloseReason::receive_queue_empty: return report(VIP_ERROR_RECVQ_EMPTY);
+    case CloseReason::rdma_write_protection: return report(VIP_ERROR_RDMAW_PROT);
+    case CloseReason::rdma_read_protection: return report(VIP_ERROR_RDMAR_PROT);
+    case CloseReason::message_too_long: return;  // the receive descriptor that it met has the error
+    case CloseReason::disconnected:
+    case CloseReason::host_silent:
+    case CloseReason::transport: break;
   }
   report(VIP_ERROR_CONN_LOST);
 }
@@ -491,7 +491,7 @@ void Vi::lost(Loss loss) {
 // ---- the device ----
 
 void Vi::take_unseen_completions(const Nic& nic) {
-  if (may_need_mending_) return mend(nic);
+  if (may_need_recovery_) return recover(nic);
   const std::lock_guard lock(state_mutex_);
   if (nic_ != &nic) return;
   Completions& completions = send_.completions();
@@ -503,24 +503,24 @@ void Vi::take_unseen_completions(const Nic& nic) {
 // Resetting the queue pair loses what was under way in both directions, which an unreliable
 // connection may. Its sends complete; its receives are posted again. The other side's device finds
 // its place again with the next message (InfiniBand specification, 9.8.3).
-void Vi::mend(const Nic& nic) {
+void Vi::recover(const Nic& nic) {
   const AllLocks locks(*this);
   if (nic_ != &nic || !survives_errors()) return;
   drain();
-  if (!needs_mending_.exchange(false)) return;
-  const bool mended = renew_queue_pair() && queue_pair_->connect(plan_);
+  if (!needs_recovery_.exchange(false)) return;
+  const bool recovered = renew_queue_pair() && queue_pair_->connect(plan_);
   drain();
-  if (!mended) {
+  if (!recovered) {
     connected_to_error();
     return;
   }
-  needs_mending_ = false;
+  needs_recovery_ = false;
   send_.flush();
   receive_.post_again();
 }
 
-void Vi::needs_mending() {
-  if (!needs_mending_.exchange(true)) nic_->look_after_sends_now();
+void Vi::request_recovery() {
+  if (!needs_recovery_.exchange(true)) nic_->poll_sends_now();
 }
 
 // The event may be late: of an earlier connection, or of another VI in the same slot. Then the
@@ -528,13 +528,13 @@ void Vi::needs_mending() {
 void Vi::on_device_event(vi::AsyncEvent::Kind kind) {
   const std::lock_guard lock(state_mutex_);
   if (queue_pair_ == nullptr || !queue_pair_->has_failed()) return;
-  if (survives_errors()) return needs_mending();
+  if (survives_errors()) return request_recovery();
   connected_to_error();
   // What the other side did wrong, its own device tells it, and its library tells this side
   // (`ended`).
   if (kind == vi::AsyncEvent::Kind::remote_access || !first_to_know()) return;
   report(VIP_ERROR_CONN_LOST);
-  nic_->manager().fail(*this, Loss::transport);
+  nic_->manager().fail(*this, CloseReason::transport);
 }
 
 // In the state Error nothing is given to the device. So a completion that it may still deliver
@@ -550,7 +550,7 @@ void Vi::device_failed(const Nic& nic, const Completions* broken) {
   receive_.flush();
   if (!first_to_know()) return;
   report(VIP_ERROR_CONN_LOST);
-  nic_->manager().fail(*this, Loss::transport);
+  nic_->manager().fail(*this, CloseReason::transport);
 }
 
 // In the state Error the device fails all that it still has, without touching memory.

@@ -79,12 +79,12 @@ class Vi final : public Slot, public ConnectionUser {
 
   // ---- ConnectionUser: called by the connection manager ----
 
-  Card card() override;
-  bool establish(const Card& remote) override;
-  void abandoned(bool tries_again) override;
+  EndpointInfo card() override;
+  bool establish(const EndpointInfo& remote) override;
+  void on_attempt_failed(bool tries_again) override;
   Tally tally() override;
   void delivered(const Tally& other) override;
-  void lost(Loss loss) override;
+  void on_connection_lost(CloseReason reason) override;
   void alias(std::uint32_t name, std::uint32_t key) override;
 
   // ---- for the event thread ----
@@ -104,15 +104,15 @@ class Vi final : public Slot, public ConnectionUser {
     const bool is_looking = std::exchange(seen_taken_, taken) != taken;
     return !send_.is_empty() && (!is_looking || state_ == VIP_STATE_ERROR);
   }
-  // Whether its latest connection is, or was, unreliable; mend() asks whether it still exists.
-  bool may_need_mending() const { return may_need_mending_; }
+  // Whether its latest connection is, or was, unreliable; recover() asks whether it still exists.
+  bool may_need_recovery() const { return may_need_recovery_; }
   // Polls the send queue if the device has sends. An unreliable VI: repairs the queue pair if it
   // has failed.
   void take_unseen_completions(const Nic& nic);
   // The device has reported an asynchronous event for the queue pair.
   void on_device_event(vi::AsyncEvent::Kind kind);
-  // The device no longer works, for all VIs of `nic`, or for those that complete in `broken`: the
-  // connection ends without its help.
+  // The device no longer works, for all VIs of `nic`, or for those that complete in `broken`:
+  // the connection ends without its help.
   void device_failed(const Nic& nic, const Completions* broken);
 
   // Whether the device has work of this VI that uses the region. Takes all locks.
@@ -129,7 +129,7 @@ class Vi final : public Slot, public ConnectionUser {
   bool survives_errors() const { return !is_reliable() && state() == VIP_STATE_CONNECTED; }
   // ... but the queue pair has failed all the same, and must be reset and connected again. Under a
   // Completions mutex.
-  void needs_mending();
+  void request_recovery();
   bool is_reliable() const { return attributes_.ReliabilityLevel != VIP_SERVICE_UNRELIABLE; }
   VIP_RELIABILITY_LEVEL reliability() const { return attributes_.ReliabilityLevel; }
   // nullptr while there is none; then the VI is not connected.
@@ -140,12 +140,12 @@ class Vi final : public Slot, public ConnectionUser {
   VIP_NIC_HANDLE nic_handle() const;
   // A completion says that the queue pair has failed, and why. The first caller to know the reason
   // tells the other side. These three are called under a Completions mutex.
-  void broken(Loss loss);
+  void on_failed(CloseReason reason);
   // A completion says only that the queue pair has failed; the reason comes from another
   // completion, from the device, or from the other side.
-  void flushed();
+  void on_flushed();
   // A descriptor of this side says why the queue pair has failed; so no asynchronous error follows.
-  void told();
+  void on_cause_reported();
 
   // Makes the queue pair fail once more: work may have been posted after it had flushed its queues.
   void fail_again(Handle vi);
@@ -178,13 +178,13 @@ class Vi final : public Slot, public ConnectionUser {
   void take_attributes(const VIP_VI_ATTRIBUTES& attributes, TagUse tag);
   void take_capacity(const Capacity& capacity);
   // Tells both queues what descriptors may do.
-  void use_rules();
+  void update_rules();
   // destroy() with the manager's lock held.
   VIP_RETURN end(VIP_VI_HANDLE handle);
   // Connected to Error; the queue pair flushes. False: it was not Connected.
   bool connected_to_error();
   // Unreliable VIs: makes a failed queue pair work again, without a word to the other side.
-  void mend(const Nic& nic);
+  void recover(const Nic& nic);
   // True for the first caller in each connection.
   bool first_to_know() { return !cause_known_.exchange(true); }
   // Allocates the asynchronous error that this connection may need. False: no memory.
@@ -199,10 +199,11 @@ class Vi final : public Slot, public ConnectionUser {
   //      +--------+ ------------> +---------+ ----------------> +-----------+
   //      |  Idle  |               | Connect |                   | Connected |
   //      +--------+ <------------ | Pending | <---------------- +-----------+
-  //        ^    ^   abandoned(    +---------+ abandoned(true)     |       |
-  //        |    |   false)                                        |       |
+  //        ^    ^   on_attempt_   +---------+ on_attempt_       |       |
+  //        |    |   failed(false)               failed(true)      |       |
   //        |    +-------------------------------------------------+       |
-  //        |         abandoned(false): the other side did not finish      |
+  //        |         on_attempt_failed(false): the other side             |
+  //        |         did not finish                                       |
   //        |                                                              |
   //        |                      +---------+   connected_to_error():     |
   //        |                      |  Error  | <---------------------------+
@@ -211,7 +212,8 @@ class Vi final : public Slot, public ConnectionUser {
   //        |  every state              |
   //        +---------------------------+
   //
-  // abandoned() may also find Error, if the queue pair failed before the other side was ready.
+  // on_attempt_failed() may also find Error, if the queue pair failed before the other side was
+  // ready.
   std::atomic<VIP_VI_STATE> state_{VIP_STATE_IDLE};
   Nic* nic_ = nullptr;  // nullptr while the object is not in use
   VIP_VI_ATTRIBUTES attributes_{};
@@ -221,7 +223,7 @@ class Vi final : public Slot, public ConnectionUser {
   std::uint32_t psn_ = 0;    // first packet sequence number, as in the last card()
   vi::ConnectionPlan plan_;  // of this connection
   // Of this connection: it is unreliable; its queue pair has failed.
-  std::atomic<bool> may_need_mending_{false}, needs_mending_{false};
+  std::atomic<bool> may_need_recovery_{false}, needs_recovery_{false};
   RemoteKeys remote_keys_;  // under the lock of posting sends
   // Whether it is known why this connection has ended, or there is none. The caller that sets it
   // tells the other side and the program; the program gets at most one asynchronous error.

@@ -1,4 +1,4 @@
-// Posting, completing and taking descriptors: what is not inlined (taking.hpp) and what is rare.
+// Posting, completing and taking descriptors: what is not inlined (fast_path.hpp) and what is rare.
 // work_reader.hpp checks descriptors and makes work of them; vi.cpp decides when a queue is flushed
 // or posted again.
 #include "libvipl/core/work_queue.hpp"
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "libvipl/core/failure.hpp"
-#include "libvipl/core/taking.hpp"
+#include "libvipl/core/fast_path.hpp"
 #include "libvipl/core/vi.hpp"
 
 namespace viaduct::vipl {
@@ -15,12 +15,12 @@ void WorkQueue::choose(Cq* cq) {
   completions_.store(cq != nullptr ? &cq->completions() : &own_, std::memory_order_release);
 }
 
-void WorkQueue::open(Room room) {
-  ring_ = std::move(room.places_);
-  mask_ = std::bit_ceil(room.depth_) - 1;
-  depth_ = room.depth_;
+void WorkQueue::open(Storage storage) {
+  ring_ = std::move(storage.entries_);
+  mask_ = std::bit_ceil(storage.depth_) - 1;
+  depth_ = storage.depth_;
   full_ = taken_ + depth_;
-  segments_ = std::move(room.segments_);
+  segments_ = std::move(storage.segments_);
   reader_.put_segments_at(segments_.get());
   send_work_.segments = receive_work_.segments = segments_.get();
   send_work_.id = receive_work_.id = reinterpret_cast<std::uint64_t>(this);
@@ -40,12 +40,12 @@ void WorkQueue::close_completions() {
 }
 
 void WorkQueue::cancel_calls() {
-  for (; !calls_.empty(); calls_.pop_front()) completions().call_made();
+  for (; !calls_.empty(); calls_.pop_front()) completions().remove_waiter();
 }
 
 void WorkQueue::forget() {
   cancel_calls();
-  for (std::uint64_t at = completed_; at != posted_; ++at) place(at).descriptor = &nobodys_;
+  for (std::uint64_t at = completed_; at != posted_; ++at) entry(at).descriptor = &dummy_;
 }
 
 void WorkQueue::close() {
@@ -57,7 +57,7 @@ void WorkQueue::close() {
   segments_.reset();
   posted_ = completed_ = taken_ = 0;
   first_ = failed_ = delivered_end_ = 0;
-  bad_ = 0;
+  failed_pending_ = 0;
 }
 
 // ---- posting ----
@@ -69,12 +69,12 @@ bool WorkQueue::is_full() {
 }
 
 // Whether what is posted now may be executed. Sends need a connection; receives may be posted
-// before. Behind a bad descriptor a reliable VI executes nothing.
+// before. Behind a failed descriptor a reliable VI executes nothing.
 template <class Work>
 bool WorkQueue::is_executing() const {
   const VIP_VI_STATE state = vi_.state();
   return (kIsReceive<Work> ? state != VIP_STATE_ERROR : state == VIP_STATE_CONNECTED) &&
-         (bad_.load(std::memory_order_relaxed) == 0 || !vi_.is_reliable());
+         (failed_pending_.load(std::memory_order_relaxed) == 0 || !vi_.is_reliable());
 }
 
 inline bool WorkQueue::give_to_device(vi::SendWork& work) {
@@ -112,18 +112,18 @@ template <class Work>
   // The program may post a completed descriptor again as it is, with DONE still set.
   descriptor->CS.Status = 0;
   const auto& kind = kind_of(descriptor->CS.Control, work);
-  Place& it = place(at);
+  Entry& it = entry(at);
   it.descriptor = descriptor;
   it.memory = memory;
   it.status = kind.status;
   if (!is_executing<Work>()) [[unlikely]]
-    return append_bad(VIP_STATUS_DESC_FLUSHED_ERROR);
+    return append_failed(VIP_STATUS_DESC_FLUSHED_ERROR);
   if (const std::uint32_t wrong = reader_.read(*descriptor, room, kind, work, it.data))
       [[unlikely]] {
     if constexpr (kIsReceive<Work>)
       clip_receive();
     else
-      return append_bad(wrong);
+      return append_failed(wrong);
   }
   // Before the device has it: its completion may be taken by another thread at once.
   posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -147,51 +147,51 @@ VIP_RETURN WorkQueue::post_receive(Handle vi, VIP_DESCRIPTOR* descriptor, VIP_ME
   return result;
 }
 
-// The place behind posted_ is filled in, and its contents are wrong somewhere. A message that needs
+// The entry behind posted_ is filled in, and its contents are wrong somewhere. A message that needs
 // less than that is received all the same.
 void WorkQueue::clip_receive() {
-  Place& it = place(posted_);
+  Entry& it = entry(posted_);
   const std::uint64_t room =
       reader_.room(it.memory, reinterpret_cast<std::uint64_t>(it.descriptor));
   const auto kind = kind_of(it.descriptor->CS.Control, receive_work_);
   reader_.clip(*it.descriptor, room, kind, receive_work_, it.data);
 }
 
-// The place behind posted_ is filled in, but the device is not to see it.
-VIP_RETURN WorkQueue::append_bad(std::uint32_t error) {
+// The entry behind posted_ is filled in, but the device is not to see it.
+VIP_RETURN WorkQueue::append_failed(std::uint32_t error) {
   const std::lock_guard completing(completions().mutex());
-  turn_bad(place(posted_++), error);
+  mark_failed(entry(posted_++), error);
   return VIP_SUCCESS;
 }
 
 // The device refused the last descriptor.
 void WorkQueue::refused(std::uint32_t error) {
   const std::lock_guard completing(completions().mutex());
-  turn_bad(place(posted_ - 1), error);
+  mark_failed(entry(posted_ - 1), error);
 }
 
 // It may be the oldest already.
-void WorkQueue::turn_bad(Place& it, std::uint32_t error) {
+void WorkQueue::mark_failed(Entry& it, std::uint32_t error) {
   it.status |= error;
-  ++bad_;
-  complete_bad();
+  ++failed_pending_;
+  complete_failed();
 }
 
 void WorkQueue::post_again() {
   for (std::uint64_t at = completed_; at != posted_; ++at) {
-    Place& it = place(at);
+    Entry& it = entry(at);
     if ((it.status & VIP_STATUS_ERROR_MASK) != 0) continue;
     read_again(it, receive_work_, segments_.get());
     if (!is_executing<vi::ReceiveWork>())
-      turn_bad(it, VIP_STATUS_DESC_FLUSHED_ERROR);
+      mark_failed(it, VIP_STATUS_DESC_FLUSHED_ERROR);
     else if (!give_to_device(receive_work_))
-      turn_bad(it, VIP_STATUS_TRANSPORT_ERROR);
+      mark_failed(it, VIP_STATUS_TRANSPORT_ERROR);
   }
 }
 
 bool WorkQueue::uses(VIP_MEM_HANDLE handle) const {
   for (std::uint64_t at = completed_; at != posted_; ++at) {
-    const Place& it = place(at);
+    const Entry& it = entry(at);
     if ((it.status & VIP_STATUS_ERROR_MASK) != 0) continue;  // not with the device
     if (it.memory == handle || it.data == handle) return true;
     if (it.data == kSeveral && has_data_in(it, handle)) return true;
@@ -201,7 +201,7 @@ bool WorkQueue::uses(VIP_MEM_HANDLE handle) const {
 
 // Reads the program's segments again, so at most as many as there may be. The address segment of
 // RDMA names memory of the other side.
-bool WorkQueue::has_data_in(const Place& it, VIP_MEM_HANDLE handle) const {
+bool WorkQueue::has_data_in(const Entry& it, VIP_MEM_HANDLE handle) const {
   if (!is_there(it)) return false;
   const bool is_rdma = !receive_ && (it.status & VIP_STATUS_OP_MASK) != VIP_STATUS_OP_SEND;
   const VIP_DATA_SEGMENT* const all = &segments_of(*it.descriptor)->Local;
@@ -212,7 +212,7 @@ bool WorkQueue::has_data_in(const Place& it, VIP_MEM_HANDLE handle) const {
       [=](const VIP_DATA_SEGMENT& data) { return data.Handle == handle && data.Length != 0; });
 }
 
-bool WorkQueue::is_there(const Place& it) const {
+bool WorkQueue::is_there(const Entry& it) const {
   const Region* const region = reader_.rules().regions->find(it.memory);
   const auto address = reinterpret_cast<std::uint64_t>(it.descriptor);
   return region != nullptr && region->room(address) >= sizeof(VIP_CONTROL_SEGMENT);
@@ -221,7 +221,7 @@ bool WorkQueue::is_there(const Place& it) const {
 // Returns 0, or the error bits of a receive that was wrong when it was posted, or whose memory is
 // no longer registered. `work` can be given to the device in any case. A reader of its own, because
 // another thread may be posting.
-std::uint32_t WorkQueue::read_again(const Place& it, vi::ReceiveWork& work, vi::Segment* to) const {
+std::uint32_t WorkQueue::read_again(const Entry& it, vi::ReceiveWork& work, vi::Segment* to) const {
   WorkReader reader;
   reader.use(reader_.rules());
   reader.put_segments_at(to);
@@ -242,12 +242,12 @@ std::uint32_t WorkQueue::read_again(const Place& it, vi::ReceiveWork& work, vi::
 
 void WorkQueue::begin_connection() {
   first_ = completed_;
-  silent_before_ = reader_.silent();
+  no_receive_count_before_ = reader_.no_receive_count();
   failed_ = delivered_end_ = 0;
 }
 
 // Of a descriptor that has not completed.
-bool WorkQueue::is_silent(const Place& it) const {
+bool WorkQueue::consumes_no_receive(const Entry& it) const {
   switch (it.status & VIP_STATUS_OP_MASK) {
     case VIP_STATUS_OP_RDMA_READ: return true;
     case VIP_STATUS_OP_RDMA_WRITE:
@@ -256,13 +256,13 @@ bool WorkQueue::is_silent(const Place& it) const {
   }
 }
 
-// The reader has counted silent descriptors when they were posted, so those that have not completed
-// are subtracted.
+// The reader has counted descriptors that consume no receive when they were posted, so those that
+// have not completed are subtracted.
 std::uint64_t WorkQueue::messages() const {
-  std::uint64_t silent = reader_.silent() - silent_before_;
+  std::uint64_t no_receive = reader_.no_receive_count() - no_receive_count_before_;
   for (std::uint64_t at = completed_; at != posted_; ++at)
-    if (is_silent(place(at))) --silent;
-  return succeeded() - silent;
+    if (consumes_no_receive(entry(at))) --no_receive;
+  return succeeded() - no_receive;
 }
 
 // Goes from the first descriptor that has not completed forward, until it has counted as many
@@ -271,7 +271,7 @@ void WorkQueue::delivered(std::uint64_t messages) {
   std::uint64_t known = this->messages();
   delivered_end_ = completed_;
   for (; known < messages && delivered_end_ != posted_; ++delivered_end_)
-    if (!is_silent(place(delivered_end_))) ++known;
+    if (!consumes_no_receive(entry(delivered_end_))) ++known;
 }
 
 // ---- completing ----
@@ -279,35 +279,35 @@ void WorkQueue::delivered(std::uint64_t messages) {
 // After an error, programs give back memory before they take the descriptors in it. Then it may not
 // even be mapped, so the Status is not written.
 void WorkQueue::finish_failed(std::uint32_t status) {
-  Place& it = place(completed_);
+  Entry& it = entry(completed_);
   ++failed_;
   it.status = status;
   if (is_there(it))
     finish(it);
   else
-    pass();
+    count_completed();
   if (completions().is_awaited()) make_due_calls();
 }
 
 // A completion that is not a success: the device failed the descriptor, or flushed it.
 void WorkQueue::fail(const vi::Completion& completion) {
-  const std::uint32_t operation = place(completed_).status & VIP_STATUS_OP_MASK;
+  const std::uint32_t operation = entry(completed_).status & VIP_STATUS_OP_MASK;
   const std::uint32_t error = receive_
                                   ? error_of_failed_receive(completion.outcome)
                                   : error_of_send(completion.outcome, operation, vi_.reliability());
   const bool goes_on = vi_.survives_errors();
-  if (goes_on) vi_.needs_mending();
+  if (goes_on) vi_.request_recovery();
   if (error == VIP_STATUS_DESC_FLUSHED_ERROR) {
     if (goes_on && receive_) return;  // the repaired queue pair gets it again
-    vi_.flushed();
+    vi_.on_flushed();
     return finish_flushed();
   }
   if (goes_on) return finish_failed(operation | error);
   if (receive_)
     // The sender of the message learns of it from its own device.
-    vi_.told();
+    vi_.on_cause_reported();
   else
-    vi_.broken(loss_of_send(completion.outcome, operation));
+    vi_.on_failed(close_reason_of_send(completion.outcome, operation));
   finish_failed(operation | error);
 }
 
@@ -315,7 +315,7 @@ void WorkQueue::fail(const vi::Completion& completion) {
 // acknowledged it by `ended`. (On an unreliable VI a send that was flushed completes with success:
 // a message may be lost, and the memory is the program's again.)
 void WorkQueue::finish_flushed() {
-  const std::uint32_t status = place(completed_).status;
+  const std::uint32_t status = entry(completed_).status;
   const bool was_sent = completed_ < delivered_end_ || vi_.survives_errors();
   const bool executed = was_sent && (status & VIP_STATUS_OP_MASK) != VIP_STATUS_OP_RDMA_READ;
   finish_failed(executed ? status : status | VIP_STATUS_DESC_FLUSHED_ERROR);
@@ -330,21 +330,21 @@ std::uint32_t WorkQueue::error_of_failed_receive(vi::Outcome outcome) const {
   if (error != VIP_STATUS_LENGTH_ERROR) return error;
   vi::ReceiveWork work;
   std::array<vi::Segment, kMaxSegments> segments;
-  const std::uint32_t wrong = read_again(place(completed_), work, segments.data());
+  const std::uint32_t wrong = read_again(entry(completed_), work, segments.data());
   return wrong != 0 ? wrong : error;
 }
 
-// Completes bad descriptors as long as the oldest is one. One with a real error, not flushed, ends
-// the connection of a reliable VI.
-void WorkQueue::complete_bad() {
+// Completes failed descriptors as long as the oldest is one. One with a real error, not flushed,
+// ends the connection of a reliable VI.
+void WorkQueue::complete_failed() {
   bool any = false;
-  while (bad_ != 0 && completed_ != posted_) {
-    const std::uint32_t status = place(completed_).status;
+  while (failed_pending_ != 0 && completed_ != posted_) {
+    const std::uint32_t status = entry(completed_).status;
     if ((status & VIP_STATUS_ERROR_MASK) == 0) break;
     if ((status & VIP_STATUS_DESC_FLUSHED_ERROR) == 0 && vi_.is_reliable())
-      vi_.broken(Loss::transport);
+      vi_.on_failed(CloseReason::transport);
     finish_failed(status);
-    --bad_;
+    --failed_pending_;
     any = true;
   }
   if (any) completions().wake();
@@ -352,13 +352,13 @@ void WorkQueue::complete_bad() {
 
 void WorkQueue::flush() {
   while (completed_ != posted_) {
-    const std::uint32_t status = place(completed_).status;
+    const std::uint32_t status = entry(completed_).status;
     if ((status & VIP_STATUS_ERROR_MASK) != 0)
       finish_failed(status);
     else
       finish_flushed();
   }
-  bad_ = 0;
+  failed_pending_ = 0;
   completions().wake();
 }
 
@@ -407,7 +407,7 @@ VIP_RETURN WorkQueue::notify(Handle vi, VIP_PVOID context, VIP_VI_CALLBACK handl
   call.nic = vi_.nic_handle();
   calls_.splice(calls_.end(), added);
   // Before looking: from here on the event thread looks too.
-  completions.expect_call();
+  completions.add_waiter();
   make_due_calls();
   return VIP_SUCCESS;
 }
@@ -418,7 +418,7 @@ void WorkQueue::make_due_calls() {
   if (cq_ != nullptr) cq_->make_due_calls();
   while (!calls_.empty() && taken_ != completed_) {
     take(std::get<QueueCall>(calls_.front()).descriptor);
-    completions().call_made();
+    completions().remove_waiter();
     vi_.handlers().run_first(calls_);
   }
 }

@@ -13,16 +13,16 @@
 //                     |                         |
 //    nothing wrong    |                         |  wrong contents; a send without a
 //                     v                         |  connection; the VI is in Error; behind a
-//           +-------------------+               v  bad one on a reliable VI; refused
+//           +-------------------+               v  failed one on a reliable VI; refused
 //           |  with the device  |          +---------+
-//           | (a receive of an  |          |   bad   |  the place has the error bits; the
+//           | (a receive of an  |          | failed  |  the entry has the error bits; the
 //           |  Idle VI waits in |          |         |  device does not see the descriptor
 //           |  the ring only)   |          +---------+
 //           +-------------------+               |
 //              |           |                    |
-//    complete(), device    | complete(), device | complete_bad(), when it is the oldest;
+//    complete(), device    | complete(), device | complete_failed(), when it is the oldest;
 //    says success          | says failure; or   | an error that is not `flushed` ends the
-//              |           | flush(): the       | connection of a reliable VI (broken())
+//              |           | flush(): the       | connection of a reliable VI (on_failed())
 //              |           | connection ends    |
 //              v           v                    |
 //         succeed()    fail(),                  |
@@ -41,8 +41,8 @@
 // only if a message needs more than that (clip_receive(), error_of_failed_receive()).
 //
 // Locks: posting holds post_mutex_; completing and taking hold the mutex of the Completions that
-// the queue uses. Both are short, and neither blocks the other, except that a bad descriptor, and a
-// CQ that grows, take both.
+// the queue uses. Both are short, and neither blocks the other, except that a failed descriptor,
+// and a CQ that grows, take both.
 #pragma once
 
 #include <atomic>
@@ -65,8 +65,8 @@ class Vi;
 
 class WorkQueue {
  private:
-  // A place of the ring: a posted descriptor, and what this queue needs to remember of it.
-  struct alignas(32) Place {     // so that none lies in two cache lines
+  // An entry of the ring: a posted descriptor, and what this queue needs to remember of it.
+  struct alignas(32) Entry {     // so that none lies in two cache lines
     VIP_DESCRIPTOR* descriptor;  // the program's
     VIP_MEM_HANDLE memory;       // of the descriptor itself
     VIP_MEM_HANDLE data;         // of its buffers: a handle, kNowhere or kSeveral
@@ -76,17 +76,17 @@ class WorkQueue {
  public:
   // Memory for `depth` descriptors of `segments` segments. Made before the queue is changed,
   // because there may be no memory (std::bad_alloc).
-  class Room {
+  class Storage {
    public:
-    Room(std::uint32_t depth, std::uint32_t segments)
+    Storage(std::uint32_t depth, std::uint32_t segments)
         : depth_(depth),
-          places_(std::make_unique<Place[]>(std::bit_ceil(depth))),
+          entries_(std::make_unique<Entry[]>(std::bit_ceil(depth))),
           segments_(std::make_unique<vi::Segment[]>(segments)) {}
 
    private:
     friend class WorkQueue;
     std::uint32_t depth_;
-    std::unique_ptr<Place[]> places_;
+    std::unique_ptr<Entry[]> entries_;
     std::unique_ptr<vi::Segment[]> segments_;
   };
 
@@ -114,7 +114,7 @@ class WorkQueue {
   void choose(Cq* cq);
   void use(const PostRules& rules) { reader_.use(rules); }
   // Takes descriptors from now on, as many as there is room for. The queue must be closed or empty.
-  void open(Room room);
+  void open(Storage storage);
   // Opens the queue's own Completions with a completion queue of the device; no effect if a CQ was
   // chosen. False: the device has no room. close_completions() gives that back.
   bool open_completions(vi::Device& device, std::chrono::nanoseconds spin);
@@ -157,7 +157,7 @@ class WorkQueue {
   [[gnu::cold]] void make_due_calls();
 
  private:
-  Place& place(std::uint64_t i) const { return ring_[i & mask_]; }
+  Entry& entry(std::uint64_t i) const { return ring_[i & mask_]; }
 
   // Posting. `Work` is vi::SendWork or vi::ReceiveWork.
   template <class Work>
@@ -173,27 +173,27 @@ class WorkQueue {
   // A receive with wrong contents: work for as much as is right.
   [[gnu::cold]] void clip_receive();
   // The descriptor being posted completes with this error when it is the oldest.
-  [[gnu::cold]] VIP_RETURN append_bad(std::uint32_t error);
+  [[gnu::cold]] VIP_RETURN append_failed(std::uint32_t error);
   [[gnu::cold]] void refused(std::uint32_t error);
-  void turn_bad(Place& it, std::uint32_t error);
+  void mark_failed(Entry& it, std::uint32_t error);
   // Whether the descriptor's memory is still registered, so that it may be touched.
-  bool is_there(const Place& it) const;
-  bool has_data_in(const Place& it, VIP_MEM_HANDLE handle) const;
+  bool is_there(const Entry& it) const;
+  bool has_data_in(const Entry& it, VIP_MEM_HANDLE handle) const;
   // The work of a receive that was posted earlier, and 0 or the error bits.
-  std::uint32_t read_again(const Place& it, vi::ReceiveWork& work, vi::Segment* to) const;
+  std::uint32_t read_again(const Entry& it, vi::ReceiveWork& work, vi::Segment* to) const;
 
   // Completing: always the oldest that has not completed. Under the Completions mutex.
-  void succeed(Place& it, const vi::Completion& completion);
+  void succeed(Entry& it, const vi::Completion& completion);
   [[gnu::cold]] void fail(const vi::Completion& completion);
   // Whether it uses no receive descriptor of the other side.
-  bool is_silent(const Place& it) const;
+  bool consumes_no_receive(const Entry& it) const;
   void finish_flushed();
   std::uint32_t error_of_failed_receive(vi::Outcome outcome) const;
-  void finish(const Place& it);
+  void finish(const Entry& it);
   void finish_failed(std::uint32_t status);
   // Counts the completion and adds an entry to the CQ.
-  void pass();
-  [[gnu::cold]] void complete_bad();
+  void count_completed();
+  [[gnu::cold]] void complete_failed();
 
   // Taking: under the Completions mutex.
   VIP_RETURN take_completed(std::uint64_t at, VIP_DESCRIPTOR*& descriptor);
@@ -213,15 +213,15 @@ class WorkQueue {
   Vi& vi_;
   std::atomic<Completions*> completions_{nullptr};  // own_, or those of cq_
   Cq* cq_ = nullptr;                                // the program's completion queue; nullptr: none
-  std::unique_ptr<Place[]> ring_;
+  std::unique_ptr<Entry[]> ring_;
   std::uint64_t mask_ = 0;
   std::uint64_t depth_ = 0;  // descriptors posted and not taken, at most
 
   // The limit of posted_: taken_ + depth_, when it was last looked at.
   std::uint64_t full_ = 0;
   std::atomic<std::uint64_t> posted_{0};
-  // Bad descriptors that have not completed. On a reliable VI nothing behind one is executed.
-  std::atomic<std::uint32_t> bad_{0};
+  // Failed descriptors that have not completed. On a reliable VI nothing behind one is executed.
+  std::atomic<std::uint32_t> failed_pending_{0};
 
   WorkReader reader_;
   // Work being posted, filled in anew for each descriptor; what never changes in it stays.
@@ -232,13 +232,13 @@ class WorkQueue {
   // On a cache line of its own: it is often another thread that writes it than the one that posts.
   alignas(64) std::uint64_t completed_ = 0;
   std::atomic<std::uint64_t> taken_{0};
-  // Of this connection. first_: the first descriptor. silent_before_: silent descriptors posted
-  // before it. failed_: completed without being executed. delivered_end_: behind the last
-  // descriptor that the other side is known to have executed.
-  std::uint64_t first_ = 0, silent_before_ = 0, failed_ = 0, delivered_end_ = 0;
-  Calls calls_;               // handlers that wait for descriptors
-  Completions own_;           // used if there is no cq_
-  VIP_DESCRIPTOR nobodys_{};  // stands in for descriptors that are forgotten
+  // Of this connection. first_: the first descriptor. no_receive_count_before_: descriptors that
+  // consume no receive, posted before it. failed_: completed without being executed.
+  // delivered_end_: behind the last descriptor that the other side is known to have executed.
+  std::uint64_t first_ = 0, no_receive_count_before_ = 0, failed_ = 0, delivered_end_ = 0;
+  Calls calls_;             // handlers that wait for descriptors
+  Completions own_;         // used if there is no cq_
+  VIP_DESCRIPTOR dummy_{};  // stands in for descriptors that are forgotten
 };
 
 }  // namespace viaduct::vipl

@@ -48,7 +48,7 @@ struct SendKind {
   std::uint32_t status;  // VIP_STATUS_OP_...
   Form form;
   // 1: it uses no receive descriptor of the other side, whose program learns nothing of it.
-  std::uint16_t is_silent;
+  std::uint16_t consumes_no_receive;
   vi::Verb verb;
 };
 static_assert(sizeof(SendKind) == 16);  // so that indexing the table is a shift
@@ -126,8 +126,8 @@ class WorkReader {
   // Where read() writes the device's segments; there must be room for rules().max_segments.
   void put_segments_at(vi::Segment* segments) { segments_ = segments; }
 
-  // How many silent descriptors (see SendKind) have been read so far.
-  std::uint64_t silent() const { return silent_; }
+  // How many descriptors that consume no receive (see SendKind) have been read so far.
+  std::uint64_t no_receive_count() const { return no_receive_count_; }
 
   // Bytes from a descriptor at `address` to the end of its region `memory`; 0: it is not registered
   // there. Must be called before read(), which relies on the region it has looked up.
@@ -196,7 +196,7 @@ class WorkReader {
 
   PostRules rules_;
   vi::Segment* segments_ = nullptr;
-  std::uint64_t silent_ = 0;
+  std::uint64_t no_receive_count_ = 0;
   // The last regions looked up, because programs have few: of descriptors, and of data.
   Known memory_, data_;
   std::uint64_t version_ = 0;  // of the region table, when they were looked up
@@ -270,7 +270,7 @@ inline std::uint32_t WorkReader::read(const VIP_DESCRIPTOR& descriptor, std::uin
   const VIP_DESCRIPTOR_SEGMENT* data = segments_of(descriptor);
   if (kind.form != SendKind::Form::send) [[unlikely]] {
     if (!read_remote(data->Remote, kind, count, work)) return VIP_STATUS_FORMAT_ERROR;
-    silent_ += kind.is_silent;
+    no_receive_count_ += kind.consumes_no_receive;
     ++data;
     --count;
   }

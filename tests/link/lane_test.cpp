@@ -37,7 +37,7 @@ TEST(Rtt, FollowsTheSamplesAndNeverFallsBelowOneAndAHalf) {
   EXPECT_EQ(rtt.timeout(microseconds{50}), microseconds{50});
   for (int i = 0; i < 100; ++i) rtt.sample(microseconds{i % 2 ? 10 : 40});
   EXPECT_GT(rtt.timeout(microseconds{5}), microseconds{60});
-  EXPECT_EQ(rtt.least(), microseconds{10});
+  EXPECT_EQ(rtt.minimum(), microseconds{10});
   RttEstimator zero;
   zero.sample(Duration{0});
   EXPECT_TRUE(zero.measured());
@@ -137,7 +137,7 @@ TEST(RxLane, CreditThatAnyFrameToldOfIsGoodForAWholeLease) {
   Receive flow;
   flow.start(10, 2);
   flow.grow(6, at(0));
-  flow.acknowledged(at(9000));
+  flow.on_ack_sent(at(9000));
   EXPECT_EQ(flow.reclaim(at(11000)), 0u);
   EXPECT_EQ(flow.reclaim(at(19000)), 6u);
 }
@@ -183,7 +183,7 @@ TEST(TxLane, ThreeLaterFramesMakeALoss) {
   Send flow;
   flow.start(10);
   flow.grant(8);
-  for (int i = 0; i < 6; ++i) flow.transmitted(port.allocate(), at(0));
+  for (int i = 0; i < 6; ++i) flow.on_transmitted(port.allocate(), at(0));
   RttEstimator rtt;
   for (const std::uint64_t arrived : {1u, 3u, 7u}) {  // 11, then 12, then 13
     const std::uint64_t words[1] = {arrived};

@@ -20,7 +20,7 @@ class Search {
   // `connected`: the two have a connection to begin with.
   explicit Search(bool connected) {
     for (std::size_t i : {0u, 1u}) {
-      world_.add(life(), {.pool = 160, .receive_ring = 32});
+      world_.add(new_incarnation(), {.pool = 160, .receive_ring = 32});
       world_.nodes[i]->sink.message = [this, i](const Incoming& m) {
         if (!m.bytes.empty()) arrived_[i] = true;  // else of the steps
         return Verdict::taken;
@@ -48,7 +48,7 @@ class Search {
       case 7: world_.net.step(world_.net.now() + seconds{5}); break;
       case 8:
         world_.kill(node(1));
-        node(1).start(life());
+        node(1).start(new_incarnation());
         break;
       case 9: node(0).link->disconnect(peer(0), world_.net.now()); break;
       case 10: replay(0); break;
@@ -80,10 +80,10 @@ class Search {
         },
         seconds{5}, microseconds{200});
   }
-  LinkConfig life() {
+  LinkConfig new_incarnation() {
     LinkConfig config;
     config.dead_after = std::chrono::hours{1};
-    config.seed = ++lives_;
+    config.seed = ++incarnations_;
     return config;
   }
   Node& node(std::size_t i) { return *world_.nodes[i]; }
@@ -99,7 +99,7 @@ class Search {
     }
   }
 
-  std::uint64_t lives_ = 0;
+  std::uint64_t incarnations_ = 0;
   std::vector<std::vector<std::byte>> frames_;  // as they were sent
   bool lose_next_ = false;
   bool arrived_[2] = {};

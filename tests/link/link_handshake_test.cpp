@@ -52,7 +52,7 @@ struct LinkHandshake : ::testing::Test {
     start_again(b, 78);
     world.run(milliseconds{1});
   }
-  bool settle(Duration span) {
+  bool run_until_idle(Duration span) {
     return world.run_until([this] { return a.link->idle() && b.link->idle(); }, span);
   }
 };
@@ -82,7 +82,7 @@ TEST_F(LinkHandshake, AHalfOpenConnectionOfADeadLifeDoesNotStandInTheWay) {
   world.run(milliseconds{2500}, milliseconds{1});  // however near its end that one is
   const PeerId peer = a.link->peer(b.address());
   EXPECT_EQ(send_text(a, peer, "hello", world.net.now()), SendStatus::sent);
-  EXPECT_TRUE(settle(milliseconds{200}));
+  EXPECT_TRUE(run_until_idle(milliseconds{200}));
   EXPECT_EQ(got_b, std::vector<std::string>{"hello"});
   EXPECT_TRUE(down_a.empty());
 }
@@ -103,8 +103,8 @@ TEST_F(LinkHandshake, AHelloOfADeadLifeDoesNotEndOurOwnKnocking) {
   world.net.hook = nullptr;
   world.net.inject(*b.port, old_hello);
   world.run(microseconds{10});
-  ASSERT_EQ(a.link->view(a.link->peer(b.address())).state, PeerState::answering);
-  EXPECT_TRUE(settle(milliseconds{200}));
+  ASSERT_EQ(a.link->view(a.link->peer(b.address())).state, PeerState::accept_sent);
+  EXPECT_TRUE(run_until_idle(milliseconds{200}));
   EXPECT_EQ(got_b, std::vector<std::string>{"hello"});
   EXPECT_TRUE(down_a.empty());
 }
@@ -117,7 +117,7 @@ TEST_F(LinkHandshake, AStrayHelloDoesNotEndAPeerThatNobodyAskedFor) {
   EXPECT_TRUE(down_a.empty());
   EXPECT_EQ(a.link->peer(b.address()), peer);
   EXPECT_EQ(send_text(a, peer, "hello", world.net.now()), SendStatus::sent);
-  EXPECT_TRUE(settle(milliseconds{200}));
+  EXPECT_TRUE(run_until_idle(milliseconds{200}));
   EXPECT_EQ(got_b, std::vector<std::string>{"hello"});
 }
 
@@ -155,7 +155,7 @@ TEST_F(LinkHandshake, AWelcomeThatIsReadTooLateIsNoConnection) {
     b.link->poll(world.net.now());
   }
   EXPECT_TRUE(b.link->peers().empty());
-  EXPECT_TRUE(settle(milliseconds{200}));
+  EXPECT_TRUE(run_until_idle(milliseconds{200}));
   EXPECT_EQ(got_b, std::vector<std::string>{"hello"});
   EXPECT_TRUE(down_a.empty());
 }
@@ -163,7 +163,7 @@ TEST_F(LinkHandshake, AWelcomeThatIsReadTooLateIsNoConnection) {
 // A user who connects anew as soon as it hears of the restart finds the new life.
 TEST_F(LinkHandshake, WhoeverConnectsAtOnceToARestartedPeerEndsNothing) {
   send_text(a, a.link->peer(b.address()), "before", world.net.now());
-  ASSERT_TRUE(settle(milliseconds{10}));
+  ASSERT_TRUE(run_until_idle(milliseconds{10}));
   b.sink.down = [&](PeerId, const Address& address, DownReason r) {
     down_b.push_back(r);
     send_text(b, b.link->peer(address), "welcome back", world.net.now());
@@ -202,7 +202,7 @@ TEST_F(LinkHandshake, AnEarlierLifeDoesNotSpeakForALaterOne) {
   world.run(microseconds{100});
   EXPECT_EQ(a.link->counters()[Counter::drop_token], wrong + 1);
   EXPECT_EQ(a.link->counters()[Counter::peers_up], 0u);
-  EXPECT_TRUE(settle(milliseconds{200}));
+  EXPECT_TRUE(run_until_idle(milliseconds{200}));
   EXPECT_EQ(got_a, std::vector<std::string>{"hello"});
   EXPECT_TRUE(down_a.empty());
 }

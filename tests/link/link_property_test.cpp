@@ -3,7 +3,6 @@
 // VIADUCT_TEST_SEED=N VIADUCT_TEST_SCENARIOS=1.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 
 #include "tests/link/scenario.hpp"
@@ -12,15 +11,10 @@
 namespace viaduct::link::test {
 namespace {
 
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 0) : otherwise;
-}
-
 TEST(LinkProperties, HoldInThousandsOfSeededScenarios) {
-  const std::uint64_t first = from_environment("VIADUCT_TEST_SEED", 1);
+  const std::uint64_t first = viaduct::test::from_environment("VIADUCT_TEST_SEED", 1);
   const std::uint64_t count =
-      from_environment("VIADUCT_TEST_SCENARIOS", viaduct::test::effort(3000));
+      viaduct::test::from_environment("VIADUCT_TEST_SCENARIOS", viaduct::test::effort(3000));
   ScenarioResult sum;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     const ScenarioResult r = run_scenario(draw_scenario(seed));
@@ -40,7 +34,7 @@ TEST(LinkProperties, HoldInThousandsOfSeededScenarios) {
     sum.bad_checksums += r.bad_checksums;
     sum.stale += r.stale;
     sum.wraps += r.wraps;
-    sum.lives_ended += r.lives_ended;
+    sum.incarnations_ended += r.incarnations_ended;
     sum.credit_waits += r.credit_waits;
     sum.overruns += r.overruns;
     sum.pauses += r.pauses;
@@ -52,7 +46,7 @@ TEST(LinkProperties, HoldInThousandsOfSeededScenarios) {
             << "; retransmits " << sum.retransmits << " (fast " << sum.fast_retransmits
             << "), probes " << sum.probes << ", duplicates dropped " << sum.duplicates
             << ", bad checksums " << sum.bad_checksums << ", stale " << sum.stale
-            << ", lives ended " << sum.lives_ended << ", credit waits " << sum.credit_waits
+            << ", lives ended " << sum.incarnations_ended << ", credit waits " << sum.credit_waits
             << ", overruns " << sum.overruns << ", pauses " << sum.pauses << "\n";
   if (count < 100) return;
   // None of the faults may be missing, or the test proves nothing.
@@ -69,7 +63,7 @@ TEST(LinkProperties, HoldInThousandsOfSeededScenarios) {
   EXPECT_GT(sum.bad_checksums, count);
   EXPECT_GT(sum.stale, 0u);
   EXPECT_GT(sum.wraps, 0u);
-  EXPECT_GT(sum.lives_ended, 0u);
+  EXPECT_GT(sum.incarnations_ended, 0u);
   EXPECT_GT(sum.credit_waits, 0u);
   EXPECT_GT(sum.pauses, count);
 }

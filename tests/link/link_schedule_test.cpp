@@ -4,18 +4,13 @@
 // VIADUCT_TEST_SEED=N VIADUCT_TEST_SCENARIOS=1.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 
 #include "tests/link/sim_world.hpp"
+#include "tests/support/effort.hpp"
 
 namespace viaduct::link::test {
 namespace {
-
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 0) : otherwise;
-}
 
 // Each node has a conversation with each other one. A turn is some messages on one lane, the last
 // of them marked; who has received the mark takes the next turn, at once from within the sink or
@@ -116,8 +111,8 @@ class Conversations {
 };
 
 TEST(LinkSchedule, ConversationsGoOnHoweverProcessesAreScheduled) {
-  const std::uint64_t first = from_environment("VIADUCT_TEST_SEED", 1);
-  const std::uint64_t count = from_environment("VIADUCT_TEST_SCENARIOS", 150);
+  const std::uint64_t first = viaduct::test::from_environment("VIADUCT_TEST_SEED", 1);
+  const std::uint64_t count = viaduct::test::from_environment("VIADUCT_TEST_SCENARIOS", 150);
   std::uint64_t pauses = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     Conversations conversations(seed);

@@ -31,7 +31,7 @@ struct LinkTest : ::testing::Test {
         seconds{1}));
     return peer;
   }
-  bool settle(Duration span = seconds{2}) {
+  bool run_until_idle(Duration span = seconds{2}) {
     return world.run_until([this] { return a.link->idle() && b.link->idle(); }, span);
   }
 };
@@ -45,7 +45,7 @@ TEST_F(LinkTest, ConnectsOnFirstUse) {
   const PeerId peer = a.link->peer(b.address());
   EXPECT_EQ(a.link->counters()[Counter::frames_sent], 0u);
   EXPECT_EQ(send_text(a, peer, "hello", world.net.now()), SendStatus::sent);
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(run_until_idle());
   EXPECT_EQ(got, std::vector<std::string>{"hello"});
   EXPECT_EQ(up, 1);
   EXPECT_EQ(a.link->peer(b.address()), peer);
@@ -58,7 +58,7 @@ TEST_F(LinkTest, BothSidesMayConnectAtOnce) {
   const PeerId to_a = b.link->peer(a.address());
   send_text(a, to_b, "from a", world.net.now());
   send_text(b, to_a, "from b", world.net.now());
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(run_until_idle());
   EXPECT_EQ(got.size(), 1u);
   EXPECT_EQ(received_by_a, 1);
   EXPECT_EQ(a.link->peers().size(), 1u);
@@ -70,7 +70,7 @@ TEST_F(LinkTest, MessagesThatQueueUpShareAFrame) {
   const auto before = a.link->counters()[Counter::frames_sent];
   for (int i = 0; i < 20; ++i)
     send_text(a, peer, "batch", world.net.now(), Lane::low, Order::ordered, Urgency::batch);
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(run_until_idle());
   EXPECT_EQ(got.size(), 20u);
   EXPECT_EQ(a.link->counters()[Counter::frames_sent] - before, 1u);
 }
@@ -86,7 +86,7 @@ TEST_F(LinkTest, UrgentMessagesShareFramesWhileSomeAreUnacknowledged) {
   const PeerId peer = connected();
   for (int round = 0; round < 8; ++round) {  // until there is credit for a burst
     for (int i = 0; i < 64; ++i) send_text(a, peer, "first", world.net.now());
-    ASSERT_TRUE(settle());
+    ASSERT_TRUE(run_until_idle());
   }
   got.clear();
   const std::uint64_t before = a.link->counters()[Counter::frames_sent];
@@ -95,7 +95,7 @@ TEST_F(LinkTest, UrgentMessagesShareFramesWhileSomeAreUnacknowledged) {
   EXPECT_EQ(a.link->counters()[Counter::frames_sent], before + kMaxAlone);
   a.link->poll(world.net.now());  // nothing has arrived yet: it does not wait for that
   EXPECT_EQ(a.link->counters()[Counter::frames_sent], before + kMaxAlone + 1);
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(run_until_idle());
   ASSERT_EQ(got.size(), 64u);
   for (int i = 0; i < 64; ++i) EXPECT_EQ(got[static_cast<std::size_t>(i)], std::to_string(i));
 }
@@ -108,7 +108,7 @@ TEST_F(LinkTest, SizesUpToTheLimitArriveAndLargerOnesAreRefused) {
   EXPECT_EQ(send_text(a, peer, full, world.net.now()), SendStatus::sent);
   EXPECT_EQ(send_text(a, peer, full + "x", world.net.now()), SendStatus::too_big);
   EXPECT_EQ(send_text(a, peer, "", world.net.now()), SendStatus::sent);
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(run_until_idle());
   EXPECT_EQ(got, (std::vector<std::string>{full, ""}));
 }
 
@@ -137,7 +137,7 @@ TEST_F(LinkTest, ABusySinkPushesBackAndLosesNothing) {
   EXPECT_LT(sent, 100000) << "no back-pressure";
   EXPECT_LE(b.link->frames_held(), b.link->config().max_window);
   busy = false;
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(run_until_idle());
   ASSERT_EQ(taken.size(), static_cast<std::size_t>(sent));
   for (int i = 0; i < sent; ++i) EXPECT_EQ(taken[static_cast<std::size_t>(i)], std::to_string(i));
 }
@@ -176,7 +176,7 @@ TEST_F(LinkTest, UnorderedMessagesPassAGap) {
   };
   for (const char* text : {"1", "2", "3"})
     send_text(a, peer, text, world.net.now(), Lane::bulk, Order::unordered);
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(run_until_idle());
   EXPECT_EQ(got, (std::vector<std::string>{"2", "3", "1"}));
 }
 
@@ -275,7 +275,7 @@ TEST_F(LinkTest, WhatABusySinkHasYetToTakeOutlivesAGoodbye) {
   world.run(seconds{20}, milliseconds{1});
   EXPECT_TRUE(told.empty());
   busy = false;
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(run_until_idle());
   world.run(milliseconds{1});
   EXPECT_EQ(told, (std::vector<std::string>{"1", "2", "left", "3"}));
   EXPECT_EQ(b.port->frames_in_use(), 0u);
@@ -339,13 +339,13 @@ TEST_F(LinkTest, ARestartedPeerConnectsAgainAndTheOldLifeIsOver) {
   std::vector<DownReason> reasons;
   b.sink.down = [&](PeerId, const Address&, DownReason r) { reasons.push_back(r); };
   send_text(a, peer, "before", world.net.now());
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(run_until_idle());
   world.kill(a);
   LinkConfig config;
   config.seed = 77;
   a.start(config);
   send_text(a, a.link->peer(b.address()), "after", world.net.now());
-  ASSERT_TRUE(settle());
+  ASSERT_TRUE(run_until_idle());
   EXPECT_EQ(got, (std::vector<std::string>{"before", "after"}));
   EXPECT_EQ(reasons, std::vector{DownReason::restarted});
   EXPECT_EQ(b.link->peers().size(), 1u);

@@ -7,7 +7,7 @@ namespace viaduct::link::test {
 namespace {
 
 struct Stamp {
-  std::uint32_t from, from_life, to, to_life, number;
+  std::uint32_t from, from_incarnation, to, to_incarnation, number;
   std::uint8_t lane, order;
   std::uint16_t size;  // whole message
 };
@@ -21,7 +21,7 @@ class Scenario {
   explicit Scenario(const ScenarioConfig& config)
       : config_(config), random_(config.seed), world_(config.net) {
     for (std::size_t i = 0; i < config.nodes; ++i) {
-      world_.add(life_config(i, 1), config.port);
+      world_.add(incarnation_config(i, 1), config.port);
       players_.emplace_back();
       connect_sink(i);
     }
@@ -49,7 +49,8 @@ class Scenario {
     busy_off_ = true;
     if (!world_.run_until(settled, seconds{20}, microseconds{50}) && failure_.empty())
       fail("not everything was sent and acknowledged\n" + dump());
-    // Acknowledgements on their way, and what came of a life that ended and was never completed.
+    // Acknowledgements on their way, and what came of an incarnation that ended and was never
+    // completed.
     const auto released = [this] { return !failure_.empty() || all_released(); };
     world_.run(milliseconds{1});
     world_.run_until(released, seconds{20}, microseconds{50});
@@ -58,34 +59,35 @@ class Scenario {
   }
 
  private:
-  struct Stream {            // from one life of one node to one life of another, one lane and order
-    std::uint32_t next = 0;  // ordered: the number that must come
+  // From one incarnation of one node to one incarnation of another, in one lane and order.
+  struct Stream {
+    std::uint32_t next = 0;             // ordered: the number that must come
     std::set<std::uint32_t> delivered;  // unordered
   };
-  using StreamKey = std::array<std::uint32_t, 4>;  // from, from's life, lane, order
+  using StreamKey = std::array<std::uint32_t, 4>;  // from, from's incarnation, lane, order
   struct Sending {
     PeerId peer;
-    std::uint32_t peer_life = 0;
+    std::uint32_t peer_incarnation = 0;
     std::uint32_t left = 0;
     std::uint32_t next[kLanes][2] = {};  // numbers to be used
-    bool broken = false;                 // a life ended: completeness is not owed
+    bool broken = false;                 // an incarnation ended: completeness is not owed
   };
   struct Player {
-    std::uint32_t life = 1;
+    std::uint32_t incarnation = 1;
     std::vector<Sending> streams;          // by destination
-    std::map<StreamKey, Stream> received;  // in this life
+    std::map<StreamKey, Stream> received;  // in this incarnation
   };
 
-  LinkConfig life_config(std::size_t i, std::uint32_t life) {
+  LinkConfig incarnation_config(std::size_t i, std::uint32_t incarnation) {
     LinkConfig link = config_.link;
-    link.seed = config_.seed * 1000 + i * 10 + life;
+    link.seed = config_.seed * 1000 + i * 10 + incarnation;
     link.incarnation = link.seed;
     return link;
   }
   void connect_sink(std::size_t i) {
     world_.nodes[i]->sink.message = [this, i](const Incoming& m) { return receive(i, m); };
     world_.nodes[i]->sink.down = [this, i](PeerId peer, const Address&, DownReason reason) {
-      ++result_.lives_ended;
+      ++result_.incarnations_ended;
       for (Sending& s : players_[i].streams)
         if (s.peer == peer) {
           s.peer = PeerId{};
@@ -108,7 +110,7 @@ class Scenario {
       if (!started_) s.left = config_.messages;
       if (!s.peer && s.left != 0) {
         s.peer = link.peer(world_.nodes[to]->address());
-        if (++s.peer_life > 1) std::memset(s.next, 0, sizeof(s.next));
+        if (++s.peer_incarnation > 1) std::memset(s.next, 0, sizeof(s.next));
       }
       const std::uint32_t burst = 1 + random_() % 8;
       for (std::uint32_t n = 0; n < burst && s.left != 0; ++n)
@@ -120,7 +122,7 @@ class Scenario {
   bool send_one(std::size_t i, std::size_t to, Sending& s, SimLink& link) {
     Stamp stamp{};
     stamp.from = static_cast<std::uint32_t>(i);
-    stamp.from_life = players_[i].life << 16 | s.peer_life;
+    stamp.from_incarnation = players_[i].incarnation << 16 | s.peer_incarnation;
     stamp.to = static_cast<std::uint32_t>(to);
     stamp.lane = static_cast<std::uint8_t>(random_() % kLanes);
     stamp.order = static_cast<std::uint8_t>(random_() % 2);
@@ -160,7 +162,8 @@ class Scenario {
       if (m.bytes[sizeof(stamp) + b] != pattern(stamp, b))
         return fail("a message's contents were altered"), Verdict::taken;
     ++result_.delivered;
-    Stream& stream = players_[i].received[{stamp.from, stamp.from_life, stamp.lane, stamp.order}];
+    Stream& stream =
+        players_[i].received[{stamp.from, stamp.from_incarnation, stamp.lane, stamp.order}];
     if (m.order == Order::ordered) {
       if (stamp.number != stream.next) {
         std::ostringstream what;
@@ -179,14 +182,14 @@ class Scenario {
     gather(*node.link);
     world_.kill(node);
     Player& player = players_[i];
-    ++player.life;
+    ++player.incarnation;
     player.received.clear();
     for (Sending& s : player.streams) {
       s.peer = PeerId{};
       s.broken = true;
     }
     for (Player& other : players_) other.streams[i].broken = true;
-    node.start(life_config(i, player.life));
+    node.start(incarnation_config(i, player.incarnation));
   }
 
   void partition() {
@@ -233,9 +236,9 @@ class Scenario {
         if (i == to || s.broken) continue;
         for (std::uint32_t lane = 0; lane < kLanes; ++lane)
           for (std::uint32_t order = 0; order < 2; ++order) {
-            const auto life = players_[i].life << 16 | s.peer_life;
+            const auto incarnation = players_[i].incarnation << 16 | s.peer_incarnation;
             const Stream& r =
-                players_[to].received[{static_cast<std::uint32_t>(i), life, lane, order}];
+                players_[to].received[{static_cast<std::uint32_t>(i), incarnation, lane, order}];
             const std::size_t got = order == 0 ? r.next : r.delivered.size();
             if (got != s.next[lane][order]) fail("messages are missing");
           }
@@ -265,7 +268,7 @@ class Scenario {
     }
     for (const Player& p : players_)
       for (const Sending& s : p.streams)
-        if (config_.link.first_sequence && s.peer_life == 1) result_.wraps += 1;
+        if (config_.link.first_sequence && s.peer_incarnation == 1) result_.wraps += 1;
     result_.faults = world_.net.faults();
     result_.partitioned = world_.net.partitioned();
     result_.pauses = world_.schedule.pauses();

@@ -33,7 +33,7 @@ struct ScenarioResult {
   base::FaultCounts faults;
   std::uint64_t partitioned = 0, sent = 0, delivered = 0, retransmits = 0, probes = 0;
   std::uint64_t fast_retransmits = 0, duplicates = 0, bad_checksums = 0, stale = 0, wraps = 0;
-  std::uint64_t lives_ended = 0, credit_waits = 0, overruns = 0, pauses = 0;
+  std::uint64_t incarnations_ended = 0, credit_waits = 0, overruns = 0, pauses = 0;
 };
 
 ScenarioResult run_scenario(const ScenarioConfig& config);

@@ -79,7 +79,7 @@ class Attack : public ::testing::Test {
   }
   std::uint64_t count(Counter c) { return bed[0].count(c); }
   // How often `c` has been counted since the last question.
-  std::uint64_t news(Counter c) {
+  std::uint64_t newly_counted(Counter c) {
     const std::uint64_t before = seen[static_cast<std::size_t>(c)];
     return (seen[static_cast<std::size_t>(c)] = count(c)) - before;
   }
@@ -121,7 +121,7 @@ TEST_F(Attack, ForgedAndForeignKeys) {
     send(Kind::atomic, 0, TargetHead{bad, 0, kId}, AtomicHead{1, 0, 1, 8, 0});
     send(Kind::signal, 0, TargetHead{bad, 0, kId});
     send(Kind::want, 0, Want{bad, 5, 1});
-    EXPECT_EQ(news(Counter::refused_no_key), 12u) << bad;
+    EXPECT_EQ(newly_counted(Counter::refused_no_key), 12u) << bad;
   }
   EXPECT_EQ(written(), 0u);
   EXPECT_EQ(signals, 0u);
@@ -166,12 +166,12 @@ TEST_F(Attack, RangesAtEveryEdge) {
   // A long write must stay within what its first piece said.
   send(Kind::long_write, 10, TargetHead{key.value, 0, kId}, LongHead{20, 0});
   send(Kind::long_more, 11, StreamHead{kId});
-  EXPECT_EQ(news(Counter::drop_length), 1u);
+  EXPECT_EQ(newly_counted(Counter::drop_length), 1u);
   EXPECT_EQ(written(), 10u);
   send(Kind::long_more, 10, StreamHead{kId});
   EXPECT_EQ(written(), 20u);
   send(Kind::long_more, 1, StreamHead{kId});
-  EXPECT_EQ(news(Counter::drop_stream), 1u);
+  EXPECT_EQ(newly_counted(Counter::drop_stream), 1u);
   EXPECT_EQ(written(), 20u);
 }
 
@@ -189,10 +189,10 @@ TEST_F(Attack, MisalignedWords) {
     send(Kind::atomic, 0, TargetHead{key.value, offset, kId}, AtomicHead{1, 0, 1, 8, 0});
     send(Kind::write_then, 0, TargetHead{key.value, 0, kId},
          ThenHead{key.value, offset, 1, 3, 8, 0});
-    EXPECT_EQ(news(Counter::refused_misaligned), 2u);
+    EXPECT_EQ(newly_counted(Counter::refused_misaligned), 2u);
   }
   send(Kind::atomic, 0, TargetHead{key.value, 2, kId}, AtomicHead{1, 0, 1, 4, 0});
-  EXPECT_EQ(news(Counter::refused_misaligned), 1u);
+  EXPECT_EQ(newly_counted(Counter::refused_misaligned), 1u);
   EXPECT_EQ(written(), 0u);
 }
 
@@ -201,7 +201,7 @@ TEST_F(Attack, ImpossibleLengthsFieldsKindsAndLanes) {
   for (std::uint8_t kind = kKinds; kind != 0; ++kind) {
     if (kind >= kSilentKind && may_be_silent(Kind(kind - kSilentKind))) continue;
     send_on(Lane::low, Order::ordered, kind, zeros);
-    EXPECT_EQ(news(Counter::drop_kind), 1u) << int{kind};
+    EXPECT_EQ(newly_counted(Counter::drop_kind), 1u) << int{kind};
   }
   // Cut off within what each kind starts with.
   constexpr std::size_t kSaved = sizeof(TargetHead) - sizeof(SilentTarget);
@@ -210,26 +210,26 @@ TEST_F(Attack, ImpossibleLengthsFieldsKindsAndLanes) {
   for (std::uint8_t kind = 0; kind < kKinds; ++kind)
     for (std::size_t size = 0; size < heads[kind]; ++size) {
       send_on(lane_of(Kind{kind}), Order::ordered, kind, std::span(zeros).first(size));
-      EXPECT_EQ(news(Counter::drop_length) + news(Counter::drop_field), 1u)
+      EXPECT_EQ(newly_counted(Counter::drop_length) + newly_counted(Counter::drop_field), 1u)
           << int{kind} << " of " << size;
       if (!may_be_silent(Kind{kind}) || size >= heads[kind] - kSaved) continue;
       send_on(Lane::low, Order::ordered, silent_type(Kind{kind}).kind,
               std::span(zeros).first(size));
-      EXPECT_EQ(news(Counter::drop_length) + news(Counter::drop_field), 1u)
+      EXPECT_EQ(newly_counted(Counter::drop_length) + newly_counted(Counter::drop_field), 1u)
           << "silent " << int{kind} << " of " << size;
     }
   for (std::uint8_t kind = 0; kind < kKinds; ++kind) {
     for (const Lane lane : {Lane::high, Lane::low, Lane::bulk}) {
       if (lane == lane_of(Kind{kind}) || (Kind{kind} == Kind::data && lane == Lane::high)) continue;
       send_on(lane, Order::ordered, kind, zeros);
-      EXPECT_EQ(news(Counter::drop_lane), 1u) << int{kind};
+      EXPECT_EQ(newly_counted(Counter::drop_lane), 1u) << int{kind};
     }
     send_on(lane_of(Kind{kind}), Order::unordered, kind, zeros);
-    EXPECT_EQ(news(Counter::drop_lane), 1u) << int{kind};
+    EXPECT_EQ(newly_counted(Counter::drop_lane), 1u) << int{kind};
     if (!may_be_silent(Kind{kind})) continue;
     send_on(Lane::low, Order::unordered, silent_type(Kind{kind}).kind, zeros);
     send_on(Lane::bulk, Order::ordered, silent_type(Kind{kind}).kind, zeros);
-    EXPECT_EQ(news(Counter::drop_lane), 2u) << "silent " << int{kind};
+    EXPECT_EQ(newly_counted(Counter::drop_lane), 2u) << "silent " << int{kind};
   }
   const TargetHead target{key.value, 0, kId};
   for (const AtomicHead& head :
@@ -247,10 +247,10 @@ TEST_F(Attack, ImpossibleLengthsFieldsKindsAndLanes) {
   send(Kind::read, 0, target, LongHead{8, 1});
   send(Kind::long_write, 8, TargetHead{key.value, 0, kSilent}, LongHead{80, 0});
   send(Kind::long_write, 8, target, LongHead{80, 2});
-  EXPECT_EQ(news(Counter::drop_field), 19u);
+  EXPECT_EQ(newly_counted(Counter::drop_field), 19u);
   send(Kind::write_then, 10, target, ThenHead{fifo->key().value, 0, 1, 1, 8, 11});
   send(Kind::long_write, 81, target, LongHead{80, 0});
-  EXPECT_EQ(news(Counter::drop_length), 2u);
+  EXPECT_EQ(newly_counted(Counter::drop_length), 2u);
   EXPECT_EQ(written(), 0u);
   EXPECT_EQ(signals, 0u);
 }
@@ -260,35 +260,35 @@ TEST_F(Attack, EntriesWithoutCreditAndLyingOnes) {
   send(Kind::append, 8, TargetHead{name, 8, kId});
   send(Kind::append, 0, TargetHead{name, 0, kId});
   send(Kind::write_then, 8, TargetHead{key.value, 0, kId}, ThenHead{name, 0, 0, 1, 0, 8});
-  EXPECT_EQ(news(Counter::refused_no_credit), 3u);
+  EXPECT_EQ(newly_counted(Counter::refused_no_credit), 3u);
   EXPECT_EQ(written(), 0u) << "nor has the write happened";
   ASSERT_EQ(lend(1), 32u);
   send(Kind::append, 100, TargetHead{name, 4096, kId});
   send(Kind::append, 100, TargetHead{name, 32 * 64 + 1, kId});
-  EXPECT_EQ(news(Counter::refused_no_credit), 2u);
+  EXPECT_EQ(newly_counted(Counter::refused_no_credit), 2u);
   send(Kind::append, 100, TargetHead{name, 4097, kId});
   send(Kind::append, 100, TargetHead{name, kMax, kId});
-  EXPECT_EQ(news(Counter::refused_too_long), 2u);
+  EXPECT_EQ(newly_counted(Counter::refused_too_long), 2u);
   send(Kind::append, 100, TargetHead{name, 99, kId});
   send_silent(Kind::append, 8, name, 7);
-  EXPECT_EQ(news(Counter::drop_length), 2u);
+  EXPECT_EQ(newly_counted(Counter::drop_length), 2u);
   send_silent(Kind::append, 8, name, 9);
-  EXPECT_EQ(news(Counter::drop_field), 1u) << "long ones cannot be silent on the wire";
+  EXPECT_EQ(newly_counted(Counter::drop_field), 1u) << "long ones cannot be silent on the wire";
   EXPECT_FALSE(fifo->front());
   EXPECT_EQ(fifo->lent_blocks(), 32u);
 
   send(Kind::append, 100, TargetHead{name, 1000, kId});
   send(Kind::append, 100, TargetHead{name, 1000, kId + 1});  // two at once
   send(Kind::append_more, 100, StreamHead{kId + 1});
-  EXPECT_EQ(news(Counter::drop_stream), 2u);
+  EXPECT_EQ(newly_counted(Counter::drop_stream), 2u);
   send(Kind::append_more, 901, StreamHead{kId});
-  EXPECT_EQ(news(Counter::drop_length), 1u);
+  EXPECT_EQ(newly_counted(Counter::drop_length), 1u);
   EXPECT_FALSE(fifo->front());
   send(Kind::append_more, 900, StreamHead{kId});
   ASSERT_TRUE(fifo->front());
   EXPECT_EQ(fifo->front()->bytes.size(), 1000u);
   send(Kind::append_more, 0, StreamHead{kId});
-  EXPECT_EQ(news(Counter::drop_stream), 1u);
+  EXPECT_EQ(newly_counted(Counter::drop_stream), 1u);
   fifo->pop();
   EXPECT_FALSE(fifo->front());
 }
@@ -296,14 +296,14 @@ TEST_F(Attack, EntriesWithoutCreditAndLyingOnes) {
 TEST_F(Attack, ImpossibleCredit) {
   const std::uint64_t name = fifo->key().value;
   send(Kind::give_back, 0, GiveBack{name, 0, 0});  // nobody it has ever heard of
-  EXPECT_EQ(news(Counter::drop_credit), 1u);
+  EXPECT_EQ(newly_counted(Counter::drop_credit), 1u);
   send(Kind::want, 0, Want{name, 5, 65});
   send(Kind::want, 0, Want{name, 5, ~0u});
-  EXPECT_EQ(news(Counter::drop_credit), 2u);
+  EXPECT_EQ(newly_counted(Counter::drop_credit), 2u);
   ASSERT_EQ(lend(1), 32u);
   send(Kind::give_back, 0, GiveBack{name, 33, 0});
   send(Kind::give_back, 0, GiveBack{name, ~0u, 0});
-  EXPECT_EQ(news(Counter::drop_credit), 2u);
+  EXPECT_EQ(newly_counted(Counter::drop_credit), 2u);
   EXPECT_EQ(fifo->lent_blocks(), 32u);
   send(Kind::give_back, 0, GiveBack{name, 32, 5});
   send(Kind::give_back, 0, GiveBack{name, 0, 5});
@@ -314,7 +314,7 @@ TEST_F(Attack, ImpossibleCredit) {
   send(Kind::recall, 0, StreamHead{~0u});
   send(Kind::gone, 0, Answer{0x10001, 3});
   send(Kind::gone, 0, Answer{0x10001, 0});
-  EXPECT_EQ(news(Counter::drop_credit), 5u);
+  EXPECT_EQ(newly_counted(Counter::drop_credit), 5u);
   // Greedy and often: everything there is, and not more.
   for (int i = 0; i < 50; ++i) lend(64);
   EXPECT_LE(fifo->lent_blocks(), 64u);
@@ -327,15 +327,15 @@ TEST_F(Attack, AnswersThatNobodyWaitsFor) {
   send(Kind::answer, 0, Answer{kSilent, 0});
   send(Kind::value, 0, ValueAnswer{0, 7});
   send(Kind::data, 8, StreamHead{0});
-  EXPECT_EQ(news(Counter::drop_answer), 6u);
+  EXPECT_EQ(newly_counted(Counter::drop_answer), 6u);
   send(Kind::answer, 0, Answer{0, kStatuses});
   send(Kind::answer, 0, Answer{0, ~0u});
-  EXPECT_EQ(news(Counter::drop_field), 2u);
+  EXPECT_EQ(newly_counted(Counter::drop_field), 2u);
 }
 
 TEST_F(Attack, FailuresOfSilentRequestsCannotBeMadeUp) {
   for (std::uint32_t i = 0; i < 300; ++i) send(Kind::answer, 0, Answer{kSilent + i, 5});
-  EXPECT_EQ(news(Counter::drop_answer), 300u);
+  EXPECT_EQ(newly_counted(Counter::drop_answer), 300u);
   Completion c;
   EXPECT_FALSE(bed[0].engine.next_completion(c));
   // Nor can a peer say what only this side can know.
@@ -344,7 +344,7 @@ TEST_F(Attack, FailuresOfSilentRequestsCannotBeMadeUp) {
       bed[0].engine.write({bed.peer(0, 1), {1}, 0}, bed[0].bytes(100, 8), {}, bed.now());
   send(Kind::answer, 0, Answer{write.id.value, static_cast<std::uint32_t>(Status::no_room)});
   send(Kind::answer, 0, Answer{write.id.value, static_cast<std::uint32_t>(Status::peer_down)});
-  EXPECT_EQ(news(Counter::drop_field), 2u);
+  EXPECT_EQ(newly_counted(Counter::drop_field), 2u);
   EXPECT_FALSE(bed[0].engine.next_completion(c));
   restart_attacker();
 }
@@ -383,7 +383,7 @@ TEST_F(Attack, WrongKindsOfAnswersEndNothing) {
   send(Kind::value, 0, ValueAnswer{write.id.value, 1});
   send(Kind::data, 11, StreamHead{read.id.value});
   send(Kind::data, 0, StreamHead{write.id.value});
-  EXPECT_EQ(news(Counter::drop_answer), 7u);
+  EXPECT_EQ(newly_counted(Counter::drop_answer), 7u);
   EXPECT_EQ(written(), 0u);
   Completion c;
   EXPECT_FALSE(bed[0].engine.next_completion(c));
@@ -395,7 +395,7 @@ TEST_F(Attack, WrongKindsOfAnswersEndNothing) {
   // Each once.
   send(Kind::data, 0, StreamHead{read.id.value});
   send(Kind::answer, 0, Answer{write.id.value, 0});
-  EXPECT_EQ(news(Counter::drop_answer), 2u);
+  EXPECT_EQ(newly_counted(Counter::drop_answer), 2u);
   // Give the attacker's engine back for the honest request at the end.
   restart_attacker();
 }

@@ -185,7 +185,7 @@ TEST(FifoCredit, AWriterThatWaitsHearsThatItsFifoIsWithdrawn) {
       bed.run([&] { return append(bed, 0, writers[0], 8) == Status::peer_down; }, seconds{20}));
 }
 
-// As its answer could not be sent at once: the farewell was still due.
+// As its answer could not be sent at once: the acknowledgement of the close was still due.
 TEST(FifoCredit, AnEndWhoseFifoIsWithdrawnBeforeTheFarewellEnds) {
   for (int close_at = 0; close_at < 12; ++close_at) {
     BedConfig config = nodes(2);

@@ -144,7 +144,7 @@ TEST_F(MemifRingsTest, AnInterruptIsAskedForInTheRingsFlags) {
   ASSERT_TRUE(interrupt);
   constexpr std::size_t kFlags = 4;
   memory_.put_index(kFlags, 0x11);
-  interrupt.ask();
+  interrupt.unmask();
   EXPECT_EQ(memory_.index(kFlags), 0x10);
   EXPECT_EQ(::eventfd_write(event, 3), 0);
   interrupt.mask();

@@ -20,14 +20,14 @@ int poll_that(std::function<void()> work) {
   return rawdev::poll(&handle);
 }
 
-TEST(CFace, PollGivesANumberForWhatIsThrownInIt) {
+TEST(CApi, PollGivesANumberForWhatIsThrownInIt) {
   EXPECT_EQ(poll_that([] {}), 0);
   EXPECT_EQ(poll_that([] { throw std::bad_alloc(); }), -ENOMEM);
   EXPECT_EQ(last_error<Handle>, "out of memory");
   EXPECT_EQ(rawdev::poll(static_cast<Handle*>(nullptr)), -EINVAL);
 }
 
-TEST(CFace, ASetupErrorHasANumber) {
+TEST(CApi, ASetupErrorHasANumber) {
   const auto number = [](auto... why) {
     return guarded<Handle>([&]() -> int { throw base::SetupError(why...); });
   };

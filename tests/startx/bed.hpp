@@ -1,4 +1,4 @@
-// Nodes with a NIU each on the simulated network, for the tests in this room.
+// Nodes with a NIU each on the simulated network, for the tests of StarT-X.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -148,9 +148,10 @@ TEST_F(RdmaAttack, ARightOfAPeerThatDied) {
 
 // Grants, refusals and dones that answer nothing, or somebody else's transfer.
 TEST_F(RdmaAttack, AnswersThatNobodyAskedFor) {
-  const Started asked = bed[0].rdma().request(bed.peer(0, 1), 5, bed[0].bytes(0, 10), bed.now());
-  ASSERT_EQ(asked.status, RdmaStatus::ok);
-  const std::uint32_t id = asked.transfer.value;
+  const Started requested =
+      bed[0].rdma().request(bed.peer(0, 1), 5, bed[0].bytes(0, 10), bed.now());
+  ASSERT_EQ(requested.status, RdmaStatus::ok);
+  const std::uint32_t id = requested.transfer.value;
   const RightMessage stolen{id, 3, 4}, unknown{id + 1, 3, 4}, nonsense{~0u, ~0u, ~0u};
   const RefuseMessage refuse_stolen{id}, refuse_unknown{id + 0x10000};
   send(2, Lane::high, Kind::rdma_grant, bytes_of(stolen), 0);
@@ -167,8 +168,9 @@ TEST_F(RdmaAttack, AnswersThatNobodyAskedFor) {
 // A grant from the right peer leads to data; only the done that names the same right ends it.
 TEST_F(RdmaAttack, ADoneForAnotherRight) {
   bed[1].link.attach(link::Protocol::startx, nullptr);  // nor says that there is no such right
-  const Started asked = bed[0].rdma().request(bed.peer(0, 1), 5, bed[0].bytes(0, 10), bed.now());
-  const std::uint32_t id = asked.transfer.value;
+  const Started requested =
+      bed[0].rdma().request(bed.peer(0, 1), 5, bed[0].bytes(0, 10), bed.now());
+  const std::uint32_t id = requested.transfer.value;
   const RightMessage grant{id, 77, 88}, wrong_key{id, 77, 89}, wrong_slot{id, 78, 88};
   send(1, Lane::high, Kind::rdma_grant, bytes_of(grant), 0);
   ASSERT_TRUE(bed.run([&] { return count(Counter::rdma_data_sent) == 1; }));

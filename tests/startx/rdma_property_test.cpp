@@ -18,7 +18,7 @@ struct Plan {
   std::uint32_t tag;
   std::uint64_t offset_from, offset_to, length;
   bool anybody;
-  bool posted = false, asked = false;
+  bool posted = false, requested = false;
 };
 
 class Scenario {
@@ -105,20 +105,20 @@ class Scenario {
   void act() {
     for (std::size_t i = 0; i < plans_.size(); ++i) {
       Plan& p = plans_[i];
-      bool may_post = !p.posted && pick(3) == 0, may_ask = !p.asked && pick(3) == 0;
+      bool may_post = !p.posted && pick(3) == 0, may_request = !p.requested && pick(3) == 0;
       for (std::size_t j = 0; j < i; ++j) {
         const Plan& q = plans_[j];
         const bool same = q.from == p.from && q.to == p.to && q.tag == p.tag;
         if (same || (in_order_ && q.to == p.to)) may_post = may_post && q.posted;
-        if (same || (in_order_ && q.from == p.from)) may_ask = may_ask && q.asked;
+        if (same || (in_order_ && q.from == p.from)) may_request = may_request && q.requested;
       }
       if (may_post)
         p.posted = started(bed_[p.to].rdma().post(p.anybody ? PeerId{} : bed_.peer(p.to, p.from),
                                                   p.tag, bed_[p.to].bytes(p.offset_to, p.length)));
-      if (may_ask)
-        p.asked = started(bed_[p.from].rdma().request(bed_.peer(p.from, p.to), p.tag,
-                                                      bed_[p.from].bytes(p.offset_from, p.length),
-                                                      bed_.now(p.from)));
+      if (may_request)
+        p.requested = started(bed_[p.from].rdma().request(
+            bed_.peer(p.from, p.to), p.tag, bed_[p.from].bytes(p.offset_from, p.length),
+            bed_.now(p.from)));
     }
   }
   static bool started(const Started& s) {

@@ -1,6 +1,7 @@
 #pragma once
 // How often a random or exhaustive test tries again.
 #include <cstdint>
+#include <cstdlib>
 
 namespace viaduct::test {
 
@@ -15,6 +16,12 @@ constexpr std::uint64_t kShareOfEffort = 1;
 
 constexpr std::uint64_t effort(std::uint64_t tries) {
   return tries / kShareOfEffort;
+}
+
+// A number that whoever runs the test may choose, such as the seed of a run that has failed.
+inline std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 0) : otherwise;
 }
 
 }  // namespace viaduct::test

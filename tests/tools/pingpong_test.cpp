@@ -1,4 +1,4 @@
-// The parts of viaduct-pingpong that need neither port nor bed.
+// The parts of viaduct-pingpong that need neither port nor testbed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,13 +14,14 @@
 namespace viaduct::pingpong {
 namespace {
 
-constexpr LayerInfo kLayers[] = {{"raw", "frames"},
-                                 {"startx-pio", "packets"},
-                                 {.name = "mpi", .summary = "messages", .alone = true},
-                                 {"udp", "datagrams", Over::kernel},
-                                 {"tcp", "bytes", Over::kernel},
-                                 {"verbs", "sends", Over::rdma},
-                                 {"vipl-send", "sends", Over::rdma}};
+constexpr LayerInfo kLayers[] = {
+    {"raw", "frames"},
+    {"startx-pio", "packets"},
+    {.name = "mpi", .summary = "messages", .one_side_per_process = true},
+    {"udp", "datagrams", Over::kernel},
+    {"tcp", "bytes", Over::kernel},
+    {"verbs", "sends", Over::rdma},
+    {"vipl-send", "sends", Over::rdma}};
 
 Options parse(std::initializer_list<const char*> arguments) {
   return parse_options({arguments.begin(), arguments.size()}, kLayers);
@@ -123,11 +124,11 @@ TEST(PingpongOptions, MistakesAreNamed) {
 }
 
 TEST(PingpongOptions, LayersNeedTheirWire) {
-  for (const char* bed : {"memif", "ring"})
+  for (const char* testbed : {"memif", "ring"})
     for (const char* layer : {"udp", "tcp"})
-      EXPECT_TRUE(names(usage_error({"--bed", bed, "--layer", layer}), "--bed netns"));
-  for (const char* bed : {"memif", "ring", "netns"})
-    EXPECT_TRUE(names(usage_error({"--bed", bed, "--layer", "verbs"}), "--bed verbs"));
+      EXPECT_TRUE(names(usage_error({"--bed", testbed, "--layer", layer}), "--bed netns"));
+  for (const char* testbed : {"memif", "ring", "netns"})
+    EXPECT_TRUE(names(usage_error({"--bed", testbed, "--layer", "verbs"}), "--bed verbs"));
   for (const char* layer : {"raw", "udp"})
     EXPECT_TRUE(names(usage_error({"--bed", "verbs", "--layer", layer}), "needs"));
   EXPECT_EQ(parse({"--connect", "10.0.0.1", "--layer", "verbs"}).layers,
@@ -201,17 +202,17 @@ TEST(PingpongStats, RoundsInWhichNothingCameDoNotCount) {
 }
 
 TEST(PingpongStats, ReceivingTakesAtLeastAsLongAsSending) {
-  EXPECT_DOUBLE_EQ((Received{10, 1000, 0.001}.over(0.5).bytes_per_second()), 2000);
-  EXPECT_DOUBLE_EQ((Received{10, 1000, 2}.over(0.5).bytes_per_second()), 500);
-  EXPECT_DOUBLE_EQ((Received{}.over(0.5).bytes_per_second()), 0);
+  EXPECT_DOUBLE_EQ((Received{10, 1000, 0.001}.at_least_as_long_as(0.5).bytes_per_second()), 2000);
+  EXPECT_DOUBLE_EQ((Received{10, 1000, 2}.at_least_as_long_as(0.5).bytes_per_second()), 500);
+  EXPECT_DOUBLE_EQ((Received{}.at_least_as_long_as(0.5).bytes_per_second()), 0);
 }
 
 TEST(PingpongStats, RatiosPairTheRounds) {
   const auto r = ratio({200, 330, 400}, {100, 300, 100});
   ASSERT_TRUE(r);
   EXPECT_DOUBLE_EQ(r->median, 3.3);
-  EXPECT_DOUBLE_EQ(r->least, 1.1);
-  EXPECT_DOUBLE_EQ(r->most, 4);
+  EXPECT_DOUBLE_EQ(r->min, 1.1);
+  EXPECT_DOUBLE_EQ(r->max, 4);
   EXPECT_FALSE(ratio({std::nan("")}, {1}));
   EXPECT_FALSE(ratio({}, {}));
 }

@@ -77,7 +77,7 @@ SideConfig side_config(const Options& options, int side) {
 }
 
 // The body of one child process. The client prints the tables.
-void run_side(const Options& options, const SideConfig& config, int side, Descriptor socket) {
+void run_side(const Options& options, const SideConfig& config, int side, UniqueFd socket) {
   Side here(config);
   const auto control = socket_control(std::move(socket));
   if (side == kServer) return serve(here, *control, std::chrono::seconds{30});
@@ -196,7 +196,7 @@ class Children {
 
 }  // namespace
 
-int run_bed(const Options& options) {
+int run_testbed(const Options& options) {
   const SideConfig configs[] = {side_config(options, kServer), side_config(options, kClient)};
   std::optional<Testbed> hosts;
   if (options.mode == Options::Mode::netns)
@@ -204,13 +204,13 @@ int run_bed(const Options& options) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw system_failure("cannot make a socket pair");
-  Descriptor sockets[2] = {Descriptor(ends[0]), Descriptor(ends[1])};
+  UniqueFd sockets[2] = {UniqueFd(ends[0]), UniqueFd(ends[1])};
   const pid_t parent = ::getpid();
   Children children;
   for (const int side : {kServer, kClient})
     children.start(side, [&] {
       // Each process keeps one end only: the end of a process must close the socket for the other.
-      sockets[1 - side] = Descriptor();
+      sockets[1 - side] = UniqueFd();
       const int status = report_errors([&] {
         if (hosts) hosts->enter(side);
         pin(side);
@@ -221,7 +221,7 @@ int run_bed(const Options& options) {
       if (hosts && side == kServer && ::getppid() != parent) hosts->take_down_instead();
       return status;
     });
-  for (Descriptor& socket : sockets) socket = Descriptor();
+  for (UniqueFd& socket : sockets) socket = UniqueFd();
   return children.wait();
 }
 

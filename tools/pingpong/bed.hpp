@@ -1,5 +1,5 @@
-// Testbeds with two processes on this machine: netns, memif and verbs. (The bed ring has both sides
-// in one process: ring.cpp.)
+// Testbeds with two processes on this machine: netns, memif and verbs. (The testbed ring has both
+// sides in one process: ring.cpp.)
 #pragma once
 
 #include "tools/pingpong/options.hpp"
@@ -8,6 +8,6 @@ namespace viaduct::pingpong {
 
 // Makes the testbed, starts a process for each side, waits for both, and takes everything down
 // again. Returns the exit status; throws Failure if the testbed cannot be made.
-int run_bed(const Options& options);
+int run_testbed(const Options& options);
 
 }  // namespace viaduct::pingpong

@@ -81,7 +81,7 @@ namespace {
 
 class SocketControl final : public Control {
  public:
-  explicit SocketControl(Descriptor socket) : socket_(std::move(socket)) {}
+  explicit SocketControl(UniqueFd socket) : socket_(std::move(socket)) {}
 
   void answer(const Answer& answer) override { write_all(&answer, sizeof(answer)); }
   bool lossy() const override { return false; }
@@ -115,7 +115,7 @@ class SocketControl final : public Control {
     return true;
   }
 
-  Descriptor socket_;
+  UniqueFd socket_;
   std::size_t have_ = 0;              // bytes in buffer_
   std::byte buffer_[sizeof(Answer)];  // the larger of the two messages
 };
@@ -187,7 +187,7 @@ class FrameControl final : public Control {
 
 }  // namespace
 
-std::unique_ptr<Control> socket_control(Descriptor socket) {
+std::unique_ptr<Control> socket_control(UniqueFd socket) {
   return std::make_unique<SocketControl>(std::move(socket));
 }
 
@@ -195,19 +195,19 @@ std::unique_ptr<Control> frame_control(port::Port& port, const link::Address* se
   return std::make_unique<FrameControl>(port, server);
 }
 
-Descriptor wait_for_client(const Descriptor& listener) {
+UniqueFd wait_for_client(const UniqueFd& listener) {
   for (;;) {
     if (!readable(listener.get(), 200)) continue;
-    Descriptor out(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    UniqueFd out(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (out) return out;
   }
 }
 
-Descriptor connect_to_server(const std::string& ip) {
+UniqueFd connect_to_server(const std::string& ip) {
   const sockaddr_in address = socket_address(ip, kControlPort);
   const auto deadline = Clock::now() + std::chrono::seconds{10};
   for (bool told = false;;) {
-    Descriptor out(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    UniqueFd out(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!out) throw system_failure("cannot open a socket");
     // connect() obeys SO_SNDTIMEO on Linux: 2 s for a host that does not answer at all.
     timeval limit{2, 0};

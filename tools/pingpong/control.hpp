@@ -47,8 +47,8 @@ struct Answer {
   std::uint64_t mtu = 0;                  // hello: of the server's port
   std::uint64_t messages = 0, bytes = 0;  // result
   double seconds = 0;                     // result: by the server's clock (stats.hpp, Received)
-  char card[kMaxCard + 1] = {};           // turn: endpoint address of the server's layer
-  char reason[240] = {};                  // failed: one sentence, ends with a zero
+  char endpoint_address[kMaxEndpointAddress + 1] = {};  // turn: of the server's layer
+  char reason[240] = {};                                // failed: one sentence, ends with a zero
 };
 static_assert(sizeof(Answer) == 352);
 
@@ -82,11 +82,11 @@ class Control {
 };
 
 // Over a connected stream socket, which the Control then owns.
-std::unique_ptr<Control> socket_control(Descriptor socket);
+std::unique_ptr<Control> socket_control(UniqueFd socket);
 // TCP: the server accepts one connection at `listener` (listening_socket() at kControlPort) and
 // waits for it as long as it takes. The client tries to connect for 10 s, then throws Failure.
-Descriptor wait_for_client(const Descriptor& listener);
-Descriptor connect_to_server(const std::string& ip);
+UniqueFd wait_for_client(const UniqueFd& listener);
+UniqueFd connect_to_server(const std::string& ip);
 
 // Over raw frames of `port`, which must outlive the Control. The client names the server's address;
 // without one this side is the server, and answers the sender of each order.

@@ -30,11 +30,11 @@ int run_listen(const Options& options) {
     serve(side, *frame_control(side.port(), nullptr), std::chrono::hours{24 * 365});
     return 0;
   }
-  const Descriptor listener = listening_socket(options.ip, kControlPort);
+  const UniqueFd listener = listening_socket(options.ip, kControlPort);
   std::cout << "on the other host: viaduct-pingpong --connect " << options.ip
             << (side.has_port() ? " --port DEVARGS" : "") << std::endl;
   // After the address was printed, so that a user can start the other side.
-  Descriptor socket = wait_for_client(listener);
+  UniqueFd socket = wait_for_client(listener);
   config.peer_ip = peer_ip(socket.get());
   side.set_peer_ip(config.peer_ip);
   serve(side, *socket_control(std::move(socket)), std::chrono::seconds{30});
@@ -48,7 +48,7 @@ int run_connect(const Options& options) {
   config.mtu = options.mtu;
   std::unique_ptr<Control> control;
   const auto address = link::Address::parse(options.connect_to);
-  Descriptor socket;
+  UniqueFd socket;
   // An IPv4 address: TCP first, because the connection tells which of this host's addresses faces
   // the server.
   if (!address) {

@@ -24,20 +24,20 @@ struct Point {
 
 // Where one side of a layer is, where the other side is, and what for. Valid during the constructor
 // of the layer; `port` belongs to the Side and outlives the layer.
-struct Wire {
-  bool client = false;         // the side that measures; the other one serves
-  port::Port* port = nullptr;  // ethdev layers
-  link::Address peer;          // the other side's port
-  std::size_t mtu = 0;         // of both ports: the smaller one
-  std::string ip, peer_ip;     // layers over the kernel or RDMA
-  std::string card;            // client: the server's Layer::card()
-  bool checksum = true;        // of the link's frames, for layers over a link
-  std::uint8_t turn = 0;       // tells this turn's frames from late ones of an earlier turn
-  Point point;                 // for layers that need memory or receives before they are ready
+struct TurnConfig {
+  bool client = false;           // the side that measures; the other one serves
+  port::Port* port = nullptr;    // ethdev layers
+  link::Address peer;            // the other side's port
+  std::size_t mtu = 0;           // of both ports: the smaller one
+  std::string ip, peer_ip;       // layers over the kernel or RDMA
+  std::string endpoint_address;  // client: the server's Layer::endpoint_address()
+  bool checksum = true;          // of the link's frames, for layers over a link
+  std::uint8_t turn = 0;         // tells this turn's frames from late ones of an earlier turn
+  Point point;                   // for layers that need memory or receives before they are ready
 };
 
-// The longest Layer::card(), in characters; it has to fit an Answer (control.hpp).
-inline constexpr std::size_t kMaxCard = 63;
+// The longest Layer::endpoint_address(), in characters; it has to fit an Answer (control.hpp).
+inline constexpr std::size_t kMaxEndpointAddress = 63;
 
 // One side of a layer during one turn. One thread uses it. Every function returns when its part is
 // done, or throws Failure or Interrupted; none waits for ever. Made by LayerKind::make, connected,
@@ -46,9 +46,9 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // Server: its endpoint address (business card), which the client needs before it makes its side.
-  // At most kMaxCard characters; empty if the layer needs none.
-  virtual std::string card() const = 0;
+  // Server: its endpoint address, which the client needs before it makes its side. At most
+  // kMaxEndpointAddress characters; empty if the layer needs none.
+  virtual std::string endpoint_address() const = 0;
 
   // Connects the two sides; both call it at about the same time. False when `patience` runs out
   // first.
@@ -74,7 +74,7 @@ class Layer {
 struct LayerKind {
   LayerInfo info;
   int order;  // in --help: ascending
-  std::unique_ptr<Layer> (*make)(const Wire& wire);
+  std::unique_ptr<Layer> (*make)(const TurnConfig& config);
 };
 
 // All layers of this program, sorted by `order`. Complete once main() has begun; find_layer() gives

@@ -58,7 +58,7 @@ int run(const Options& options) {
   switch (options.mode) {
     case Options::Mode::netns:
     case Options::Mode::verbs:
-    case Options::Mode::memif: return run_bed(options);
+    case Options::Mode::memif: return run_testbed(options);
     case Options::Mode::ring: return run_ring(options);
     case Options::Mode::listen: return run_listen(options);
     case Options::Mode::connect: return run_connect(options);

@@ -115,17 +115,17 @@ class Parser {
   // Where the two sides are.
   bool take_mode() {
     if (option_ == "--bed") {
-      const std::string_view bed = value();
-      if (bed == "netns")
+      const std::string_view testbed = value();
+      if (testbed == "netns")
         mode(Options::Mode::netns);
-      else if (bed == "memif")
+      else if (testbed == "memif")
         mode(Options::Mode::memif);
-      else if (bed == "ring")
+      else if (testbed == "ring")
         mode(Options::Mode::ring);
-      else if (bed == "verbs")
+      else if (testbed == "verbs")
         mode(Options::Mode::verbs);
       else
-        throw UsageError("--bed takes netns, memif, ring or verbs, not " + in_quotes(bed));
+        throw UsageError("--bed takes netns, memif, ring or verbs, not " + in_quotes(testbed));
     } else if (option_ == "--listen") {
       if (inline_value_) throw UsageError("--listen takes no value");
       mode(Options::Mode::listen);
@@ -296,7 +296,7 @@ class Parser {
     for (const std::string& layer : out_.layers) {
       const LayerInfo& info = info_of(layer, known_);
       if (!has(info.over)) throw UsageError("layer " + layer + " " + needs(info.over));
-      if (info.alone && out_.mode == Options::Mode::ring)
+      if (info.one_side_per_process && out_.mode == Options::Mode::ring)
         throw UsageError("layer " + layer +
                          " can have one side only in a process; use --bed memif or netns");
     }
@@ -346,7 +346,7 @@ Options parse_options(std::span<const char* const> arguments, std::span<const La
   return Parser(arguments, layers).parse();
 }
 
-std::string_view bed_name(Options::Mode mode) {
+std::string_view testbed_name(Options::Mode mode) {
   switch (mode) {
     case Options::Mode::netns: return "netns";
     case Options::Mode::memif: return "memif";

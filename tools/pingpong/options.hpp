@@ -22,7 +22,7 @@ struct LayerInfo {
   std::string_view name;     // unique; what --layer takes
   std::string_view summary;  // one line for --help
   Over over = Over::port;
-  bool alone = false;  // only one side can be in a process (mpi), so not on the bed ring
+  bool one_side_per_process = false;  // as for mpi; so not on the testbed ring
 };
 
 // What the program is to do. Filled by parse_options(), which also checks that the options fit each
@@ -37,7 +37,7 @@ struct Options {
   std::uint64_t messages = 0;  // 0: as many as the time allows
   bool latency = true, bandwidth = true;
   bool checksum = true;
-  std::size_t mtu = 0;            // 0: the port's (bed: 1500)
+  std::size_t mtu = 0;            // 0: the port's (testbed: 1500)
   std::string pmd = "af_packet";  // netns: DPDK's driver of the ports
   bool offload = true;            // netns: TCP segmentation offload
   std::string connect_to;         // MAC or IPv4 address
@@ -56,6 +56,6 @@ Options parse_options(std::span<const char* const> arguments, std::span<const La
 std::string help_text(std::span<const LayerInfo> layers);
 
 // The value of `bed` in the JSON file.
-std::string_view bed_name(Options::Mode mode);
+std::string_view testbed_name(Options::Mode mode);
 
 }  // namespace viaduct::pingpong

@@ -46,15 +46,15 @@ class RingSession final : public Session {
 
   RoundTrips latency(const LayerKind& kind, const Point& point) override {
     ++turn_;
-    const auto server = kind.make(wire(false, point));
-    const auto client = kind.make(wire(true, point));
+    const auto server = kind.make(turn_config(false, point));
+    const auto client = kind.make(turn_config(true, point));
     connect(*client, *server);
     return client->ping_both(*server, point);
   }
   Received bandwidth(const LayerKind& kind, const Point& point) override {
     ++turn_;
-    const auto server = kind.make(wire(false, point));
-    const auto client = kind.make(wire(true, point));
+    const auto server = kind.make(turn_config(false, point));
+    const auto client = kind.make(turn_config(true, point));
     connect(*client, *server);
     return client->stream_both(*server, point);
   }
@@ -72,9 +72,9 @@ class RingSession final : public Session {
       throw Failure("the two sides do not find each other");
   }
 
-  // One side's Wire: `client` says which.
-  Wire wire(bool client, const Point& point) {
-    Wire out;
+  // One side's TurnConfig: `client` says which.
+  TurnConfig turn_config(bool client, const Point& point) {
+    TurnConfig out;
     out.client = client;
     out.port = client ? client_.get() : server_.get();
     out.peer = (client ? server_ : client_)->address();

@@ -15,7 +15,7 @@ namespace {
 // How long the client waits for answers. The server may have to open its port before it answers ...
 constexpr std::chrono::seconds kOpenPatience{15};
 // ... but not if orders travel over that port: a server that answers at all has it open.
-constexpr std::chrono::seconds kThrough{3};
+constexpr std::chrono::seconds kOverPortPatience{3};
 // For other answers. The server may still be waiting for its link, whose other end is up already
 // here.
 constexpr std::chrono::seconds kAnswerPatience{15};
@@ -34,9 +34,10 @@ constexpr std::uint64_t kMaxTime = 60'000'000'000;  // ns; what --time-per-point
 
 // What one side of a layer needs to know (layer.hpp), from what this side has and what the order
 // says. Both sides derive `turn` from the number of the order, so it agrees.
-Wire make_wire(Side& side, const LayerKind& kind, const link::Address& peer, std::size_t mtu,
-               bool checksum, std::uint32_t turn, const Point& point) {
-  Wire out;
+TurnConfig make_turn_config(Side& side, const LayerKind& kind, const link::Address& peer,
+                            std::size_t mtu, bool checksum, std::uint32_t turn,
+                            const Point& point) {
+  TurnConfig out;
   out.client = side.config().client;
   out.port = kind.info.over == Over::port ? &side.port() : nullptr;
   out.peer = peer;
@@ -59,7 +60,8 @@ class RemoteSession final : public Session {
       hello.has_port = 1;
       std::copy_n(side.port().address().bytes.begin(), 6, hello.address);
     }
-    const Answer answer = control_.call(hello, control_.lossy() ? kThrough : kOpenPatience);
+    const Answer answer =
+        control_.call(hello, control_.lossy() ? kOverPortPatience : kOpenPatience);
     if (!side.has_port()) return;
     if (!answer.has_port)
       throw Failure("the other side has no port; start it with --listen --port DEVARGS");
@@ -77,7 +79,7 @@ class RemoteSession final : public Session {
     const auto layer = start(kind, point);
     const double sending = layer->send(point);
     const Answer answer = result();
-    return Received{answer.messages, answer.bytes, answer.seconds}.over(sending);
+    return Received{answer.messages, answer.bytes, answer.seconds}.at_least_as_long_as(sending);
   }
   void end() override {
     Order bye;
@@ -118,9 +120,11 @@ class RemoteSession final : public Session {
     order.mtu = mtu_;
     kind.info.name.copy(order.layer, sizeof(order.layer) - 1);
     const Answer answer = control_.call(order, kAnswerPatience);
-    Wire wire = make_wire(side_, kind, peer_, mtu_, checksum_, answer.sequence, point);
-    wire.card.assign(answer.card, ::strnlen(answer.card, kMaxCard));
-    auto layer = kind.make(wire);
+    TurnConfig config =
+        make_turn_config(side_, kind, peer_, mtu_, checksum_, answer.sequence, point);
+    config.endpoint_address.assign(answer.endpoint_address,
+                                   ::strnlen(answer.endpoint_address, kMaxEndpointAddress));
+    auto layer = kind.make(config);
     if (!layer->connect(kConnectPatience))
       throw Failure("no connection within 8 s, though the other side is there");
     return layer;
@@ -162,9 +166,9 @@ class Server {
     do {
       if (!control_.next(order, patience))
         throw Failure("the other side has fallen silent" +
-                      (broken_.empty() ? "" : " (" + broken_ + ")"));
+                      (turn_failure_.empty() ? "" : " (" + turn_failure_ + ")"));
       follow(order);
-      patience = broken_.empty() ? kNextPatience : kBrokenPatience;
+      patience = turn_failure_.empty() ? kNextPatience : kBrokenPatience;
     } while (order.what != Order::What::bye);
     // The answer to bye may have been lost: a client that has not got it repeats bye.
     while (control_.lossy() && control_.next(order, kByePatience) && order.what == Order::What::bye)
@@ -184,10 +188,10 @@ class Server {
         case Order::What::turn:
           // The client repeats an order whose answer is slow or lost. A turn in which something
           // arrived has been carried out already; one in which nothing came is tried again.
-          if (order.sequence != turn_ || !anything_) turn(order, answer);
+          if (order.sequence != turn_ || !received_anything_) turn(order, answer);
           return;
         case Order::What::result:
-          if (!broken_.empty()) throw Failure(broken_);
+          if (!turn_failure_.empty()) throw Failure(turn_failure_);
           answer.messages = received_.messages;
           answer.bytes = received_.bytes;
           answer.seconds = received_.seconds;
@@ -231,15 +235,15 @@ class Server {
   void turn(const Order& order, Answer& answer) {
     const std::unique_ptr<Layer> layer = open_layer(order);
     turn_ = order.sequence;
-    anything_ = false;
+    received_anything_ = false;
     received_ = {};
-    broken_.clear();
-    layer->card().copy(answer.card, kMaxCard);
+    turn_failure_.clear();
+    layer->endpoint_address().copy(answer.endpoint_address, kMaxEndpointAddress);
     control_.answer(answer);  // now the client starts
     try {
       carry_out(order, *layer);
     } catch (const Failure& failure) {
-      broken_ = failure.what();
+      turn_failure_ = failure.what();
     }
   }
 
@@ -248,10 +252,10 @@ class Server {
     if (!layer.connect(kClientPatience)) return;
     const Point point = point_of(order);
     if (order.latency) {
-      anything_ = layer.serve_ping(point);
+      received_anything_ = layer.serve_ping(point);
     } else {
       received_ = layer.receive(point);
-      anything_ = received_.bytes > 0;
+      received_anything_ = received_.bytes > 0;
     }
   }
 
@@ -282,17 +286,17 @@ class Server {
         (kind.info.over == Over::port && (order.mtu < kMinMtu || order.mtu > side_.port().mtu())))
       throw Failure("the order makes no sense; use the same version on both sides");
     side_.prepare(kind);
-    return kind.make(make_wire(side_, kind, peer_, order.mtu, order.checksum != 0, order.sequence,
-                               point_of(order)));
+    return kind.make(make_turn_config(side_, kind, peer_, order.mtu, order.checksum != 0,
+                                      order.sequence, point_of(order)));
   }
 
   Side& side_;
   Control& control_;
   link::Address peer_;
-  std::uint32_t turn_ = 0;  // order number of the last turn...
-  bool anything_ = false;   // ... whether anything arrived in it...
-  Received received_;       // ... and what...
-  std::string broken_;      // ... or why it ended too early
+  std::uint32_t turn_ = 0;          // order number of the last turn...
+  bool received_anything_ = false;  // ... whether anything arrived in it...
+  Received received_;               // ... and what...
+  std::string turn_failure_;        // ... or why it ended too early
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Measuring one point at a time, wherever the two sides are: in two processes or hosts that talk
-// over a Control (control.hpp), or both in this thread (the bed ring).
+// over a Control (control.hpp), or both in this thread (the testbed ring).
 //
 // A session between client and server. The client measures and decides; the server does as each
 // order says. Orders and answers travel over the Control; what is measured travels over the layer,
@@ -16,7 +16,7 @@
 //       |                                                    |
 //       |    for each point:                                 |
 //       | ---- turn (layer, bytes, time, ...) -------------> | makes its side of the layer
-//       | <--- answer (endpoint address of the layer) ------ | (Layer::card)
+//       | <--- answer (endpoint address of the layer) ------ | (Layer::endpoint_address)
 //       | makes its side                                     |
 //       | <=== connect, ping or stream, finish ============> |
 //       | ---- result -------------------------------------> |

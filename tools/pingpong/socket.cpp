@@ -9,7 +9,7 @@
 
 namespace viaduct::pingpong {
 
-Descriptor::~Descriptor() {
+UniqueFd::~UniqueFd() {
   if (fd_ >= 0) ::close(fd_);
 }
 
@@ -22,8 +22,8 @@ sockaddr_in socket_address(const std::string& ip, std::uint16_t port) {
   return out;
 }
 
-Descriptor bound_socket(int type, const std::string& ip, std::uint16_t port) {
-  Descriptor out(::socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+UniqueFd bound_socket(int type, const std::string& ip, std::uint16_t port) {
+  UniqueFd out(::socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!out) throw system_failure("cannot open a socket");
   // The port of the last turn's connection may still be in TIME_WAIT.
   set_option(out.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
@@ -37,8 +37,8 @@ Descriptor bound_socket(int type, const std::string& ip, std::uint16_t port) {
 }
 
 // A backlog of 1: there is one client.
-Descriptor listening_socket(const std::string& ip, std::uint16_t port) {
-  Descriptor out = bound_socket(SOCK_STREAM, ip, port);
+UniqueFd listening_socket(const std::string& ip, std::uint16_t port) {
+  UniqueFd out = bound_socket(SOCK_STREAM, ip, port);
   if (::listen(out.get(), 1) != 0) throw system_failure("cannot listen at " + ip);
   return out;
 }

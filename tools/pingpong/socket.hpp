@@ -15,16 +15,16 @@ inline constexpr std::uint16_t kControlPort = 17751, kUdpPort = 17752, kTcpPort 
                                kVerbsPort = 17754;
 
 // Owns a file descriptor and closes it. Moved-from and default ones own none.
-class Descriptor {
+class UniqueFd {
  public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
     std::swap(fd_, other.fd_);
     return *this;
   }
-  ~Descriptor();
+  ~UniqueFd();
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
@@ -37,8 +37,8 @@ class Descriptor {
 // order. Port 0 of bound_socket(): the kernel chooses one. own_ip() and peer_ip(): the two ends of
 // a connected socket.
 sockaddr_in socket_address(const std::string& ip, std::uint16_t port);
-Descriptor bound_socket(int type, const std::string& ip, std::uint16_t port);  // non-blocking
-Descriptor listening_socket(const std::string& ip, std::uint16_t port);        // non-blocking
+UniqueFd bound_socket(int type, const std::string& ip, std::uint16_t port);  // non-blocking
+UniqueFd listening_socket(const std::string& ip, std::uint16_t port);        // non-blocking
 void set_option(int fd, int level, int option, int value, const char* name);
 std::string own_ip(int fd);
 std::string peer_ip(int fd);

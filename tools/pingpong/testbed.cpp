@@ -76,7 +76,7 @@ struct Ended {
 Ended run(const std::vector<std::string>& words) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw system_failure("cannot make a pipe");
-  Descriptor read_end(ends[0]), write_end(ends[1]);
+  UniqueFd read_end(ends[0]), write_end(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) throw system_failure("cannot start " + words[0]);
   if (child == 0) {
@@ -88,7 +88,7 @@ Ended run(const std::vector<std::string>& words) {
     execute(words);
   }
   // The child has the only writing end now, so reading ends when the child does.
-  write_end = Descriptor();
+  write_end = UniqueFd();
   Ended out{0, {}};
   bool told = false;
   for (char buffer[512];;) {
@@ -122,9 +122,10 @@ void remove_orphans(const std::string& program) {
   for (const fs::directory_entry& entry : fs::directory_iterator(kNamespaces, error)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kNamePrefix)) continue;
-    const std::string bed = name.substr(0, name.rfind('-'));
-    const pid_t owner = std::atoi(bed.c_str() + std::string_view(kNamePrefix).size());
-    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) run({program, "down", "--name", bed});
+    const std::string testbed = name.substr(0, name.rfind('-'));
+    const pid_t owner = std::atoi(testbed.c_str() + std::string_view(kNamePrefix).size());
+    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH)
+      run({program, "down", "--name", testbed});
   }
 }
 
@@ -152,7 +153,7 @@ Testbed::~Testbed() {
 
 void Testbed::enter(int host) const {
   const std::string file = std::string(kNamespaces) + "/" + name_ + "-host" + std::to_string(host);
-  const Descriptor space(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd space(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!space || ::setns(space.get(), CLONE_NEWNET) != 0)
     throw system_failure("cannot enter the emulated host " + file);
   // /sys shows the interfaces of the namespace in which it was mounted, and AF_XDP looks for the

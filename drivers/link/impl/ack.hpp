@@ -88,7 +88,7 @@ bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
     std::memcpy(to, &block, sizeof(block));
     std::memcpy(to + sizeof(block), bitmap, block.words * sizeof(std::uint64_t));
     to += sizeof(block) + block.words * sizeof(std::uint64_t);
-    r.acknowledged_fully(now);
+    r.on_ack_frame_sent(now);
   }
   const auto length = static_cast<std::size_t>(to - payload);
   D::set_length(f, kFrameHeader + length);

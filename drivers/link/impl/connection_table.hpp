@@ -1,6 +1,6 @@
 // Link: the connection table. Construction and destruction of the link, making a Peer for an
-// address, ending a Peer (silence, destroy, unname, leave, forget), and the plain queries about
-// peers. How a connection comes up is in handshake.hpp.
+// address, ending a Peer (stop_sending, release_address, on_goodbye, end_connection, free_peer),
+// and the plain queries about peers. How a connection comes up is in handshake.hpp.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Link<D>::~Link() {
   while (tx_burst_size_ != 0) D::release(tx_burst_[--tx_burst_size_]);
   while (delivered_count_ != 0) D::release(delivered_[--delivered_count_].frame);
   for (auto& p : peers_)
-    if (p) destroy(p.get());
+    if (p) free_peer(p.get());
 }
 
 template <PacketDevice D>
@@ -70,12 +70,12 @@ PeerId Link<D>::peer(const Address& address) {
   if (address == device_.address()) return {};
   if (const auto known = by_address_.find(address_key(address)); known != by_address_.end()) {
     Peer* p = peers_[known->second].get();
-    adopt(p);  // the peer may be half-open, connecting to us just now
+    remove_half_open(p);  // the peer may be half-open, connecting to us just now
     return p->id;
   }
   // A peer that our side names is worth more than a stranger's unfinished request.
   if (!has_slot() && half_open_.front()) evict(half_open_.front());
-  Peer* p = create(address);
+  Peer* p = create_peer(address);
   if (!p) return {};
   by_address_[address_key(address)] = p->id.value & 0xffff;
   return p->id;
@@ -84,24 +84,24 @@ PeerId Link<D>::peer(const Address& address) {
 // Takes the peer out of the half-open ones: our side has named the peer, or the connection is up,
 // or the peer ends. A half-open peer may be evicted and ends unreported; any other peer may not.
 template <PacketDevice D>
-void Link<D>::adopt(Peer* p) {
+void Link<D>::remove_half_open(Peer* p) {
   if (!p->half_open()) return;
   half_open_.remove(p);
   --half_open_count_;
 }
 
-// Gives up a half-open peer for a newer request. forget() does not report half-open peers, so no
-// handler sees the reason.
+// Gives up a half-open peer for a newer request. end_connection() does not report half-open peers,
+// so no handler sees the reason.
 template <PacketDevice D>
 void Link<D>::evict(Peer* half_open) {
   counters_.add(Counter::half_open_evicted);
-  forget(half_open, DownReason::refused);
+  end_connection(half_open, DownReason::refused);
 }
 
 // A peer in a free slot, in state fresh, with a new PeerId and token; nullptr: the table is full.
 // The caller enters the peer into by_address_ or as a successor.
 template <PacketDevice D>
-auto Link<D>::create(const Address& address) -> Peer* {
+auto Link<D>::create_peer(const Address& address) -> Peer* {
   std::uint32_t slot;
   if (!free_slots_.empty()) {
     slot = free_slots_.back();
@@ -133,11 +133,11 @@ auto Link<D>::create(const Address& address) -> Peer* {
     // Half of the lane's credit may be granted for good, as base windows; later peers start without
     // credit and must ask. Leases do not count against that half, because leased credit comes back.
     CreditPool& pool = credit_[lane];
-    const bool plenty = pool.promised + config_.idle_window <= pool.capacity / 2 &&
-                        pool.lent + config_.idle_window <= pool.capacity;
+    const bool plenty = pool.base_granted + config_.idle_window <= pool.capacity / 2 &&
+                        pool.granted + config_.idle_window <= pool.capacity;
     p->receive[lane].start(0, plenty ? config_.idle_window : 0);
-    pool.promised += p->receive[lane].base_window();
-    pool.lent += p->receive[lane].window();
+    pool.base_granted += p->receive[lane].base_window();
+    pool.granted += p->receive[lane].window();
   }
   return p;
 }
@@ -148,38 +148,38 @@ template <PacketDevice D>
 void Link<D>::draw_token(Peer* p) {
   const std::uint64_t secrets = secrets_.next();
   p->incoming.token = static_cast<std::uint32_t>(secrets);
-  p->seed = static_cast<std::uint32_t>(secrets >> 32);
-  p->incoming_sum = route_checksum(p->incoming, p->seed);
+  p->incoming_seed = static_cast<std::uint32_t>(secrets >> 32);
+  p->incoming_sum = route_checksum(p->incoming, p->incoming_seed);
 }
 
 // Stops all sending to the peer: frees its frames in backlog and in flight, and takes the peer out
 // of the lists and the timers that could send. Frames that a handler has still to take stay
 // (stalled_).
 template <PacketDevice D>
-void Link<D>::silence(Peer* p) {
+void Link<D>::stop_sending(Peer* p) {
   for (Send& flow : p->send) flow.clear([this](Frame* f) { release_sent(f); });
   pending_.remove(p);
   acking_.remove(p);
   credit_waiters_.remove(p);
-  // The frames themselves are freed with the next poll (settle_delivered).
+  // The frames themselves are freed with the next poll (finish_delivered).
   for (std::uint16_t i = 0; i < delivered_count_; ++i)
     if (delivered_[i].peer == p) delivered_[i].peer = nullptr;
   timers_.remove(p);
 }
 
 // Frees the peer, everything it holds and its slot, and returns its credit to the pools. Reports
-// nothing, and leaves by_address_ alone: see forget().
+// nothing, and leaves by_address_ alone: see end_connection().
 template <PacketDevice D>
-void Link<D>::destroy(Peer* p) {
-  silence(p);
+void Link<D>::free_peer(Peer* p) {
+  stop_sending(p);
   stalled_.remove(p);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     p->receive[lane].clear([](Frame* f) { D::release(f); });
-    credit_[lane].promised -= p->receive[lane].base_window();
-    credit_[lane].lent -= p->receive[lane].window();
-    if (p->receive[lane].borrows()) --credit_[lane].borrowers;
+    credit_[lane].base_granted -= p->receive[lane].base_window();
+    credit_[lane].granted -= p->receive[lane].window();
+    if (p->receive[lane].has_lease()) --credit_[lane].lease_holders;
   }
-  adopt(p);  // out of the half-open list
+  remove_half_open(p);  // out of the half-open list
   const std::uint32_t slot = p->id.value & 0xffff;
   free_slots_.push_back(slot);
   peers_[slot].reset();
@@ -188,8 +188,8 @@ void Link<D>::destroy(Peer* p) {
 // Makes the peer's address free for another incarnation. A successor that is not up yet ends, too:
 // its requester repeats the hello and then finds the address free.
 template <PacketDevice D>
-void Link<D>::unname(Peer* p) {
-  if (Peer* next = find(p->successor)) destroy(next);
+void Link<D>::release_address(Peer* p) {
+  if (Peer* next = find(p->successor)) free_peer(next);
   const auto known = by_address_.find(address_key(p->address));
   if (known != by_address_.end() && known->second == (p->id.value & 0xffff))
     by_address_.erase(known);
@@ -199,23 +199,23 @@ void Link<D>::unname(Peer* p) {
 // those messages, so the peer counts on their delivery: offer_stalled() delivers them, and only
 // then does the peer end. The address is free meanwhile.
 template <PacketDevice D>
-void Link<D>::leave(Peer* p) {
-  if (!p->stalled_hook.linked) return forget(p, DownReason::left);
-  p->state = PeerState::leaving;
-  silence(p);
-  unname(p);
+void Link<D>::on_goodbye(Peer* p) {
+  if (!p->stalled_hook.linked) return end_connection(p, DownReason::left);
+  p->state = PeerState::draining;
+  stop_sending(p);
+  release_address(p);
 }
 
 // Ends a peer: frees the peer and reports `reason` to all handlers, unless the peer is half-open.
 // `peer` is invalid afterwards. The handlers are called last, when the link's state is consistent
 // again, because they may call try_send.
 template <PacketDevice D>
-void Link<D>::forget(Peer* p, DownReason reason) {
+void Link<D>::end_connection(Peer* p, DownReason reason) {
   const PeerId id = p->id;
   const Address address = p->address;
   const bool tell = !p->half_open();
-  unname(p);
-  destroy(p);
+  release_address(p);
+  free_peer(p);
   if (!tell) return;
   counters_.add(Counter::peers_down);
   for (MessageSink* sink : sinks_)
@@ -224,7 +224,7 @@ void Link<D>::forget(Peer* p, DownReason reason) {
 
 // Reports that the connection is up.
 template <PacketDevice D>
-void Link<D>::announce(Peer* p) {
+void Link<D>::report_up(Peer* p) {
   counters_.add(Counter::peers_up);
   for (MessageSink* sink : sinks_)
     if (sink) sink->on_peer_up(p->id, p->address);
@@ -234,7 +234,7 @@ template <PacketDevice D>
 void Link<D>::connect(PeerId id, Time now) {
   Peer* p = find(id);
   if (!p || p->wanted) return;
-  if (p->state == PeerState::fresh || p->state == PeerState::answering) greet(p, now);
+  if (p->state == PeerState::fresh || p->state == PeerState::accept_sent) send_request(p, now);
 }
 
 template <PacketDevice D>
@@ -245,7 +245,7 @@ void Link<D>::disconnect(PeerId id, Time) {
     send_goodbye(p);
     flush();
   }
-  forget(p, DownReason::closed);
+  end_connection(p, DownReason::closed);
 }
 
 template <PacketDevice D>
@@ -279,7 +279,7 @@ PeerView Link<D>::view(PeerId id) const {
   if (!p) return v;
   v.address = p->address;
   v.state = p->state;
-  v.answered = p->probed_mtu != 0 || p->no_room || p->up();
+  v.answered = p->tried_mtu != 0 || p->no_room || p->up();
   v.no_room = p->no_room;
   v.mtu = p->mtu;
   v.round_trip = p->rtt.smoothed();

@@ -14,14 +14,15 @@ namespace viaduct::link {
 // The handlers have taken a whole frame: gives the peer new credit for that frame, except while
 // windows above the fair share have to shrink because other peers wait for credit.
 template <PacketDevice D>
-inline void Link<D>::consumed(Peer* p, Lane lane, Time now) {
+inline void Link<D>::on_consumed(Peer* p, Lane lane, Time now) {
   CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-  const std::uint32_t share = pool.contended_until > now ? pool.share(pool.borrowers) : kMaxWindow;
+  const std::uint32_t share =
+      pool.contended_until > now ? pool.fair_share(pool.lease_holders) : kMaxWindow;
   const std::uint32_t shrunk = flow.consume(share);
   if (shrunk == 0) return;
-  pool.lent -= shrunk;
-  if (!flow.borrows()) --pool.borrowers;
+  pool.granted -= shrunk;
+  if (!flow.has_lease()) --pool.lease_holders;
 }
 
 // The peer has more to send than its credit allows. If no credit is free, the peer becomes a credit
@@ -30,7 +31,7 @@ template <PacketDevice D>
 void Link<D>::on_credit_wanted(Peer* p, Lane lane, Time now) {
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
   if (!grant_credit(p, lane, now)) {
-    flow.wants = true;
+    flow.wants_credit = true;
     credit_waiters_.add(p);
   }
   flow.ack_at_once = true;
@@ -47,17 +48,18 @@ bool Link<D>::grant_credit(Peer* p, Lane lane, Time now) {
   Receive& flow = p->receive[static_cast<std::size_t>(lane)];
   if (flow.window() >= config_.max_window || (flow.stalled && flow.window() != 0)) return true;
   // Too little is free, and other peers hold leases: perhaps some have run out.
-  if (pool.spare(flow.window()) < std::max(flow.window(), 1u) && pool.borrowers > flow.borrows())
+  if (pool.max_growth(flow.window()) < std::max(flow.window(), 1u) &&
+      pool.lease_holders > flow.has_lease())
     reclaim_credit(lane, now);
   // Read after the reclaim, which may have changed this very window.
-  const std::uint32_t window = flow.window(), others = pool.borrowers - flow.borrows();
+  const std::uint32_t window = flow.window(), others = pool.lease_holders - flow.has_lease();
   const std::uint32_t wanted = std::min(std::max(window, 1u), config_.max_window - window);
-  const std::uint32_t by = std::min(wanted, pool.spare(window));
-  const bool fair = window + by >= pool.share(others + 1);
+  const std::uint32_t by = std::min(wanted, pool.max_growth(window));
+  const bool fair = window + by >= pool.fair_share(others + 1);
   if (by < wanted && !fair) pool.contended_until = now + kContention;
   if (by == 0) return fair;
-  pool.borrowers = others + 1;
-  pool.lent += by;
+  pool.lease_holders = others + 1;
+  pool.granted += by;
   flow.grow(by, now);
   return true;
 }
@@ -70,9 +72,9 @@ void Link<D>::serve_credit_waiters(Time now) {
   credit_waiters_.remove(p);
   for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) {
     Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-    if (!flow.wants) continue;
-    flow.wants = !grant_credit(p, lane, now);
-    if (flow.wants) {
+    if (!flow.wants_credit) continue;
+    flow.wants_credit = !grant_credit(p, lane, now);
+    if (flow.wants_credit) {
       credit_waiters_.add(p);
     } else {
       flow.ack_at_once = true;
@@ -91,8 +93,8 @@ void Link<D>::reclaim_credit(Lane lane, Time now) {
     Peer* p = peers_[clock_hand_].get();
     if (!p) continue;
     const std::uint32_t got = p->receive[static_cast<std::size_t>(lane)].reclaim(now);
-    if (got != 0) --pool.borrowers;
-    pool.lent -= got;
+    if (got != 0) --pool.lease_holders;
+    pool.granted -= got;
   }
 }
 

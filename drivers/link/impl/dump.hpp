@@ -63,15 +63,15 @@ std::string Link<D>::dump(PeerId id, Time now) const {
              to_go(meta.sent_at + timeout(p, s));
     } else if (p->up() && s.blocked()) {
       out += s.probing() ? std::string("; probed for credit ")
-                               .append(text(now - s.probed_at()) + " ago, again ")
-                               .append(to_go(s.probed_at() + timeout(p, s)))
+                               .append(text(now - s.last_probe_or_timeout()) + " ago, again ")
+                               .append(to_go(s.last_probe_or_timeout() + timeout(p, s)))
                          : "; waits for credit";
     }
     out += "; receives: next " + std::to_string(r.expected()) + ", window " +
            std::to_string(r.window()) + " (" + std::to_string(r.base_window()) + " for good), " +
            std::to_string(r.held().size()) + " held";
     if (r.stalled) out += ", a sink is busy";
-    if (r.wants) out += ", wants credit";
+    if (r.wants_credit) out += ", wants credit";
     out += '\n';
   }
   if (const std::string unusual = text(counters(id), kCounterInfo); !unusual.empty())
@@ -86,7 +86,7 @@ std::string Link<D>::dump(Time now) const {
                     " at the device, " + std::to_string(frames_held()) +
                     " held in all; credit lent";
   for (const CreditPool& pool : credit_)
-    out.append(" ").append(std::to_string(pool.lent) + "/" + std::to_string(pool.capacity));
+    out.append(" ").append(std::to_string(pool.granted) + "/" + std::to_string(pool.capacity));
   out += "\n  counted: " + text(counters_, kCounterInfo) + '\n';
   for (const auto& p : peers_)
     if (p) out += dump(p->id, now);

@@ -13,16 +13,16 @@ namespace viaduct::link {
 // last, so that waiting frames, acknowledgements and retransmissions leave in one burst.
 template <PacketDevice D>
 void Link<D>::poll(Time now) {
-  if (delivered_count_ != 0) settle_delivered();
+  if (delivered_count_ != 0) finish_delivered();
   receive(now);
   if (stalled_.front()) offer_stalled(now);
   if (credit_waiters_.front()) serve_credit_waiters(now);
   if (acking_.front()) send_due_acks(now);
-  // A timer must not see frames in flight whose acknowledgement lies unsettled in delivered_:
-  // settle first. The upkeep delays the answer, so timers that are barely due wait for the next
-  // poll, which settles anyway; but for kTimerSlack at most.
+  // A timer must not see frames in flight whose acknowledgement waits in delivered_: apply it
+  // first (finish_delivered). The upkeep delays the answer, so timers that are barely due wait for
+  // the next poll, which does the upkeep anyway; but for kTimerSlack at most.
   if (timers_.due(delivered_count_ == 0 ? now : now - kTimerSlack)) {
-    settle_delivered();
+    finish_delivered();
     run_timers(now);
   }
   if (pending_.front()) send_pending(now);
@@ -71,7 +71,7 @@ Time Link<D>::next_deadline(const Peer* p) const {
       deadline =
           std::min(deadline, D::meta(flow.in_flight().front()).tx.sent_at + timeout(p, flow));
     else if (flow.blocked())
-      deadline = std::min(deadline, flow.probed_at() + timeout(p, flow));
+      deadline = std::min(deadline, flow.last_probe_or_timeout() + timeout(p, flow));
   }
   return deadline;
 }
@@ -98,7 +98,7 @@ bool Link<D>::peer_timer(Peer* p, Time now) {
   // Both conditions: if our own process has not polled for long, much time has passed but few
   // keepalives have gone, and the peer gets the chance to answer.
   if (now - p->last_heard >= config_.dead_after && p->unanswered_probes >= kMaxUnanswered) {
-    forget(p, DownReason::silent);
+    end_connection(p, DownReason::silent);
     return false;
   }
   for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) lane_timer(p, lane, now);
@@ -122,12 +122,12 @@ void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
   if (Frame* oldest = flow.in_flight().front()) {
     if (D::meta(oldest).tx.sent_at + limit > now) return;
     count(p, Counter::probes);
-    flow.timed_out(D::meta(oldest).tx.sent_at, now);
+    flow.on_timeout(D::meta(oldest).tx.sent_at, now);
     if (!config_.fixed_timeout) return resend(p, lane, oldest, now);
     for (Frame* f = oldest; f; f = Send::List::next(f))
       if (D::meta(f).tx.sent_at + limit <= now) resend(p, lane, f, now);
-  } else if (flow.blocked() && flow.probed_at() + limit <= now && probe(p, now)) {
-    flow.timed_out(flow.probed_at(), now);
+  } else if (flow.blocked() && flow.last_probe_or_timeout() + limit <= now && probe(p, now)) {
+    flow.on_timeout(flow.last_probe_or_timeout(), now);
   }
 }
 

@@ -15,25 +15,25 @@
 namespace viaduct::link {
 
 // The interval before the first repetition of a hello or welcome; doubles with each repetition.
-inline constexpr Duration kFirstGreetingInterval = std::chrono::milliseconds{1};
+inline constexpr Duration kFirstHandshakeInterval = std::chrono::milliseconds{1};
 // How long a half-open peer is safe from eviction. A requester that exists hears five welcomes
 // meanwhile (after 0, 1, 3, 7 and 15 ms).
 inline constexpr Duration kHalfOpenGrace = std::chrono::milliseconds{20};
 // Path-MTU search. So many padded hellos of one size in a row go unanswered, although the small
 // hello just before each was answered: frames of that size do not pass. The next smaller size of
 // the table is tried then. The sizes are Ethernet payloads.
-inline constexpr std::uint16_t kProbesOfASize = 8;
+inline constexpr std::uint16_t kMaxMtuTries = 8;
 inline constexpr std::uint16_t kPathMtus[] = {9000, 4000, 1500, 1400, 1280, kMinMtu};
 
 // Requests the connection for our side. Sends our hello even if the peer's has arrived (state
-// answering): the incarnation that sent that hello may be dead, and its successor, which has not
+// accept_sent): the incarnation that sent that hello may be dead, and its successor, which has not
 // sent one, can answer ours.
 template <PacketDevice D>
-void Link<D>::greet(Peer* p, Time now) {
+void Link<D>::send_request(Peer* p, Time now) {
   p->wanted = true;
-  if (p->state == PeerState::fresh) p->state = PeerState::greeting;
+  if (p->state == PeerState::fresh) p->state = PeerState::request_sent;
   p->last_heard = now;  // the handshake begins: after dead_after without success it has failed
-  p->greetings = 0;
+  p->handshake_rounds = 0;
   repeat_later(p, now);
   send_hello(p, 0);
 }
@@ -43,9 +43,9 @@ void Link<D>::greet(Peer* p, Time now) {
 // second.
 template <PacketDevice D>
 void Link<D>::repeat_later(Peer* p, Time now) {
-  const auto doublings = std::min(p->greetings++, p->wanted ? 5u : 10u);
-  p->greeted_at = now;
-  p->handshake_at = now + kFirstGreetingInterval * (1u << doublings);
+  const auto doublings = std::min(p->handshake_rounds++, p->wanted ? 5u : 10u);
+  p->handshake_sent_at = now;
+  p->handshake_at = now + kFirstHandshakeInterval * (1u << doublings);
   timers_.set_no_later(p, p->handshake_at);
 }
 
@@ -54,8 +54,8 @@ void Link<D>::repeat_later(Peer* p, Time now) {
 // size is the likely reason.
 template <PacketDevice D>
 void Link<D>::send_hello(Peer* p, std::uint64_t cookie) {
-  p->tried = cookie != 0;
-  send_handshake(p, FrameType::hello, cookie != 0 ? p->probed_mtu : 0, cookie);
+  p->cookie_returned = cookie != 0;
+  send_handshake(p, FrameType::hello, cookie != 0 ? p->tried_mtu : 0, cookie);
 }
 
 // The answer to a hello with a good cookie. For a peer that is up, the hello is a late duplicate:
@@ -82,13 +82,13 @@ void Link<D>::send_handshake(Peer* p, FrameType type, std::size_t mtu, std::uint
   }
   body.connection = p->incoming.connection;
   body.token = p->incoming.token;
-  body.seed = p->seed;
+  body.seed = p->incoming_seed;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     body.sequence[lane] = p->send[lane].first_sequence();
     body.window[lane] = static_cast<std::uint16_t>(p->receive[lane].base_window());
   }
   body.mtu = static_cast<std::uint16_t>(mtu);
-  stage_handshake(route, type, body, mtu, sum);
+  enqueue_handshake(route, type, body, mtu, sum);
   flush();
 }
 
@@ -106,7 +106,7 @@ void Link<D>::send_retry(const FrameHeader& header, const Handshake& hello, std:
   body.echo = hello.incarnation;
   body.cookie = cookie;
   body.flags = cookie == 0 ? kHandshakeNoRoom : 0;
-  stage_handshake(route, FrameType::retry, body, 0, route_checksum(route, hello.seed));
+  enqueue_handshake(route, FrameType::retry, body, 0, route_checksum(route, hello.seed));
   counters_.add(Counter::retries_sent);
 }
 
@@ -114,8 +114,8 @@ void Link<D>::send_retry(const FrameHeader& header, const Handshake& hello, std:
 // the requester's timer repeats the handshake. `sum`: the route's checksum so far. Handshakes
 // always have a checksum, because neither side knows yet whether the other does without.
 template <PacketDevice D>
-void Link<D>::stage_handshake(const FrameHeader& route, FrameType type, Handshake body,
-                              std::size_t mtu, std::uint32_t sum) {
+void Link<D>::enqueue_handshake(const FrameHeader& route, FrameType type, Handshake body,
+                                std::size_t mtu, std::uint32_t sum) {
   Frame* f = new_control_frame();
   if (!f) return;
   const std::size_t length = mtu != 0 ? mtu - kLinkHeader : sizeof body;
@@ -179,7 +179,7 @@ template <PacketDevice D>
 void Link<D>::receive_hello(const FrameHeader& header, const Handshake& hello, Time now) {
   Address from;
   std::memcpy(from.bytes.data(), header.from, from.bytes.size());
-  if (!cookies_.good(hello.cookie, from, hello.incarnation, now))
+  if (!cookies_.is_valid(hello.cookie, from, hello.incarnation, now))
     return send_retry(header, hello, cookies_.make(from, hello.incarnation, now));
   if (Peer* p = accept(from, hello, now)) return send_welcome(p, now);
   // The address is proven, so an answer cannot be misdirected: cookie 0 says "no room".
@@ -188,45 +188,45 @@ void Link<D>::receive_hello(const FrameHeader& header, const Handshake& hello, T
 }
 
 // The Peer for a hello whose address is proven, made if need be; nullptr: no room. The hello may
-// repeat one that was accepted (same life), come from a new incarnation, or be a replay of an
-// earlier incarnation's. A peer that is up therefore stays up: the other incarnation becomes its
+// repeat one that was accepted (same incarnation), come from a new incarnation, or be a replay of
+// an earlier incarnation's. A peer that is up therefore stays up: the other incarnation becomes its
 // successor, and takes over only when a frame proves that it is alive (bring_up).
 template <PacketDevice D>
 auto Link<D>::accept(const Address& from, const Handshake& hello, Time now) -> Peer* {
-  const auto same_life = [&hello](const Peer* p) {
+  const auto same_incarnation = [&hello](const Peer* p) {
     return p->incarnation == hello.incarnation && p->outgoing.connection == hello.connection &&
            p->outgoing.token == hello.token;
   };
   const auto known = by_address_.find(address_key(from));
   Peer* p = known == by_address_.end() ? nullptr : peers_[known->second].get();
   const PeerId mapped = p ? p->id : PeerId{};
-  if (p && p->up() && !same_life(p)) {
+  if (p && p->up() && !same_incarnation(p)) {
     Peer* next = find(p->successor);
-    if (next && !same_life(next)) {  // at most one successor: the latest hello's
-      destroy(next);
+    if (next && !same_incarnation(next)) {  // at most one successor: the latest hello's
+      free_peer(next);
       next = nullptr;
     }
     p = next;
   }
   if (!p) {
-    p = open_half(from, now);
+    p = create_half_open(from, now);
     if (!p) return nullptr;
-    learn(p, hello);
-    p->state = PeerState::answering;
+    apply_handshake(p, hello);
+    p->state = PeerState::accept_sent;
     p->last_heard = now;
     if (Peer* earlier = find(mapped))
       earlier->successor = p->id;
     else
       by_address_[address_key(from)] = p->id.value & 0xffff;
   } else if (!p->up()) {
-    if (!p->nearly_up() || !same_life(p)) {
+    if (!p->nearly_up() || !same_incarnation(p)) {
       // A new token, as the other incarnation may know the old one: its frames must not bring up
       // this connection.
       if (p->nearly_up()) draw_token(p);
       p->last_heard = now;
-      p->greetings = 0;
-      learn(p, hello);
-      p->state = PeerState::answering;
+      p->handshake_rounds = 0;
+      apply_handshake(p, hello);
+      p->state = PeerState::accept_sent;
     }
     p->mtu = smaller_mtu(hello.mtu);  // smaller than before if larger frames did not pass
   }
@@ -237,12 +237,12 @@ auto Link<D>::accept(const Address& from, const Handshake& hello, Time now) -> P
 // evicted, provided that it has had the time an honest requester needs (kHalfOpenGrace). Otherwise
 // nullptr: the new requester has to try again.
 template <PacketDevice D>
-auto Link<D>::open_half(const Address& from, Time now) -> Peer* {
+auto Link<D>::create_half_open(const Address& from, Time now) -> Peer* {
   Peer* const oldest = half_open_.front();
   const bool full = half_open_count_ == kMaxHalfOpen || !has_slot();
   if (full && (!oldest || now - oldest->last_heard < kHalfOpenGrace)) return nullptr;
   if (full) evict(oldest);
-  Peer* p = create(from);
+  Peer* p = create_peer(from);
   if (!p) return nullptr;
   half_open_.add(p);
   ++half_open_count_;
@@ -252,12 +252,12 @@ auto Link<D>::open_half(const Address& from, Time now) -> Peer* {
 // Takes the connection's parameters from the peer's handshake. Not for a peer that is up: this
 // resets the receive lanes and the credit.
 template <PacketDevice D>
-void Link<D>::learn(Peer* p, const Handshake& theirs) {
+void Link<D>::apply_handshake(Peer* p, const Handshake& theirs) {
   p->incarnation = theirs.incarnation;
   p->outgoing.connection = theirs.connection;
   p->outgoing.token = theirs.token;
   p->outgoing_sum = route_checksum(p->outgoing, theirs.seed);
-  p->checksum = config_.checksum || (theirs.flags & kHandshakeNoChecksum) == 0;
+  p->checksums = config_.checksum || (theirs.flags & kHandshakeNoChecksum) == 0;
   p->mtu = smaller_mtu(theirs.mtu);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     p->send[lane].grant(theirs.window[lane]);
@@ -269,17 +269,17 @@ template <PacketDevice D>
 void Link<D>::receive_welcome(Peer* p, const Handshake& welcome, Time now) {
   switch (p->state) {
     case PeerState::fresh:
-    case PeerState::leaving: return drop(Counter::drop_state);
+    case PeerState::draining: return drop(Counter::drop_state);
     case PeerState::up:  // the ack that should have brought the peer up was lost
       if (p->incarnation != welcome.incarnation) return drop(Counter::drop_incarnation);
       send_ack(p, 0, now);
       return;
-    case PeerState::greeting:
-    case PeerState::answering:
-    case PeerState::confirming:
-      learn(p, welcome);
-      p->state = PeerState::confirming;
-      p->probes = 0;
+    case PeerState::request_sent:
+    case PeerState::accept_sent:
+    case PeerState::accept_received:
+      apply_handshake(p, welcome);
+      p->state = PeerState::accept_received;
+      p->mtu_tries = 0;
       // This ack brings the peer up, and its answer our side.
       send_ack(p, kFlagAnswer, now);
       return;
@@ -289,24 +289,26 @@ void Link<D>::receive_welcome(Peer* p, const Handshake& welcome, Time now) {
 // A retry brings a cookie: answers with a padded hello, and searches for the path MTU on the way.
 template <PacketDevice D>
 void Link<D>::receive_retry(Peer* p, const Handshake& retry, Time now) {
-  if (!p->wanted || p->up()) return drop(Counter::drop_state);
+  if (!p->wanted || p->up() || p->state == PeerState::draining) return drop(Counter::drop_state);
   if ((retry.flags & kHandshakeNoRoom) != 0) {
     p->no_room = true;
-    p->probes = 0;  // "no room" answers a padded hello, so that size passes
+    p->mtu_tries = 0;  // "no room" answers a padded hello, so that size passes
     return;
   }
   // One padded hello for each small hello: duplicates of a retry must not use up the tries.
-  if (p->tried) return;
+  if (p->cookie_returned) return;
   const std::uint16_t largest = smaller_mtu(retry.mtu);
-  if (p->probed_mtu == 0) {
-    p->probed_mtu = largest;
+  if (p->tried_mtu == 0) {
+    p->tried_mtu = largest;
     // The first sample of the round trip, only if exactly one hello has gone: otherwise the retry
     // may answer either (Karn).
-    if (p->state == PeerState::greeting && p->greetings == 1) p->rtt.sample(now - p->greeted_at);
+    if (p->state == PeerState::request_sent && p->handshake_rounds == 1)
+      p->rtt.sample(now - p->handshake_sent_at);
   }
-  p->probed_mtu = std::min(p->probed_mtu, largest);
-  if (p->probes == kProbesOfASize && !lower_path_mtu(p)) return forget(p, DownReason::path_mtu);
-  ++p->probes;
+  p->tried_mtu = std::min(p->tried_mtu, largest);
+  if (p->mtu_tries == kMaxMtuTries && !lower_path_mtu(p))
+    return end_connection(p, DownReason::path_mtu);
+  ++p->mtu_tries;
   send_hello(p, retry.cookie);
 }
 
@@ -314,9 +316,9 @@ void Link<D>::receive_retry(Peer* p, const Handshake& retry, Time now) {
 template <PacketDevice D>
 bool Link<D>::lower_path_mtu(Peer* p) {
   for (const std::uint16_t mtu : kPathMtus) {
-    if (mtu >= p->probed_mtu) continue;
-    p->probed_mtu = mtu;
-    p->probes = 0;
+    if (mtu >= p->tried_mtu) continue;
+    p->tried_mtu = mtu;
+    p->mtu_tries = 0;
     counters_.add(Counter::path_mtu_lowered);
     return true;
   }
@@ -327,7 +329,7 @@ bool Link<D>::lower_path_mtu(Peer* p) {
 // the connection is up, and ends the incarnation that was up before.
 template <PacketDevice D>
 void Link<D>::bring_up(Peer* p, Time now) {
-  adopt(p);
+  remove_half_open(p);
   const std::uint32_t slot = p->id.value & 0xffff;
   const auto known = by_address_.try_emplace(address_key(p->address), slot).first;
   Peer* const earlier = known->second == slot ? nullptr : peers_[known->second].get();
@@ -347,9 +349,9 @@ void Link<D>::bring_up(Peer* p, Time now) {
   // to the address again reaches the new incarnation.
   if (earlier) {
     earlier->successor = PeerId{};
-    forget(earlier, DownReason::restarted);
+    end_connection(earlier, DownReason::restarted);
   }
-  announce(p);
+  report_up(p);
 }
 
 // The peer is not up and its timer has run out: gives the handshake up, or repeats it.
@@ -360,7 +362,7 @@ void Link<D>::handshake_timer(Peer* p, Time now) {
       p->wanted ? config_.dead_after : std::min(config_.half_open_for, config_.dead_after);
   if (now - p->last_heard >= patience) {
     if (p->wanted || p->half_open())
-      return forget(p, p->no_room ? DownReason::no_room : DownReason::refused);
+      return end_connection(p, p->no_room ? DownReason::no_room : DownReason::refused);
     // Our side has named the peer but asked for nothing, so there is no failure to report: the
     // PeerId stays valid, and only the other side's unfinished request is forgotten.
     p->state = PeerState::fresh;
@@ -371,7 +373,7 @@ void Link<D>::handshake_timer(Peer* p, Time now) {
   // Always a small hello: a fresh retry proves that the peer still answers, and brings a cookie
   // that has not expired.
   if (p->wanted) send_hello(p, 0);
-  if (p->state == PeerState::answering)
+  if (p->state == PeerState::accept_sent)
     send_welcome(p, now);
   else
     repeat_later(p, now);

@@ -15,7 +15,7 @@ void Link<D>::check_invariants([[maybe_unused]] Time now) const {
 #ifndef NDEBUG
   for (const auto& p : peers_) {
     if (!p) continue;
-    if (p->state == PeerState::greeting || p->nearly_up())
+    if (p->state == PeerState::request_sent || p->nearly_up())
       assert(p->timer_position != base::kNotQueued && "a handshake is repeated or given up");
     if (!p->up()) continue;
     for (const Send& flow : p->send) {
@@ -30,7 +30,7 @@ void Link<D>::check_invariants([[maybe_unused]] Time now) const {
     for (const Receive& flow : p->receive) {
       if (flow.stalled)
         assert(p->stalled_hook.linked && "what a sink was busy for is offered again");
-      if (flow.wants)
+      if (flow.wants_credit)
         assert(p->credit_waiter_hook.linked && "who could not be lent credit stands in line");
     }
   }

@@ -12,7 +12,7 @@
 namespace viaduct::link {
 
 // Applies an acknowledgement from a data or ack frame to one sending lane. `now` may be that of the
-// poll that received the frame, if the frame was settled later.
+// poll that received the frame, if finish_delivered() applies the acknowledgement later.
 template <PacketDevice D>
 void Link<D>::acknowledge(Peer* p, Lane lane, const Acknowledgement& ack, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
@@ -56,7 +56,7 @@ template <PacketDevice D>
 void Link<D>::resend(Peer* p, Lane lane, Frame* f, Time now) {
   if (!enqueue_tx(f))
     return;  // the device is full: the timer or the next acknowledgement tries again
-  p->send[static_cast<std::size_t>(lane)].retransmitted(f, now);
+  p->send[static_cast<std::size_t>(lane)].on_retransmitted(f, now);
   count(p, Counter::retransmits);
 }
 
@@ -65,7 +65,7 @@ void Link<D>::resend(Peer* p, Lane lane, Frame* f, Time now) {
 template <PacketDevice D>
 void Link<D>::resend_lost(Peer* p, Lane lane, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
-  for (Frame* f = flow.in_flight().front(); f && flow.behind_settled(f); f = Send::List::next(f)) {
+  for (Frame* f = flow.in_flight().front(); f && flow.behind_acked(f); f = Send::List::next(f)) {
     if (!flow.lost(f, p->rtt.reordering())) continue;
     count(p, Counter::fast_retransmits);
     resend(p, lane, f, now);

@@ -26,7 +26,7 @@ void Link<D>::receive(Time now) {
     }
     delivered_at_ = now;
     // So many frames are a stream: its sender waits for acknowledgements rather than for an answer.
-    if (delivered_count_ > kFewFrames) settle_delivered();
+    if (delivered_count_ > kFewFrames) finish_delivered();
     taken = static_cast<std::uint16_t>(taken + count);
     if (count < kReceiveBurst) break;
   }
@@ -55,7 +55,7 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
   if ((header.lane_flags & ~kFlagsKnown) != 0) [[unlikely]]
     return reject(Counter::drop_type);
   const bool handshake = type >= FrameType::hello && type <= FrameType::retry;
-  if (p->checksum || handshake) {
+  if (p->checksums || handshake) {
     const std::uint32_t sum = base::crc32c(payload.data(), payload.size(), p->incoming_sum);
     if (frame_checksum(header, sum) != header.checksum) [[unlikely]]
       return reject(Counter::drop_checksum);
@@ -87,7 +87,7 @@ void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header
       ack_later(p, p->receive[0], now);
     }
   } else if (type == FrameType::goodbye) {
-    leave(p);
+    on_goodbye(p);
   } else {
     count(p, Counter::drop_type);
   }
@@ -126,7 +126,7 @@ void Link<D>::receive_from_unknown(Frame* f, Time now) {
 
 // A data frame of a connection that is up; takes over the reference. The fast path: the frame is
 // the next in order, nothing waits in either direction, and the peer has enough credit. That path
-// delivers at once and leaves all upkeep to settle_delivered(). receive_unusual has the other
+// delivers at once and leaves all upkeep to finish_delivered(). receive_unusual has the other
 // cases.
 template <PacketDevice D>
 inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time now) {
@@ -139,17 +139,17 @@ inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, 
   const std::uint32_t sequence = header.sequence;
   Receive& flow = p->receive[index];
   // With a backlog of our own the acknowledgement counts at once: the frame may bring credit.
-  if (!flow.next_in_line(sequence) || (header.lane_flags & kFlagWant) != 0 ||
+  if (!flow.is_next_in_order(sequence) || (header.lane_flags & kFlagWant) != 0 ||
       p->send[index].backlog() != 0) [[unlikely]]
     return receive_unusual(p, lane, f, header, now);
-  flow.arrived_in_line(now);
+  flow.arrived_in_order(now);
   D::meta(f).rx.consumed = 0;
   const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
   if (!deliver(p, lane, order, f, now)) [[unlikely]] {
     acknowledge(p, lane, acknowledgement_in(header), now);
     return stall(p, lane, f, sequence, now);
   }
-  consumed(p, lane, now);
+  on_consumed(p, lane, now);
   // There is room: at most kFewFrames are left of earlier bursts, and a burst has kReceiveBurst.
   delivered_[delivered_count_++] = {p, f, lane};
 }
@@ -186,7 +186,7 @@ void Link<D>::receive_unusual(Peer* p, Lane lane, Frame* f, const FrameHeader& h
     flow.hold(f, sequence);
   } else if (deliver(p, lane, order, f, now)) {
     D::release(f);
-    consumed(p, lane, now);
+    on_consumed(p, lane, now);
     if (!flow.held().empty()) deliver_held(p, lane, now);
   } else {
     return stall(p, lane, f, sequence, now);
@@ -209,7 +209,7 @@ void Link<D>::stall(Peer* p, Lane lane, Frame* f, std::uint32_t sequence, Time n
 // The upkeep of frames that the fast path has delivered: applies the acknowledgement that each
 // frame carried, schedules ours, and frees the frame.
 template <PacketDevice D>
-void Link<D>::settle_delivered() {
+void Link<D>::finish_delivered() {
   for (std::uint16_t i = 0; i < delivered_count_; ++i) {
     const auto& [p, f, lane] = delivered_[i];
     if (p) [[likely]] {
@@ -268,7 +268,7 @@ void Link<D>::deliver_held(Peer* p, Lane lane, Time now) {
       before = f;  // waits for a gap
     } else if (deliver(p, lane, unordered ? Order::unordered : Order::ordered, f, now)) {
       D::release(flow.held().remove_after(before));
-      consumed(p, lane, now);
+      on_consumed(p, lane, now);
     } else {
       flow.stalled = true;
       stalled_.add(p);
@@ -291,12 +291,12 @@ void Link<D>::offer_stalled(Time now) {
       Receive& flow = p->receive[static_cast<std::size_t>(lane)];
       if (!flow.stalled) continue;
       deliver_held(p, lane, now);
-      if (flow.credit_due() && !p->leaving()) {
+      if (flow.credit_due() && !p->draining()) {
         flow.ack_at_once = true;
         ack_later(p, flow, now);
       }
     }
-    if (p->leaving() && !p->stalled_hook.linked) forget(p, DownReason::left);
+    if (p->draining() && !p->stalled_hook.linked) end_connection(p, DownReason::left);
   }
 }
 

@@ -19,7 +19,7 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
                              std::span<const std::byte> head, std::span<const std::byte> body,
                              Urgency urgency, Time now) {
   Peer* p = find(to);
-  if (!p || p->leaving()) [[unlikely]]
+  if (!p || p->draining()) [[unlikely]]
     return SendStatus::peer_down;
   const std::size_t size = kMessageHeader + head.size() + body.size();
   const std::size_t capacity = p->up() ? p->payload_capacity() : kMinMtu - kLinkHeader;
@@ -61,7 +61,7 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
 template <PacketDevice D>
 bool Link<D>::secure(PeerId to, Lane lane) {
   const Peer* p = find(to);
-  if (!p || p->leaving()) return true;  // try_send will say peer_down
+  if (!p || p->draining()) return true;  // try_send will say peer_down
   if (p->send[static_cast<std::size_t>(lane)].backlog() >= config_.max_backlog ||
       frames_sending_ >= sending_limit_[static_cast<std::size_t>(lane)])
     return false;
@@ -88,7 +88,7 @@ bool Link<D>::enqueue(Peer* p, Lane lane, Order order, MessageType type,
     D::set_length(f, kFrameHeader);
     D::meta(f).tx.order = static_cast<std::uint8_t>(order);
     D::meta(f).tx.sum = p->outgoing_sum;
-    flow.wait(f);
+    flow.enqueue(f);
   }
   const std::size_t length = D::length(f);
   std::uint32_t& sum = D::meta(f).tx.sum;
@@ -147,7 +147,7 @@ inline void Link<D>::build_header(Peer* p, Lane lane, Frame* f, std::uint32_t su
                            flow.next_sequence(),
                            back.expected(),
                            back.credit()};
-  write_header(D::bytes(f), p->outgoing, fields, p->checksum ? std::optional(sum) : std::nullopt);
+  write_header(D::bytes(f), p->outgoing, fields, p->checksums ? std::optional(sum) : std::nullopt);
   D::retain(f);
   tx_burst_[tx_burst_size_++] = f;
 }
@@ -159,8 +159,8 @@ template <PacketDevice D>
 inline void Link<D>::on_transmitted(Peer* p, Lane lane, Frame* f, Time now) {
   Send& flow = p->send[static_cast<std::size_t>(lane)];
   if (flow.in_flight().empty()) timers_.set_no_later(p, now + timeout(p, flow));
-  flow.transmitted(f, now);
-  p->receive[static_cast<std::size_t>(lane)].acknowledged(now);
+  flow.on_transmitted(f, now);
+  p->receive[static_cast<std::size_t>(lane)].on_ack_sent(now);
 }
 
 // Lines up the lane's waiting frames for the device as far as credit and device allow. A lane that

@@ -38,7 +38,7 @@ void Engine<D>::on_answer(const link::Incoming& m) {
   const Slot slot = requests_.find(answer.id, m.from);
   if (slot == base::kNoSlot) return counters_.add(Counter::drop_answer);
   Request& r = requests_[slot];
-  Peer* peer = find_peer(m.from);
+  PeerRequests* peer = find_peer(m.from);
   if (status == Status::ok) {
     // Only what has been sent wholly can have been executed. Reads and atomic operations succeed by
     // the data or value that they asked for.
@@ -46,15 +46,15 @@ void Engine<D>::on_answer(const link::Incoming& m) {
       return counters_.add(Counter::drop_answer);
     if (r.kind == Kind::fence) {
       r.answered = true;
-      if (r.behind != 0) return;  // complete() of the last long request ends the fence
+      if (r.open_before != 0) return;  // complete() of the last long request ends the fence
       peer->fences.remove(requests_.data(), slot);
     }
     return complete(slot, status);
   }
   if (r.kind == Kind::fence) return counters_.add(Counter::drop_answer);  // nothing to refuse
-  if (r.kind == Kind::read && r.lasting) {
+  if (r.kind == Kind::read && r.segmented) {
     if (r.state != RequestState::sent) return counters_.add(Counter::drop_answer);
-    --peer->reading;
+    --peer->reads_in_flight;
     activate(*peer);  // the next read may be sent
   } else if (r.state == RequestState::waiting) {
     // A long write or entry of which pieces have still to be sent: the target would drop them.
@@ -63,7 +63,7 @@ void Engine<D>::on_answer(const link::Incoming& m) {
     else
       peer->writes.remove(requests_.data(), slot);
   }
-  refund(r);
+  refund_credit(r);
   complete(slot, status);
 }
 
@@ -95,9 +95,9 @@ void Engine<D>::on_data(const link::Incoming& m) {
   if (!data.empty()) std::memcpy(r.local + r.moved, data.data(), data.size());
   r.moved += data.size();
   if (r.moved != r.length) return;
-  if (r.lasting) {
-    Peer* peer = find_peer(m.from);
-    --peer->reading;
+  if (r.segmented) {
+    PeerRequests* peer = find_peer(m.from);
+    --peer->reads_in_flight;
     activate(*peer);
   }
   complete(slot, Status::ok);
@@ -116,21 +116,22 @@ void Engine<D>::on_peer_up(link::PeerId peer, const link::Address& address) {
 template <link::PacketDevice D>
 void Engine<D>::on_peer_down(link::PeerId id, const link::Address& address,
                              link::DownReason reason) {
-  if (Peer* peer = find_peer(id)) {
+  if (PeerRequests* peer = find_peer(id)) {
     // Otherwise the half-received entry and the blocks behind it in the ring would stay in use.
     Fifo* fifo = nullptr;
-    if (peer->append_in.open && keys_.fifo({peer->append_in.key}, fifo) == Status::ok) {
-      fifo->abandon(peer->append_in.at);
+    if (peer->incoming_append.open && keys_.fifo({peer->incoming_append.key}, fifo) == Status::ok) {
+      fifo->abandon(peer->incoming_append.at);
       counters_.add(Counter::entries_abandoned);
     }
     std::erase(active_, peer);
     peers_[id.value & 0xffff].reset();
   }
-  for (Fifo* fifo : fifos_) fifo->forget(id);
+  for (Fifo* fifo : fifos_) fifo->remove_peer(id);
   for (Writer& w : writers_)
     if (w.peer == id && w.state != Writer::State::free && w.state != Writer::State::gone)
       drop_writer(w, Status::peer_down);
-  // The lists that requests were in have gone with the Peer. complete() may reuse their links.
+  // The lists that requests were in have gone with the PeerRequests. complete() may reuse their
+  // links.
   for (Slot slot = 0; slot < requests_.size(); ++slot) {
     const Request& r = requests_[slot];
     if (r.peer == id && (r.state == RequestState::waiting || r.state == RequestState::sent))

@@ -8,7 +8,7 @@
 //                                  <-------    recall: give back what you have not spent
 //    give_back                     ------->
 //    give_back, closing            ------->
-//                                  <-------    gone, done: acknowledges the close (farewell)
+//                                  <-------    gone, done: acknowledges the close
 //                                  <-------    gone, with a reason: there is no such FIFO (now)
 //
 // Entries travel on the writer's low lane as well, so the owner sees a give_back behind the entries
@@ -25,7 +25,7 @@ namespace viaduct::mbcf {
 // How long a writer holds credit that the FIFO's owner recalls, if its user has waited for that
 // credit. Without the hold, two writers that each need most of a FIFO could take the credit from
 // each other for ever, before either user had tried its append again.
-inline constexpr link::Duration kKeepRecalled = std::chrono::milliseconds{1};
+inline constexpr link::Duration kRecallHold = std::chrono::milliseconds{1};
 
 // nullptr: that writer has been closed, or there never was one.
 template <link::PacketDevice D>
@@ -40,7 +40,7 @@ auto Engine<D>::find_writer(WriterId id) -> Writer* {
 // The writer that a message of the FIFO's owner is about, also one that the user has closed.
 // nullptr: it is over, or the peer names a writer to another peer's FIFO.
 template <link::PacketDevice D>
-auto Engine<D>::find_waiting(std::uint32_t name, link::PeerId owner) -> Writer* {
+auto Engine<D>::find_writer_by_name(std::uint32_t name, link::PeerId owner) -> Writer* {
   const std::size_t index = (name & 0xffff) - std::size_t{1};
   if (index >= writers_.size()) return nullptr;
   Writer& w = writers_[index];
@@ -60,7 +60,7 @@ WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
         w.state != Writer::State::gone) {
       if (w.state == Writer::State::open) return id_of(w);
       // Its last entries have not been sent, and would count for the new writer.
-      if (w.sending || w.carried != 0) return {};
+      if (w.sending || w.chained_entries != 0) return {};
       index = i;
       before = w;
       break;
@@ -73,14 +73,14 @@ WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   }
   Writer& w = writers_[index];
   const auto generation = static_cast<std::uint16_t>(w.generation + 1);
-  if (w.talking) --talking_;
+  if (w.control_due) --control_due_count_;
   w = {};
   w.credit = before.credit;
   w.capacity = before.capacity;
-  w.farewells = before.farewells;
+  w.pending_close_acks = before.pending_close_acks;
   w.recalled = before.recalled;
   // A writer in state closing has not sent its close yet: the owner takes it for open.
-  w.introduce = before.state != Writer::State::closing || before.introduce;
+  w.open_unsent = before.state != Writer::State::closing || before.open_unsent;
   // Grants may be on their way to the old name.
   w.name = before.name != 0 ? before.name : ++names_ << 16 | static_cast<std::uint32_t>(index + 1);
   w.state = Writer::State::open;
@@ -88,7 +88,7 @@ WriterId Engine<D>::open_writer(link::PeerId peer, Key fifo, Time now) {
   w.peer = peer;
   w.key = fifo;
   w.need = 1;  // any credit: the first grant tells the capacity, and brings an allotment
-  talk(w);
+  schedule_control(w);
   pump(now);
   return id_of(w);
 }
@@ -102,7 +102,7 @@ void Engine<D>::close_writer(WriterId id) {
     return;
   }
   w->state = Writer::State::closing;
-  talk(*w);
+  schedule_control(*w);
 }
 
 template <link::PacketDevice D>
@@ -111,10 +111,11 @@ std::size_t Engine<D>::capacity(WriterId id) const {
   return w ? std::size_t{w->capacity} * kBlock : 0;
 }
 
-// ok if the writer may send an entry of so many blocks now; the caller then calls spend(). no_room:
-// it has asked the owner for what is missing. Otherwise the reason why no such entry can be sent.
+// ok if the writer may send an entry of so many blocks now; the caller then calls spend_credit().
+// no_room: it has asked the owner for what is missing. Otherwise the reason why no such entry can
+// be sent.
 template <link::PacketDevice D>
-Status Engine<D>::afford(Writer& w, std::uint64_t blocks, Time now) {
+Status Engine<D>::ensure_credit(Writer& w, std::uint64_t blocks, Time now) {
   if (w.state == Writer::State::gone) return w.why;
   if (w.sending) return Status::no_room;
   if (blocks <= w.credit) [[likely]]
@@ -129,43 +130,43 @@ Status Engine<D>::afford(Writer& w, std::uint64_t blocks, Time now) {
   if (!w.asked || blocks != w.need) {
     w.need = static_cast<std::uint32_t>(blocks);
     w.asked = false;
-    talk(w);
-    speak(w, now);
+    schedule_control(w);
+    send_control(w, now);
   }
   return Status::no_room;
 }
 
 // Pays for an entry that the link has taken, or that waits behind its long write.
 template <link::PacketDevice D>
-void Engine<D>::spend(Writer& w, std::uint64_t blocks) {
+void Engine<D>::spend_credit(Writer& w, std::uint64_t blocks) {
   w.credit -= static_cast<std::uint32_t>(blocks);
   w.blocked = false;
   w.need = 0;
-  w.keep_until = {};
+  w.hold_until = {};
 }
 
 // A long write was refused before its second part was sent, so the entry's credit comes back to the
 // writer. The owner may have recalled credit meanwhile and got none of this: give it back unasked.
 template <link::PacketDevice D>
-void Engine<D>::refund(const Request& r) {
-  Writer* w = r.carries ? find_waiting(r.writer, r.peer) : nullptr;
+void Engine<D>::refund_credit(const Request& r) {
+  Writer* w = r.chained_unsent ? find_writer_by_name(r.writer, r.peer) : nullptr;
   if (w == nullptr) return;
-  --w->carried;
+  --w->chained_entries;
   w->credit += static_cast<std::uint32_t>(blocks_of(r.then.length));
   w->recalled = true;
-  talk(*w);
+  schedule_control(*w);
 }
 
-// Has pump() call speak() for this writer until it has sent what is due.
+// Has pump() call send_control() for this writer until it has sent what is due.
 template <link::PacketDevice D>
-void Engine<D>::talk(Writer& w) {
-  if (!std::exchange(w.talking, true)) ++talking_;
+void Engine<D>::schedule_control(Writer& w) {
+  if (!std::exchange(w.control_due, true)) ++control_due_count_;
 }
 
 // Sends the credit messages that are due to the FIFO's owner, give_back before want, as far as the
-// link takes them. What it does not take, and what may not be sent yet, stays due: `talking`.
+// link takes them. What it does not take, and what may not be sent yet, stays due: `control_due`.
 template <link::PacketDevice D>
-void Engine<D>::speak(Writer& w, Time now) {
+void Engine<D>::send_control(Writer& w, Time now) {
   const auto send = [&](Kind kind, Bytes bytes) {
     const auto status = link_.try_send(w.peer, link::Lane::low, link::Order::ordered,
                                        message_type(kind), bytes, {}, link::Urgency::now, now);
@@ -173,14 +174,14 @@ void Engine<D>::speak(Writer& w, Time now) {
     return status == link::SendStatus::sent;
   };
   if (w.state == Writer::State::closing) {
-    if (w.sending || w.carried != 0) return;  // the close is sent after all paid entries
-    if (w.introduce) {  // the owner takes it for closed, or does not know it: no close to send
+    if (w.sending || w.chained_entries != 0) return;  // the close is sent after all paid entries
+    if (w.open_unsent) {  // the owner takes it for closed, or does not know it: no close to send
       w.state = Writer::State::closed;
       w.recalled = w.credit != 0;
     }
   }
   const bool closing = w.state == Writer::State::closing;
-  if (closing || (w.recalled && w.keep_until <= now)) {
+  if (closing || (w.recalled && w.hold_until <= now)) {
     if (!send(Kind::give_back, bytes_of(GiveBack{w.key.value, w.credit, closing ? w.name : 0})))
       return;
     // The user had the credit for its entry and did not use it: do not ask again before it tries
@@ -190,19 +191,19 @@ void Engine<D>::speak(Writer& w, Time now) {
     w.recalled = w.asked = false;
     if (closing) {
       w.state = Writer::State::closed;
-      ++w.farewells;
+      ++w.pending_close_acks;
     }
   }
-  if (w.state == Writer::State::open && (w.introduce || w.need > w.credit) && !w.asked) {
+  if (w.state == Writer::State::open && (w.open_unsent || w.need > w.credit) && !w.asked) {
     const std::uint32_t more = w.need > w.credit ? w.need - w.credit : 0;
     if (!send(Kind::want, bytes_of(Want{w.key.value, w.name, more}))) return;
     w.asked = true;
-    w.introduce = false;
+    w.open_unsent = false;
   }
   if (w.recalled) return;  // the hold has still to pass
-  if (w.state == Writer::State::closed && w.farewells == 0) w.state = Writer::State::free;
-  w.talking = false;
-  --talking_;
+  if (w.state == Writer::State::closed && w.pending_close_acks == 0) w.state = Writer::State::free;
+  w.control_due = false;
+  --control_due_count_;
 }
 
 // The writer's FIFO or peer is gone. An open writer stays, as `gone`, until its user closes it: the
@@ -213,8 +214,8 @@ void Engine<D>::drop_writer(Writer& w, Status why) {
   w.state = w.state == Writer::State::open ? Writer::State::gone : Writer::State::free;
   w.credit = w.need = 0;
   w.recalled = w.sending = false;
-  w.farewells = w.carried = 0;
-  if (std::exchange(w.talking, false)) --talking_;
+  w.pending_close_acks = w.chained_entries = 0;
+  if (std::exchange(w.control_due, false)) --control_due_count_;
 }
 
 template <link::PacketDevice D>
@@ -222,16 +223,16 @@ void Engine<D>::on_grant(const link::Incoming& m) {
   Bytes rest = m.bytes;
   Grant grant;
   if (!take(rest, grant) || !rest.empty()) return counters_.add(Counter::drop_length);
-  Writer* w = find_waiting(grant.writer, m.from);
+  Writer* w = find_writer_by_name(grant.writer, m.from);
   if (w == nullptr || grant.blocks > grant.capacity) return counters_.add(Counter::drop_credit);
   w->capacity = grant.capacity;
   w->credit = std::min(w->credit + grant.blocks, grant.capacity);
   if (w->asked) {
     w->asked = false;
     if (w->credit < w->need)
-      talk(*w);  // wants what is still missing
+      schedule_control(*w);  // wants what is still missing
     else if (w->blocked)
-      w->keep_until = m.now + kKeepRecalled;  // the hold begins
+      w->hold_until = m.now + kRecallHold;  // the hold begins
   }
 }
 
@@ -240,10 +241,10 @@ void Engine<D>::on_recall(const link::Incoming& m) {
   Bytes rest = m.bytes;
   StreamHead head;
   if (!take(rest, head) || !rest.empty()) return counters_.add(Counter::drop_length);
-  Writer* w = find_waiting(head.id, m.from);
+  Writer* w = find_writer_by_name(head.id, m.from);
   if (w == nullptr) return counters_.add(Counter::drop_credit);
   w->recalled = true;
-  talk(*w);
+  schedule_control(*w);
 }
 
 template <link::PacketDevice D>
@@ -252,15 +253,15 @@ void Engine<D>::on_gone(const link::Incoming& m) {
   Answer gone;
   if (!take(rest, gone) || !rest.empty()) return counters_.add(Counter::drop_length);
   if (!valid_status(gone.status)) return counters_.add(Counter::drop_field);
-  Writer* w = find_waiting(gone.id, m.from);
+  Writer* w = find_writer_by_name(gone.id, m.from);
   if (w == nullptr) return counters_.add(Counter::drop_credit);
   if (gone.status != 0) return drop_writer(*w, static_cast<Status>(gone.status));
-  if (w->farewells == 0) return counters_.add(Counter::drop_credit);
-  --w->farewells;
+  if (w->pending_close_acks == 0) return counters_.add(Counter::drop_credit);
+  --w->pending_close_acks;
   if (w->state != Writer::State::closed) return;  // opened again since
   // Gives back grants that crossed the close on the wire; then the writer is free.
   w->recalled = true;
-  talk(*w);
+  schedule_control(*w);
 }
 
 // ---- at the owner -----------------------------------------------------------------------------
@@ -269,19 +270,19 @@ template <link::PacketDevice D>
 link::Verdict Engine<D>::on_want(const link::Incoming& m) {
   Bytes rest = m.bytes;
   Want want;
-  if (!take(rest, want) || !rest.empty()) return bad(Counter::drop_length);
+  if (!take(rest, want) || !rest.empty()) return drop(Counter::drop_length);
   Fifo* fifo = nullptr;
   const Status status = keys_.fifo({want.key}, fifo);
   if (status == Status::ok) {
     if (fifo->want(m.from, want.writer, want.blocks)) return link::Verdict::taken;
-    return bad(Counter::drop_credit);
+    return drop(Counter::drop_credit);
   }
-  return say_gone(m, want.writer, status);
+  return send_gone(m, want.writer, status);
 }
 
 // Refuses a credit message: the FIFO that it names is withdrawn, or was never there.
 template <link::PacketDevice D>
-link::Verdict Engine<D>::say_gone(const link::Incoming& m, std::uint32_t writer, Status why) {
+link::Verdict Engine<D>::send_gone(const link::Incoming& m, std::uint32_t writer, Status why) {
   if (!may_answer(m.from)) return link::Verdict::busy;
   count_refusal(why);
   const Answer gone{writer, static_cast<std::uint32_t>(why)};
@@ -294,45 +295,45 @@ template <link::PacketDevice D>
 link::Verdict Engine<D>::on_give_back(const link::Incoming& m) {
   Bytes rest = m.bytes;
   GiveBack back;
-  if (!take(rest, back) || !rest.empty()) return bad(Counter::drop_length);
+  if (!take(rest, back) || !rest.empty()) return drop(Counter::drop_length);
   Fifo* fifo = nullptr;
   const Status status = keys_.fifo({back.key}, fifo);
   // A writer that closes waits for an answer; another one hears of it with its next entry or want.
   if (status != Status::ok)
-    return back.closing != 0 ? say_gone(m, back.closing, status) : link::Verdict::taken;
-  if (!fifo->give_back(m.from, back.blocks, back.closing != 0)) return bad(Counter::drop_credit);
+    return back.closing != 0 ? send_gone(m, back.closing, status) : link::Verdict::taken;
+  if (!fifo->give_back(m.from, back.blocks, back.closing != 0)) return drop(Counter::drop_credit);
   return link::Verdict::taken;
 }
 
 // Sends, as owner, what is due to writers: `gone` to those whose FIFO was withdrawn, then grants,
-// recalls and farewells of all FIFOs in news_. What the link does not take is tried again in the
-// next poll.
+// recalls and close acknowledgements of all FIFOs in pending_updates_. What the link does not take
+// is tried again in the next poll.
 template <link::PacketDevice D>
-void Engine<D>::tell_writers(Time now) {
-  std::erase_if(bereft_, [&](const Bereft& w) {
+void Engine<D>::send_credit_updates(Time now) {
+  std::erase_if(orphaned_writers_, [&](const OrphanedWriter& w) {
     const Answer gone{w.name, static_cast<std::uint32_t>(Status::withdrawn)};
     return link_.try_send(w.peer, link::Lane::high, link::Order::ordered, message_type(Kind::gone),
                           bytes_of(gone), {}, link::Urgency::batch,
                           now) != link::SendStatus::try_again;  // sent, or the peer has ended
   });
-  for (std::size_t i = 0; i < news_.size();) {
-    if (tell_writers(*news_[i], now)) {
+  for (std::size_t i = 0; i < pending_updates_.size();) {
+    if (send_credit_updates(*pending_updates_[i], now)) {
       ++i;
-    } else {  // the order in news_ does not matter
-      news_[i] = news_.back();
-      news_.pop_back();
+    } else {  // the order in pending_updates_ does not matter
+      pending_updates_[i] = pending_updates_.back();
+      pending_updates_.pop_back();
     }
   }
 }
 
-// One FIFO's messages. False: it has no more to send, and leaves news_.
+// One FIFO's messages. False: it has no more to send, and leaves pending_updates_.
 template <link::PacketDevice D>
-bool Engine<D>::tell_writers(Fifo& fifo, Time now) {
+bool Engine<D>::send_credit_updates(Fifo& fifo, Time now) {
   const auto send = [&](link::PeerId to, Kind kind, Bytes bytes) {
     return link_.try_send(to, link::Lane::high, link::Order::ordered, message_type(kind), bytes, {},
                           link::Urgency::batch, now) == link::SendStatus::sent;
   };
-  fifo.tell(
+  fifo.send_updates(
       [&](link::PeerId to, std::uint32_t name, std::uint32_t blocks) {
         const Grant grant{name, blocks, static_cast<std::uint32_t>(fifo.capacity() / kBlock)};
         const bool sent = send(to, Kind::grant, bytes_of(grant));
@@ -347,7 +348,7 @@ bool Engine<D>::tell_writers(Fifo& fifo, Time now) {
       [&](link::PeerId to, std::uint32_t name) {
         return send(to, Kind::gone, bytes_of(Answer{name, 0}));
       });
-  return fifo.has_news();
+  return fifo.has_updates();
 }
 
 }  // namespace viaduct::mbcf

@@ -84,7 +84,7 @@ Status Engine<D>::check(const Then& then, Writer*& writer, Time now) {
   if (then.entry.size() > kMaxCarried) return Status::too_long;
   writer = find_writer(then.writer);
   if (writer == nullptr) return Status::no_key;
-  return afford(*writer, blocks_of(then.entry.size()), now);
+  return ensure_credit(*writer, blocks_of(then.entry.size()), now);
 }
 
 template <link::PacketDevice D>
@@ -109,20 +109,20 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
   if (size + data.size() <= link_.max_message(to.peer)) {
     issued = issue(Kind::write_then, to, bytes_in(head).first(size), data, options, now);
   } else {
-    const Carried carried{head.then, entry, writer};
-    issued = write_long(to, data, &carried, options, now);
+    const ChainedRequest chained{head.then, entry, writer};
+    issued = write_long(to, data, &chained, options, now);
   }
   // The entry of a long write is paid for now, so that later appends cannot take its credit.
-  if (writer && issued.status == Status::ok) spend(*writer, blocks_of(entry.size()));
+  if (writer && issued.status == Status::ok) spend_credit(*writer, blocks_of(entry.size()));
   return issued;
 }
 
 // Queues a long write, which pump() sends piece by piece after the long writes to that peer that
 // were issued before.
 template <link::PacketDevice D>
-Issued Engine<D>::write_long(const Remote& to, Bytes data, const Carried* carried,
+Issued Engine<D>::write_long(const Remote& to, Bytes data, const ChainedRequest* chained,
                              const Options& options, Time now) {
-  Peer* peer = peer_of(to.peer);
+  PeerRequests* peer = peer_of(to.peer);
   if (peer == nullptr) return {Status::peer_down, {}};
   const Slot slot = requests_.add(Kind::long_write, to.peer, options);
   if (slot == base::kNoSlot) return {Status::no_room, {}};
@@ -132,15 +132,15 @@ Issued Engine<D>::write_long(const Remote& to, Bytes data, const Carried* carrie
   r.local = const_cast<std::byte*>(data.data());
   r.length = data.size();
   r.state = RequestState::waiting;
-  r.lasting = true;
-  ++peer->lasting;
+  r.segmented = true;
+  ++peer->open_segmented;
   r.writer = 0;
-  if (carried != nullptr) {
-    r.carries = true;
-    r.then = carried->head;
-    std::copy(carried->entry.begin(), carried->entry.end(), r.entry.begin());
-    if (carried->writer) r.writer = carried->writer->name;
-    if (carried->writer) ++carried->writer->carried;
+  if (chained != nullptr) {
+    r.chained_unsent = true;
+    r.then = chained->head;
+    std::copy(chained->entry.begin(), chained->entry.end(), r.entry.begin());
+    if (chained->writer) r.writer = chained->writer->name;
+    if (chained->writer) ++chained->writer->chained_entries;
   }
   peer->writes.push_back(requests_.data(), slot);
   activate(*peer);
@@ -175,12 +175,12 @@ Issued Engine<D>::read(const Remote& from, std::span<std::byte> into, const Opti
   return {Status::ok, requests_.id(slot)};
 }
 
-// Queues a long read. pump() sends the request when fewer than kMaxReading are open at that peer;
+// Queues a long read. pump() sends the request when fewer than kMaxLongReads are open at that peer;
 // otherwise the target would exert back-pressure, and our whole low lane to it would wait.
 template <link::PacketDevice D>
 Issued Engine<D>::read_long(const Remote& from, std::span<std::byte> into, const Options& options,
                             Time now) {
-  Peer* peer = peer_of(from.peer);
+  PeerRequests* peer = peer_of(from.peer);
   if (peer == nullptr) return {Status::peer_down, {}};
   const Slot slot = requests_.add(Kind::read, from.peer, options);
   if (slot == base::kNoSlot) return {Status::no_room, {}};
@@ -190,8 +190,8 @@ Issued Engine<D>::read_long(const Remote& from, std::span<std::byte> into, const
   r.local = into.data();
   r.length = into.size();
   r.state = RequestState::waiting;
-  r.lasting = true;
-  ++peer->lasting;
+  r.segmented = true;
+  ++peer->open_segmented;
   peer->reads.push_back(requests_.data(), slot);
   activate(*peer);
   start_now(*peer, options, now);
@@ -232,10 +232,10 @@ Issued Engine<D>::signal(link::PeerId to, Key key, const Options& options, Time 
 
 // Two things make a fence complete. Its message is behind all short requests on the low lane, so
 // its answer says that the target has executed those. Long requests go other ways: the initiator
-// counts those that are open now (`behind`) and waits for their own answers.
+// counts those that are open now (`open_before`) and waits for their own answers.
 template <link::PacketDevice D>
 Issued Engine<D>::fence(link::PeerId to, const Options& options, Time now) {
-  Peer* peer = peer_of(to);
+  PeerRequests* peer = peer_of(to);
   if (peer == nullptr) return {Status::peer_down, {}};
   Options loud = options;
   loud.silent = false;  // a fence is issued for its completion
@@ -245,7 +245,7 @@ Issued Engine<D>::fence(link::PeerId to, const Options& options, Time now) {
   });
   if (issued.status != Status::ok) return issued;
   const Slot slot = issued.id.value & 0xffff;
-  requests_[slot].behind = peer->lasting;
+  requests_[slot].open_before = peer->open_segmented;
   peer->fences.push_back(requests_.data(), slot);
   return issued;
 }
@@ -256,7 +256,7 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
   if (writer == nullptr) return {Status::no_key, {}};
   if (head.size() > kMaxCarried) return {Status::too_long, {}};
   const std::size_t size = head.size() + body.size();
-  if (const Status status = afford(*writer, blocks_of(size), now); status != Status::ok)
+  if (const Status status = ensure_credit(*writer, blocks_of(size), now); status != Status::ok)
     return {status, {}};
   if (sizeof(TargetHead) + size > link_.max_message(writer->peer))
     return append_long(*writer, head, body, options, now);
@@ -266,7 +266,7 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
   Issued issued = issue(Kind::append, {writer->peer, writer->key, size},
                         bytes_in(all).first(sizeof(TargetHead) + head.size()), body, options, now);
   if (issued.status == Status::ok) [[likely]]
-    spend(*writer, blocks_of(size));
+    spend_credit(*writer, blocks_of(size));
   issued.copied = issued.status == Status::ok;
   return issued;
 }
@@ -275,6 +275,7 @@ template <link::PacketDevice D>
 void Engine<D>::relocate(RequestId append, Bytes body) {
   const Slot slot = append.value & 0xffff;
   if (slot >= requests_.size() || requests_.id(slot) != append) return;
+  if (requests_[slot].kind != Kind::append) return;
   requests_[slot].local = const_cast<std::byte*>(body.data());
 }
 
@@ -284,7 +285,7 @@ void Engine<D>::relocate(RequestId append, Bytes body) {
 template <link::PacketDevice D>
 Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Options& options,
                               Time now) {
-  Peer* peer = peer_of(writer.peer);
+  PeerRequests* peer = peer_of(writer.peer);
   if (peer == nullptr) return {Status::peer_down, {}};
   if (peer->append != base::kNoSlot) return {Status::no_room, {}};
   const Slot slot = requests_.add(Kind::append, writer.peer, options);
@@ -307,14 +308,14 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
   r.local = const_cast<std::byte*>(body.data());
   r.length = body.size();
   r.moved = piece;
-  r.lasting = true;
-  ++peer->lasting;
+  r.segmented = true;
+  ++peer->open_segmented;
   r.state = RequestState::waiting;
   r.writer = writer.name;
   writer.sending = true;
   peer->append = slot;
   activate(*peer);
-  spend(writer, blocks_of(size));
+  spend_credit(writer, blocks_of(size));
   start_now(*peer, options, now);
   counters_.add(Counter::requests_issued);
   // `copied` if start_now() has handed all pieces to the link.
@@ -327,18 +328,18 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
 // connected, or if it was connected before this engine was made. May allocate then. nullptr when
 // that incarnation has ended.
 template <link::PacketDevice D>
-auto Engine<D>::peer_of(link::PeerId id) -> Peer* {
-  if (Peer* peer = find_peer(id)) return peer;
+auto Engine<D>::peer_of(link::PeerId id) -> PeerRequests* {
+  if (PeerRequests* peer = find_peer(id)) return peer;
   const std::size_t slot = id.value & 0xffff;
   if (slot >= peers_.size() || link_.view(id).address == link::Address{}) return nullptr;
-  peers_[slot] = std::make_unique<Peer>();
+  peers_[slot] = std::make_unique<PeerRequests>();
   peers_[slot]->id = id;
   return peers_[slot].get();
 }
 
 // Has pump() look at the peer; pump() takes it off the list when it is idle.
 template <link::PacketDevice D>
-void Engine<D>::activate(Peer& peer) {
+void Engine<D>::activate(PeerRequests& peer) {
   if (!std::exchange(peer.listed, true)) active_.push_back(&peer);
 }
 
@@ -359,14 +360,14 @@ void Engine<D>::complete(Slot slot, Status status) {
     complete_.push_back(requests_.data(), slot);
   }
   // `r` may be free by now, but nothing has overwritten its slot.
-  if (!std::exchange(r.lasting, false)) return;
-  Peer* peer = find_peer(r.peer);
+  if (!std::exchange(r.segmented, false)) return;
+  PeerRequests* peer = find_peer(r.peer);
   if (peer == nullptr) return;  // on_peer_down() ends all requests, fences included
-  --peer->lasting;
+  --peer->open_segmented;
   for (Slot s = peer->fences.first(); s != base::kNoSlot;) {
     const Slot next = RequestList::after(requests_.data(), s);  // before `s` may leave the list
     Request& fence = requests_[s];
-    if (fence.serial > r.serial && --fence.behind == 0 && fence.answered) {
+    if (fence.serial > r.serial && --fence.open_before == 0 && fence.answered) {
       peer->fences.remove(requests_.data(), s);
       complete(s, Status::ok);
     }

@@ -19,13 +19,13 @@ inline constexpr std::size_t kPumpBytes = 64 * 1024;
 // first: they are few and short, and entries wait for them.
 template <link::PacketDevice D>
 void Engine<D>::pump(Time now) {
-  if (talking_ != 0)
+  if (control_due_count_ != 0)
     for (Writer& w : writers_)
-      if (w.talking) speak(w, now);
-  std::size_t budget = kPumpBytes, in_vain = 0;
-  while (budget != 0 && in_vain < active_.size()) {
+      if (w.control_due) send_control(w, now);
+  std::size_t budget = kPumpBytes, without_progress = 0;
+  while (budget != 0 && without_progress < active_.size()) {
     if (next_active_ >= active_.size()) next_active_ = 0;
-    Peer& peer = *active_[next_active_];
+    PeerRequests& peer = *active_[next_active_];
     const bool moved = pump_peer(peer, budget, now);
     if (peer.idle()) {  // leaves the list, whose last peer takes its place
       peer.listed = false;
@@ -33,7 +33,7 @@ void Engine<D>::pump(Time now) {
       active_.pop_back();
     } else {
       ++next_active_;
-      in_vain = moved ? 0 : in_vain + 1;
+      without_progress = moved ? 0 : without_progress + 1;
     }
   }
 }
@@ -41,7 +41,7 @@ void Engine<D>::pump(Time now) {
 // Urgency::now: sends as much as the budget and the link allow before the call returns.
 // send_piece() only queues frames at the link; push() hands them to the device in bursts.
 template <link::PacketDevice D>
-void Engine<D>::start_now(Peer& peer, const Options& options, Time now) {
+void Engine<D>::start_now(PeerRequests& peer, const Options& options, Time now) {
   if (options.urgency != link::Urgency::now) return;
   std::size_t budget = kPumpBytes;
   while (budget != 0 && !peer.idle() && pump_peer(peer, budget, now)) continue;
@@ -50,11 +50,12 @@ void Engine<D>::start_now(Peer& peer, const Options& options, Time now) {
 
 // One piece of each kind. True if the link took any.
 template <link::PacketDevice D>
-bool Engine<D>::pump_peer(Peer& peer, std::size_t& budget, Time now) {
+bool Engine<D>::pump_peer(PeerRequests& peer, std::size_t& budget, Time now) {
   bool moved = false;
   if (peer.append != base::kNoSlot) moved |= send_append(peer, budget, now);
-  if (!peer.reads.empty() && peer.reading != Peer::kMaxReading) moved |= send_read(peer, now);
-  if (peer.serving_count != 0) moved |= answer_read(peer, budget, now);
+  if (!peer.reads.empty() && peer.reads_in_flight != PeerRequests::kMaxLongReads)
+    moved |= send_read(peer, now);
+  if (peer.incoming_read_count != 0) moved |= answer_read(peer, budget, now);
   if (!peer.writes.empty()) moved |= send_write(peer, budget, now);
   return moved;
 }
@@ -80,14 +81,14 @@ std::optional<std::size_t> Engine<D>::send_piece(link::PeerId to, link::Lane lan
 // The long entry to that peer is sent, or need not be sent any more: other entries may follow. The
 // writer is not found if it has been dropped in the meantime.
 template <link::PacketDevice D>
-void Engine<D>::end_append(Peer& peer) {
-  if (Writer* writer = find_waiting(requests_[peer.append].writer, peer.id))
+void Engine<D>::end_append(PeerRequests& peer) {
+  if (Writer* writer = find_writer_by_name(requests_[peer.append].writer, peer.id))
     writer->sending = false;
   peer.append = base::kNoSlot;
 }
 
 template <link::PacketDevice D>
-bool Engine<D>::send_append(Peer& peer, std::size_t& budget, Time now) {
+bool Engine<D>::send_append(PeerRequests& peer, std::size_t& budget, Time now) {
   Request& r = requests_[peer.append];
   const StreamHead head{requests_.id(peer.append).value};
   const auto sent = send_piece(peer.id, link::Lane::low, Kind::append_more, bytes_of(head),
@@ -104,13 +105,13 @@ bool Engine<D>::send_append(Peer& peer, std::size_t& budget, Time now) {
 // The next message of the first long write: long_write, long_more as often as needed, and long_then
 // if a second part is chained to the write.
 template <link::PacketDevice D>
-bool Engine<D>::send_write(Peer& peer, std::size_t& budget, Time now) {
+bool Engine<D>::send_write(PeerRequests& peer, std::size_t& budget, Time now) {
   const Slot slot = peer.writes.first();
   Request& r = requests_[slot];
   const StreamHead more{requests_.id(slot).value};
   std::optional<std::size_t> sent;
   if (r.moved == 0) {
-    const LongRequestHead first{{r.key.value, r.offset, more.id}, {r.length, r.carries}};
+    const LongRequestHead first{{r.key.value, r.offset, more.id}, {r.length, r.chained_unsent}};
     sent = send_piece(peer.id, link::Lane::bulk, Kind::long_write, bytes_of(first), r.local,
                       r.length, budget, now);
   } else if (r.moved < r.length) {
@@ -120,19 +121,19 @@ bool Engine<D>::send_write(Peer& peer, std::size_t& budget, Time now) {
     struct [[gnu::packed]] {
       StreamHead stream;
       ThenHead then;
-    } second{more, r.then};
+    } chained_op{more, r.then};
     if (link_.try_send(peer.id, link::Lane::bulk, link::Order::ordered,
-                       message_type(Kind::long_then), bytes_of(second),
+                       message_type(Kind::long_then), bytes_of(chained_op),
                        Bytes(r.entry).first(r.then.length), link::Urgency::batch,
                        now) != link::SendStatus::sent)
       return false;
-    r.carries = false;  // from now on the target accounts for the credit of a refused entry
-    if (Writer* writer = find_waiting(r.writer, r.peer)) --writer->carried;
+    r.chained_unsent = false;  // from now on the target accounts for the credit of a refused entry
+    if (Writer* writer = find_writer_by_name(r.writer, r.peer)) --writer->chained_entries;
     sent = 0;
   }
   if (!sent) return false;
   r.moved += *sent;
-  if (r.moved == r.length && !r.carries) {
+  if (r.moved == r.length && !r.chained_unsent) {
     r.state = RequestState::sent;
     peer.writes.remove(requests_.data(), slot);
   }
@@ -141,7 +142,7 @@ bool Engine<D>::send_write(Peer& peer, std::size_t& budget, Time now) {
 
 // Sends the request of the first long read that waits.
 template <link::PacketDevice D>
-bool Engine<D>::send_read(Peer& peer, Time now) {
+bool Engine<D>::send_read(PeerRequests& peer, Time now) {
   const Slot slot = peer.reads.first();
   Request& r = requests_[slot];
   const LongRequestHead head{{r.key.value, r.offset, requests_.id(slot).value}, {r.length, 0}};
@@ -149,7 +150,7 @@ bool Engine<D>::send_read(Peer& peer, Time now) {
                      bytes_of(head), {}, link::Urgency::batch, now) != link::SendStatus::sent)
     return false;
   r.state = RequestState::sent;
-  ++peer.reading;
+  ++peer.reads_in_flight;
   peer.reads.remove(requests_.data(), slot);
   return true;
 }
@@ -157,11 +158,11 @@ bool Engine<D>::send_read(Peer& peer, Time now) {
 // As target: sends the next piece of the long read that came first. The key is checked with each
 // piece, because it may be withdrawn meanwhile; the bytes are copied into the frame.
 template <link::PacketDevice D>
-bool Engine<D>::answer_read(Peer& peer, std::size_t& budget, Time now) {
-  auto& read = peer.serving[peer.serving_first];
+bool Engine<D>::answer_read(PeerRequests& peer, std::size_t& budget, Time now) {
+  auto& read = peer.incoming_reads[peer.first_incoming_read];
   const auto over = [&] {
-    peer.serving_first = (peer.serving_first + 1) % Peer::kMaxReading;
-    --peer.serving_count;
+    peer.first_incoming_read = (peer.first_incoming_read + 1) % PeerRequests::kMaxLongReads;
+    --peer.incoming_read_count;
     return true;
   };
   std::byte* from = nullptr;

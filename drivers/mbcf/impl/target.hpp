@@ -1,6 +1,6 @@
 // Engine, as target: executes the requests of peers, on the owner thread, inside poll(). engine.hpp
-// draws the states of requests in several messages, at Engine::Peer; segmentation.hpp answers long
-// reads.
+// draws the states of requests in several messages, at Engine::PeerRequests; segmentation.hpp
+// answers long reads.
 //
 // Exactly once. The link delivers each message once. Each handler first checks the request wholly,
 // then calls may_answer(), and only then touches memory and answers. While the link has no room for
@@ -84,7 +84,7 @@ void Engine<D>::answer(link::PeerId to, std::uint32_t id, Status status, Time no
 template <link::PacketDevice D>
 link::Verdict Engine<D>::on_message(const link::Incoming& m) {
   if (m.kind >= kSilentKind) return serve_silent(m, static_cast<Kind>(m.kind - kSilentKind));
-  if (m.kind >= kKinds) return bad(Counter::drop_kind);
+  if (m.kind >= kKinds) return drop(Counter::drop_kind);
   const Kind kind{m.kind};
   const bool high = kind == Kind::answer || kind == Kind::value || kind == Kind::grant ||
                     kind == Kind::recall || kind == Kind::gone;
@@ -93,7 +93,7 @@ link::Verdict Engine<D>::on_message(const link::Incoming& m) {
                                             : m.lane == (high   ? link::Lane::high
                                                          : bulk ? link::Lane::bulk
                                                                 : link::Lane::low);
-  if (!lane_fits || m.order != link::Order::ordered) return bad(Counter::drop_lane);
+  if (!lane_fits || m.order != link::Order::ordered) return drop(Counter::drop_lane);
   switch (kind) {
     case Kind::long_more: return serve_long_more(m);
     case Kind::long_then: return serve_long_then(m);
@@ -110,8 +110,8 @@ link::Verdict Engine<D>::on_message(const link::Incoming& m) {
     default: {
       Bytes rest = m.bytes;
       TargetHead target;
-      if (!take(rest, target)) return bad(Counter::drop_length);
-      if (target.id >= kSilent) return bad(Counter::drop_field);
+      if (!take(rest, target)) return drop(Counter::drop_length);
+      if (target.id >= kSilent) return drop(Counter::drop_field);
       return serve_request(m, kind, target, rest);
     }
   }
@@ -123,18 +123,18 @@ link::Verdict Engine<D>::on_message(const link::Incoming& m) {
 // too short. One of an impossible kind, lane or order does not count (docs/wire.md).
 template <link::PacketDevice D>
 inline link::Verdict Engine<D>::serve_silent(const link::Incoming& m, Kind kind) {
-  if (!may_be_silent(kind)) return bad(Counter::drop_kind);
-  if (m.lane != link::Lane::low || m.order != link::Order::ordered) return bad(Counter::drop_lane);
+  if (!may_be_silent(kind)) return drop(Counter::drop_kind);
+  if (m.lane != link::Lane::low || m.order != link::Order::ordered) return drop(Counter::drop_lane);
   SilentCount& count = silent_count(m.from);
   Bytes rest = m.bytes;
   SilentTarget head;
   link::Verdict verdict;
   if (take(rest, head)) [[likely]]
-    verdict = serve_request(m, kind, {head.key, head.offset, silent_number(count.served)}, rest);
+    verdict = serve_request(m, kind, {head.key, head.offset, silent_number(count.received)}, rest);
   else
-    verdict = bad(Counter::drop_length);
+    verdict = drop(Counter::drop_length);
   if (verdict == link::Verdict::taken) [[likely]]
-    ++count.served;
+    ++count.received;
   return verdict;
 }
 
@@ -151,7 +151,7 @@ inline link::Verdict Engine<D>::serve_request(const link::Incoming& m, Kind kind
     case Kind::read: return serve_read(m, target, rest);
     case Kind::atomic: return serve_atomic(m, target, rest);
     case Kind::signal: return serve_signal(m, target, rest);
-    default: return bad(Counter::drop_kind);
+    default: return drop(Counter::drop_kind);
   }
 }
 
@@ -174,10 +174,11 @@ inline link::Verdict Engine<D>::serve_write(const link::Incoming& m, const Targe
   return link::Verdict::taken;
 }
 
-// The second part of a write with notify, after prepare() has checked it: what carry_out() needs. A
-// FIFO entry has its blocks from prepare() on, so carry_out() cannot fail.
+// The second part of a write with notify, after prepare_chained() has checked it: what
+// execute_chained() needs. A FIFO entry has its blocks from prepare_chained() on, so
+// execute_chained() cannot fail.
 template <link::PacketDevice D>
-struct Engine<D>::Second {
+struct Engine<D>::ChainedOp {
   Then::Kind kind = Then::Kind::none;
   Fifo* fifo = nullptr;
   std::uint32_t at = 0;  // the entry's first block
@@ -188,48 +189,47 @@ struct Engine<D>::Second {
 };
 
 // Checks the second part against the key table, and reserves the blocks of an entry. After ok the
-// caller calls carry_out() in the same message.
+// caller calls execute_chained() in the same message.
 template <link::PacketDevice D>
-Status Engine<D>::prepare(link::PeerId from, const ThenHead& head, Second& second) {
-  second.kind = static_cast<Then::Kind>(head.kind);
-  switch (second.kind) {
+Status Engine<D>::prepare_chained(link::PeerId from, const ThenHead& head, ChainedOp& op) {
+  op.kind = static_cast<Then::Kind>(head.kind);
+  switch (op.kind) {
     case Then::Kind::entry: {
-      const Status status = keys_.fifo({head.key}, second.fifo);
-      return status == Status::ok ? second.fifo->begin(from, head.length, second.at) : status;
+      const Status status = keys_.fifo({head.key}, op.fifo);
+      return status == Status::ok ? op.fifo->begin(from, head.length, op.at) : status;
     }
-    case Then::Kind::signal: return keys_.signal({head.key}, second.signal);
+    case Then::Kind::signal: return keys_.signal({head.key}, op.signal);
     default: break;
   }
-  second.value = head.value;
-  second.width = head.width;
-  const Status status =
-      keys_.segment({head.key}, head.offset, head.width, Rights::write, second.flag);
+  op.value = head.value;
+  op.width = head.width;
+  const Status status = keys_.segment({head.key}, head.offset, head.width, Rights::write, op.flag);
   if (status != Status::ok) return status;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(second.flag) % head.width == 0;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(op.flag) % head.width == 0;
   return aligned ? Status::ok : Status::misaligned;
 }
 
 // The data has been refused, so the chained entry does not enter its FIFO: the credit that the
 // initiator spent on the entry becomes free.
 template <link::PacketDevice D>
-void Engine<D>::forgo(link::PeerId from, const ThenHead& then) {
+void Engine<D>::release_prepaid(link::PeerId from, const ThenHead& then) {
   Fifo* fifo = nullptr;
   if (static_cast<Then::Kind>(then.kind) == Then::Kind::entry &&
       keys_.fifo({then.key}, fifo) == Status::ok)
-    fifo->forgo(from, then.length);
+    fifo->release_prepaid(from, then.length);
 }
 
 template <link::PacketDevice D>
-void Engine<D>::carry_out(const Second& second, Bytes entry) {
-  switch (second.kind) {
+void Engine<D>::execute_chained(const ChainedOp& op, Bytes entry) {
+  switch (op.kind) {
     case Then::Kind::entry:
-      if (!entry.empty()) std::memcpy(second.fifo->bytes(second.at), entry.data(), entry.size());
-      second.fifo->finish(second.at);
+      if (!entry.empty()) std::memcpy(op.fifo->bytes(op.at), entry.data(), entry.size());
+      op.fifo->finish(op.at);
       counters_.add(Counter::entries_received);
       counters_.add(Counter::bytes_appended, entry.size());
       break;
-    case Then::Kind::signal: raise(*second.signal); break;
-    default: store(second.flag, bytes_of(second.value).first(second.width)); break;
+    case Then::Kind::signal: raise(*op.signal); break;
+    default: store(op.flag, bytes_of(op.value).first(op.width)); break;
   }
 }
 
@@ -249,23 +249,23 @@ template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_write_then(const link::Incoming& m, const TargetHead& head,
                                           Bytes rest) {
   ThenHead then;
-  if (!take(rest, then)) return bad(Counter::drop_length);
-  if (!plausible(then)) return bad(Counter::drop_field);
-  if (then.length > rest.size()) return bad(Counter::drop_length);
+  if (!take(rest, then)) return drop(Counter::drop_length);
+  if (!plausible(then)) return drop(Counter::drop_field);
+  if (then.length > rest.size()) return drop(Counter::drop_length);
   const Bytes entry = rest.first(then.length), data = rest.subspan(then.length);
   if (!may_answer(m.from)) return link::Verdict::busy;
   std::byte* at = nullptr;
-  Second second;
+  ChainedOp op;
   Status status = keys_.segment({head.key}, head.offset, data.size(), Rights::write, at);
   if (status == Status::ok)
-    status = prepare(m.from, then, second);
+    status = prepare_chained(m.from, then, op);
   else
-    forgo(m.from, then);
+    release_prepaid(m.from, then);
   if (status == Status::ok) {
     store(at, data);
     counters_.add(Counter::writes_served);
     counters_.add(Counter::bytes_written, data.size());
-    carry_out(second, entry);
+    execute_chained(op, entry);
   }
   answer(m.from, head.id, status, m.now);
   return link::Verdict::taken;
@@ -273,9 +273,9 @@ link::Verdict Engine<D>::serve_write_then(const link::Incoming& m, const TargetH
 
 // Answers the long write that was arriving. What still comes of it is dropped.
 template <link::PacketDevice D>
-void Engine<D>::end_long_write(Peer& peer, Status status, Time now) {
-  peer.write.open = false;
-  answer(peer.id, peer.write.id, status, now);
+void Engine<D>::end_long_write(PeerRequests& peer, Status status, Time now) {
+  peer.incoming_write.open = false;
+  answer(peer.id, peer.incoming_write.id, status, now);
   if (status == Status::ok) counters_.add(Counter::writes_served);
 }
 
@@ -283,11 +283,11 @@ template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_long_write(const link::Incoming& m, const TargetHead& head,
                                           Bytes data) {
   LongHead size;
-  Peer* peer = peer_of(m.from);
-  if (!take(data, size) || data.size() > size.length) return bad(Counter::drop_length);
-  if (size.then > 1) return bad(Counter::drop_field);
-  if (peer == nullptr || (peer->write.open && peer->write.id == head.id))
-    return bad(Counter::drop_stream);
+  PeerRequests* peer = peer_of(m.from);
+  if (!take(data, size) || data.size() > size.length) return drop(Counter::drop_length);
+  if (size.then > 1) return drop(Counter::drop_field);
+  if (peer == nullptr || (peer->incoming_write.open && peer->incoming_write.id == head.id))
+    return drop(Counter::drop_stream);
   std::byte* at = nullptr;
   // The whole range is checked now, so that a write that is too long touches nothing. Each later
   // piece is checked again, as the key may be withdrawn meanwhile.
@@ -295,13 +295,13 @@ link::Verdict Engine<D>::serve_long_write(const link::Incoming& m, const TargetH
   const bool last = data.size() == size.length && size.then == 0;
   if ((last || status != Status::ok) && !may_answer(m.from)) return link::Verdict::busy;
   // A correct initiator sends one long write after the other; the one before will never end.
-  if (peer->write.open) counters_.add(Counter::drop_stream);
-  peer->write = {true,
-                 size.then != 0,
-                 head.id,
-                 head.key,
-                 head.offset + data.size(),
-                 size.length - data.size()};
+  if (peer->incoming_write.open) counters_.add(Counter::drop_stream);
+  peer->incoming_write = {true,
+                          size.then != 0,
+                          head.id,
+                          head.key,
+                          head.offset + data.size(),
+                          size.length - data.size()};
   if (status == Status::ok) {
     store(at, data);
     counters_.add(Counter::bytes_written, data.size());
@@ -314,13 +314,13 @@ template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_long_more(const link::Incoming& m) {
   Bytes data = m.bytes;
   StreamHead head;
-  if (!take(data, head)) return bad(Counter::drop_length);
-  Peer* peer = find_peer(m.from);
+  if (!take(data, head)) return drop(Counter::drop_length);
+  PeerRequests* peer = find_peer(m.from);
   // Pieces that the initiator sent before it heard of a refusal are dropped here.
-  if (peer == nullptr || !peer->write.open || peer->write.id != head.id)
-    return bad(Counter::drop_stream);
-  auto& write = peer->write;
-  if (data.size() > write.remaining) return bad(Counter::drop_length);
+  if (peer == nullptr || !peer->incoming_write.open || peer->incoming_write.id != head.id)
+    return drop(Counter::drop_stream);
+  auto& write = peer->incoming_write;
+  if (data.size() > write.remaining) return drop(Counter::drop_length);
   std::byte* at = nullptr;
   const Status status = keys_.segment({write.key}, write.offset, data.size(), Rights::write, at);
   const bool last = data.size() == write.remaining && !write.then;
@@ -340,21 +340,21 @@ link::Verdict Engine<D>::serve_long_then(const link::Incoming& m) {
   Bytes entry = m.bytes;
   StreamHead head;
   ThenHead then;
-  if (!take(entry, head) || !take(entry, then)) return bad(Counter::drop_length);
-  if (!plausible(then)) return bad(Counter::drop_field);
-  if (then.length != entry.size()) return bad(Counter::drop_length);
-  Peer* peer = find_peer(m.from);
-  if (peer == nullptr || !peer->write.open || peer->write.id != head.id || !peer->write.then ||
-      peer->write.remaining != 0) {
+  if (!take(entry, head) || !take(entry, then)) return drop(Counter::drop_length);
+  if (!plausible(then)) return drop(Counter::drop_field);
+  if (then.length != entry.size()) return drop(Counter::drop_length);
+  PeerRequests* peer = find_peer(m.from);
+  if (peer == nullptr || !peer->incoming_write.open || peer->incoming_write.id != head.id ||
+      !peer->incoming_write.then || peer->incoming_write.remaining != 0) {
     // The refusal of the write has crossed this message on the wire. The initiator takes back the
     // credit for the entry only if it has not sent the entry yet; so the owner frees it here.
-    forgo(m.from, then);
-    return bad(Counter::drop_stream);
+    release_prepaid(m.from, then);
+    return drop(Counter::drop_stream);
   }
   if (!may_answer(m.from)) return link::Verdict::busy;
-  Second second;
-  const Status status = prepare(m.from, then, second);
-  if (status == Status::ok) carry_out(second, entry);
+  ChainedOp op;
+  const Status status = prepare_chained(m.from, then, op);
+  if (status == Status::ok) execute_chained(op, entry);
   end_long_write(*peer, status, m.now);
   return link::Verdict::taken;
 }
@@ -364,25 +364,25 @@ link::Verdict Engine<D>::serve_long_then(const link::Incoming& m) {
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_append(const link::Incoming& m, const TargetHead& head, Bytes data) {
   const std::uint64_t length = head.offset;  // of the whole entry, bytes
-  if (data.size() > length) return bad(Counter::drop_length);
+  if (data.size() > length) return drop(Counter::drop_length);
   const bool whole = data.size() == length;
   // Further pieces name the request by its number, which a silent one does not have on the wire.
-  if (!whole && head.id >= kSilent) return bad(Counter::drop_field);
-  Peer* peer = peer_of(m.from);
-  if (peer == nullptr) return bad(Counter::drop_stream);
+  if (!whole && head.id >= kSilent) return drop(Counter::drop_field);
+  PeerRequests* peer = peer_of(m.from);
+  if (peer == nullptr) return drop(Counter::drop_stream);
   Fifo* fifo = nullptr;
   Status status = keys_.fifo({head.key}, fifo);
   if (status == Status::ok) status = fifo->check(m.from, length);
   if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
     return link::Verdict::busy;
-  if (!whole && peer->append_in.open) return bad(Counter::drop_stream);  // one at a time
+  if (!whole && peer->incoming_append.open) return drop(Counter::drop_stream);  // one at a time
   if (status == Status::ok) [[likely]] {
     std::uint32_t at = 0;
     fifo->begin(m.from, length, at);  // cannot fail after check()
     if (!data.empty()) std::memcpy(fifo->bytes(at), data.data(), data.size());
     counters_.add(Counter::bytes_appended, data.size());
     if (!whole) {
-      peer->append_in = {true, head.id, at, head.key, length, data.size()};
+      peer->incoming_append = {true, head.id, at, head.key, length, data.size()};
       return link::Verdict::taken;
     }
     fifo->finish(at);
@@ -398,12 +398,12 @@ template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_append_more(const link::Incoming& m) {
   Bytes data = m.bytes;
   StreamHead head;
-  if (!take(data, head)) return bad(Counter::drop_length);
-  Peer* peer = find_peer(m.from);
-  if (peer == nullptr || !peer->append_in.open || peer->append_in.id != head.id)
-    return bad(Counter::drop_stream);
-  auto& entry = peer->append_in;
-  if (data.size() > entry.length - entry.moved) return bad(Counter::drop_length);
+  if (!take(data, head)) return drop(Counter::drop_length);
+  PeerRequests* peer = find_peer(m.from);
+  if (peer == nullptr || !peer->incoming_append.open || peer->incoming_append.id != head.id)
+    return drop(Counter::drop_stream);
+  auto& entry = peer->incoming_append;
+  if (data.size() > entry.length - entry.moved) return drop(Counter::drop_length);
   Fifo* fifo = nullptr;
   const Status status = keys_.fifo({entry.key}, fifo);
   const bool last = data.size() == entry.length - entry.moved;
@@ -424,12 +424,12 @@ link::Verdict Engine<D>::serve_append_more(const link::Incoming& m) {
 // ---- the others -------------------------------------------------------------------------------
 
 // A read that fits a frame is answered here. A longer one is queued for answer_read() in
-// segmentation.hpp; a peer may have kMaxReading of them, and its low lane waits with the next.
+// segmentation.hpp; a peer may have kMaxLongReads of them, and its low lane waits with the next.
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_read(const link::Incoming& m, const TargetHead& head, Bytes rest) {
   LongHead size;
-  if (!take(rest, size) || !rest.empty()) return bad(Counter::drop_length);
-  if (size.then != 0) return bad(Counter::drop_field);
+  if (!take(rest, size) || !rest.empty()) return drop(Counter::drop_length);
+  if (size.then != 0) return drop(Counter::drop_field);
   std::byte* at = nullptr;
   const Status status = keys_.segment({head.key}, head.offset, size.length, Rights::read, at);
   if (!may_answer(m.from)) return link::Verdict::busy;
@@ -438,11 +438,12 @@ link::Verdict Engine<D>::serve_read(const link::Incoming& m, const TargetHead& h
     return link::Verdict::taken;
   }
   if (size.length + sizeof(StreamHead) > link_.max_message(m.from)) {
-    Peer* peer = peer_of(m.from);
-    if (peer == nullptr) return bad(Counter::drop_stream);
-    if (peer->serving_count == Peer::kMaxReading) return link::Verdict::busy;
-    const std::uint32_t place = (peer->serving_first + peer->serving_count++) % Peer::kMaxReading;
-    peer->serving[place] = {head.id, head.key, head.offset, size.length};
+    PeerRequests* peer = peer_of(m.from);
+    if (peer == nullptr) return drop(Counter::drop_stream);
+    if (peer->incoming_read_count == PeerRequests::kMaxLongReads) return link::Verdict::busy;
+    const std::uint32_t place =
+        (peer->first_incoming_read + peer->incoming_read_count++) % PeerRequests::kMaxLongReads;
+    peer->incoming_reads[place] = {head.id, head.key, head.offset, size.length};
     activate(*peer);
     return link::Verdict::taken;
   }
@@ -485,10 +486,10 @@ std::uint64_t execute(const AtomicHead& head, std::byte* at) {
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_atomic(const link::Incoming& m, const TargetHead& head, Bytes rest) {
   AtomicHead atomic;
-  if (!take(rest, atomic) || !rest.empty()) return bad(Counter::drop_length);
+  if (!take(rest, atomic) || !rest.empty()) return drop(Counter::drop_length);
   if (!valid_width(atomic.width) || atomic.op > static_cast<std::uint8_t>(AtomicOp::compare_swap) ||
       atomic.reserved != 0)
-    return bad(Counter::drop_field);
+    return drop(Counter::drop_field);
   std::byte* at = nullptr;
   Status status = keys_.segment({head.key}, head.offset, atomic.width, Rights::atomic, at);
   if (status == Status::ok && reinterpret_cast<std::uintptr_t>(at) % atomic.width != 0)
@@ -509,7 +510,7 @@ link::Verdict Engine<D>::serve_atomic(const link::Incoming& m, const TargetHead&
 
 template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_signal(const link::Incoming& m, const TargetHead& head, Bytes rest) {
-  if (!rest.empty()) return bad(Counter::drop_length);
+  if (!rest.empty()) return drop(Counter::drop_length);
   Signal* signal = nullptr;
   const Status status = keys_.signal({head.key}, signal);
   if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
@@ -525,7 +526,7 @@ template <link::PacketDevice D>
 link::Verdict Engine<D>::serve_fence(const link::Incoming& m) {
   Bytes rest = m.bytes;
   StreamHead head;
-  if (!take(rest, head) || !rest.empty()) return bad(Counter::drop_length);
+  if (!take(rest, head) || !rest.empty()) return drop(Counter::drop_length);
   if (!may_answer(m.from)) return link::Verdict::busy;
   counters_.add(Counter::fences_served);
   answer(m.from, head.id, Status::ok, m.now);

@@ -65,7 +65,7 @@ std::size_t PacketRing::first_waiting() const {
   return suspect_;  // the ring is full of them
 }
 
-void PacketRing::refused(base::Time now) {
+void PacketRing::on_send_refused(base::Time now) {
   if (suspect_ != kNone && waits(suspect_) && now - suspected_since_ < kBusy) return;
   const std::size_t first = first_waiting();
   if (first != suspect_ || first == kNone) {

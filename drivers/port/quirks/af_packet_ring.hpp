@@ -29,7 +29,7 @@ class PacketRing {
 
   // The kernel has refused to send. A frame that stands first for longer than a NIC is busy is cut
   // to its Ethernet header, which any interface takes, so that it is lost and the others leave.
-  void refused(base::Time now);
+  void on_send_refused(base::Time now);
 
  private:
   // For comparison: a 10 Gb/s NIC sends its whole ring of 4096 full frames in 5 ms.

@@ -147,7 +147,7 @@ std::string LogCapture::reason(const std::string& otherwise) const {
   return out.empty() ? otherwise : out;
 }
 
-StdioHeld::StdioHeld(std::string program)
+StdioCapture::StdioCapture(std::string program)
     : prefix_(std::move(program) + ": "), streams_{{{&stdout, stdout}, {&stderr, stderr}}} {
   for (Stream& stream : streams_) {
     stream.held = open_memstream(&stream.text, &stream.size);
@@ -155,7 +155,7 @@ StdioHeld::StdioHeld(std::string program)
   }
 }
 
-std::string StdioHeld::complaint() {
+std::string StdioCapture::complaint() {
   for (Stream& stream : streams_) {
     if (stream.held == nullptr) continue;
     std::fflush(stream.held);
@@ -165,7 +165,7 @@ std::string StdioHeld::complaint() {
   return "";
 }
 
-StdioHeld::~StdioHeld() {
+StdioCapture::~StdioCapture() {
   for (Stream& stream : streams_) {
     if (stream.held == nullptr) continue;
     *stream.variable = stream.before;

@@ -38,13 +38,13 @@ class LogCapture {
 
 // Holds back what is printed through stdio meanwhile: refusing its arguments, EAL prints a page of
 // usage and speaks on stderr beside its log. What other threads print is only delayed.
-class StdioHeld {
+class StdioCapture {
  public:
   // EAL calls itself `program` when it complains.
-  explicit StdioHeld(std::string program);
-  ~StdioHeld();  // prints what was held, without what EAL said
-  StdioHeld(const StdioHeld&) = delete;
-  StdioHeld& operator=(const StdioHeld&) = delete;
+  explicit StdioCapture(std::string program);
+  ~StdioCapture();  // prints what was held, without what EAL said
+  StdioCapture(const StdioCapture&) = delete;
+  StdioCapture& operator=(const StdioCapture&) = delete;
 
   // What EAL complained about, or "".
   std::string complaint();

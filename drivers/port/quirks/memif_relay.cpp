@@ -22,12 +22,12 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMessage = 128;  // every control message, the type in the first two bytes
 enum SessionMessage : std::uint16_t { kConnected = 7, kDisconnect = 8 };
 
-constexpr base::Duration kTryAgain = milliseconds(1);        // after nobody was there
-constexpr base::Duration kAfterRefusal = milliseconds(100);  // after somebody was, and would not
-constexpr base::Duration kJoinWithin = milliseconds(3000);
+constexpr base::Duration kRetryInterval = milliseconds(1);     // after nobody was there
+constexpr base::Duration kRefusalBackoff = milliseconds(100);  // after somebody was, and would not
+constexpr base::Duration kConnectTimeout = milliseconds(3000);
 // The driver's thread has answered, and has a few instructions left to do.
-constexpr base::Duration kSettle = milliseconds(1);
-constexpr base::Duration kSettleAtMost = milliseconds(1000);
+constexpr base::Duration kDriverQuiesce = milliseconds(1);
+constexpr base::Duration kMaxDriverQuiesce = milliseconds(1000);
 
 struct SocketName {
   sockaddr_un address{};
@@ -113,7 +113,7 @@ bool is_server(const std::string& devargs) {
 
 }  // namespace
 
-MemifControl::MemifControl(const std::string& asked, const std::string& devargs)
+MemifControl::MemifControl(const std::string& requested, const std::string& devargs)
     : server_(is_server(devargs)) {
   abstract_ = devarg(devargs, "socket-abstract").value_or("yes").find("no") == std::string::npos;
   path_ = devarg(devargs, "socket").value_or("/run/memif.sock");
@@ -121,14 +121,14 @@ MemifControl::MemifControl(const std::string& asked, const std::string& devargs)
   driver_devargs_ =
       with_devarg(with_devarg(devargs, "socket", driver_path_), "socket-abstract", "yes");
   if (path_.empty() || path_.size() > sizeof(sockaddr_un::sun_path) - 2)
-    throw base::SetupError("cannot open port " + asked +
+    throw base::SetupError("cannot open port " + requested +
                            ": its socket's name is empty or too long; give "
                            "socket= 1 to 106 characters");
   if (server_) {
-    listen_for_peers(asked);
+    listen_for_peers(requested);
   } else if (driver_listener_ = listen_at(driver_path_, true); driver_listener_ < 0) {
-    throw base::SetupError("cannot open port " + asked + ": no socket: " + std::strerror(errno) +
-                           "; raise `ulimit -n`");
+    throw base::SetupError("cannot open port " + requested +
+                           ": no socket: " + std::strerror(errno) + "; raise `ulimit -n`");
   }
 }
 
@@ -137,7 +137,7 @@ MemifControl::~MemifControl() {
   for (int* fd : {&peer_listener_, &driver_listener_, &peer_, &driver_}) close_socket(*fd);
 }
 
-void MemifControl::listen_for_peers(const std::string& asked) {
+void MemifControl::listen_for_peers(const std::string& requested) {
   peer_listener_ = listen_at(path_, abstract_);
   if (peer_listener_ < 0 && errno == EADDRINUSE && !abstract_) {
     // A server that was killed leaves its file, at which nobody answers.
@@ -156,36 +156,36 @@ void MemifControl::listen_for_peers(const std::string& asked) {
   if (error == EADDRINUSE) remedy = "close the memif server that has it or choose another socket=";
   if (error == ENOENT) remedy = "make the directory or choose another socket=";
   if (error == EACCES) remedy = "choose a socket= in a directory that this user may write to";
-  throw base::SetupError("cannot open port " + asked + ": cannot listen at socket " + path_ + ": " +
-                         std::strerror(error) + "; " + remedy);
+  throw base::SetupError("cannot open port " + requested + ": cannot listen at socket " + path_ +
+                         ": " + std::strerror(error) + "; " + remedy);
 }
 
 void MemifControl::progress(base::Time now) {
   switch (state_) {
-    case State::apart:
+    case State::disconnected:
       if (now < next_try_) return;
-      next_try_ = now + kTryAgain;
-      find_peer();
+      next_try_ = now + kRetryInterval;
+      connect_peer();
       if (peer_ < 0 || driver_ < 0) return;
-      state_ = State::joining;
+      state_ = State::connecting;
       since_ = now;
       unanswered_ = server_ ? 1 : 0;  // a server's driver speaks first
-      last_word_ = false;
+      connected_forwarded_ = false;
       [[fallthrough]];
-    case State::joining: relay(now); return;
-    case State::joined: watch(now); return;
-    case State::parting: restart(now); return;
+    case State::connecting: relay_handshake(now); return;
+    case State::connected: watch_peer(now); return;
+    case State::disconnecting: restart_driver(now); return;
   }
 }
 
-void MemifControl::find_peer() {
+void MemifControl::connect_peer() {
   if (peer_ < 0) peer_ = server_ ? accept_from(peer_listener_) : connect_to(path_, abstract_);
   if (driver_ >= 0 || peer_ < 0) return;
   driver_ = server_ ? connect_to(driver_path_, true) : accept_from(driver_listener_);
 }
 
 // Passes one message on.
-MemifControl::Passed MemifControl::pass(int from, int to, std::uint16_t& type) {
+MemifControl::ForwardResult MemifControl::forward(int from, int to, std::uint16_t& type) {
   std::array<char, kMessage> message{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
   iovec part{message.data(), message.size()};
@@ -195,7 +195,7 @@ MemifControl::Passed MemifControl::pass(int from, int to, std::uint16_t& type) {
   header.msg_control = control.data();
   header.msg_controllen = control.size();
   const ssize_t size = ::recvmsg(from, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (size <= 0) return closed(size) ? Passed::end : Passed::nothing;
+  if (size <= 0) return closed(size) ? ForwardResult::end : ForwardResult::nothing;
   std::memcpy(&type, message.data(), sizeof type);
   part.iov_len = static_cast<std::size_t>(size);
   if (from == (server_ ? peer_ : driver_))
@@ -212,64 +212,64 @@ MemifControl::Passed MemifControl::pass(int from, int to, std::uint16_t& type) {
       close_socket(fd);
     }
   }
-  return sent && type != kDisconnect ? Passed::message : Passed::end;
+  return sent && type != kDisconnect ? ForwardResult::message : ForwardResult::end;
 }
 
-void MemifControl::relay(base::Time now) {
+void MemifControl::relay_handshake(base::Time now) {
   std::uint16_t type = 0;
   // A handshake has about ten messages; more at a time would let a peer keep us here.
   for (int i = 0; i < 16; ++i) {
-    const Passed down = pass(peer_, driver_, type);
-    if (down == Passed::end) return part(now);
-    if (down == Passed::message) {
+    const ForwardResult down = forward(peer_, driver_, type);
+    if (down == ForwardResult::end) return disconnect(now);
+    if (down == ForwardResult::message) {
       ++unanswered_;
-      last_word_ = type == kConnected;
+      connected_forwarded_ = type == kConnected;
       since_ = now;
     }
-    const Passed up = pass(driver_, peer_, type);
-    if (up == Passed::end) {
+    const ForwardResult up = forward(driver_, peer_, type);
+    if (up == ForwardResult::end) {
       unanswered_ = 0;  // the driver has given up: it is at rest
-      return part(now);
+      return disconnect(now);
     }
-    if (up == Passed::message) {
+    if (up == ForwardResult::message) {
       --unanswered_;
-      if (type == kConnected && server_) state_ = State::joined;
+      if (type == kConnected && server_) state_ = State::connected;
     }
-    if (last_word_ && driver_is_up()) state_ = State::joined;
-    if (state_ == State::joined) return rings_.populate();
-    if (down == Passed::nothing && up == Passed::nothing) break;
+    if (connected_forwarded_ && driver_is_up()) state_ = State::connected;
+    if (state_ == State::connected) return rings_.populate();
+    if (down == ForwardResult::nothing && up == ForwardResult::nothing) break;
   }
-  if (now - since_ > kJoinWithin) part(now);
+  if (now - since_ > kConnectTimeout) disconnect(now);
 }
 
 // Nothing but a farewell comes from a peer that is connected, and any word ends it.
-void MemifControl::watch(base::Time now) {
+void MemifControl::watch_peer(base::Time now) {
   char byte;
   const ssize_t size = ::recv(peer_, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
-  if (size > 0 || closed(size)) part(now);
+  if (size > 0 || closed(size)) disconnect(now);
 }
 
-void MemifControl::part(base::Time now) {
-  next_try_ = now + (state_ == State::joined ? kTryAgain : kAfterRefusal);
-  if (state_ == State::joined) unanswered_ = 0;
-  state_ = State::parting;
+void MemifControl::disconnect(base::Time now) {
+  next_try_ = now + (state_ == State::connected ? kRetryInterval : kRefusalBackoff);
+  if (state_ == State::connected) unanswered_ = 0;
+  state_ = State::disconnecting;
   since_ = now;
   rings_.forget();
   close_socket(peer_);
-  restart(now);
+  restart_driver(now);
 }
 
 // The driver may be stopped by this thread only when its own has no message left to work on.
-void MemifControl::restart(base::Time now) {
+void MemifControl::restart_driver(base::Time now) {
   std::array<char, kMessage> message;
   ssize_t size = 0;
   while ((size = ::recv(driver_, message.data(), message.size(), MSG_DONTWAIT)) > 0) --unanswered_;
-  const bool resting = unanswered_ <= 0 || closed(size) || (last_word_ && driver_is_up());
-  if (now - since_ < (resting ? kSettle : kSettleAtMost)) return;
+  const bool resting = unanswered_ <= 0 || closed(size) || (connected_forwarded_ && driver_is_up());
+  if (now - since_ < (resting ? kDriverQuiesce : kMaxDriverQuiesce)) return;
   rte_eth_dev_stop(port_);
   close_socket(driver_);
   rte_eth_dev_start(port_);
-  state_ = State::apart;
+  state_ = State::disconnected;
 }
 
 bool MemifControl::driver_is_up() const {

@@ -21,7 +21,7 @@ namespace viaduct::port {
 class MemifControl {
  public:
   // Role and socket are taken from the user's devargs. SetupError when the socket cannot be had.
-  MemifControl(const std::string& asked, const std::string& devargs);
+  MemifControl(const std::string& requested, const std::string& devargs);
   ~MemifControl();
   MemifControl(const MemifControl&) = delete;
   MemifControl& operator=(const MemifControl&) = delete;
@@ -33,9 +33,9 @@ class MemifControl {
 
   // All that is to be done, without waiting. The owner thread calls it outside of bursts.
   void progress(base::Time now);
-  bool joined() const { return state_ == State::joined; }
-  // To be asked for when joined() has changed: the rings, and unknown ones when they are gone, and
-  // the interrupt of the incoming one.
+  bool connected() const { return state_ == State::connected; }
+  // To be asked for when connected() has changed: the rings, and unknown ones when they are gone,
+  // and the interrupt of the incoming one.
   MemifRing outgoing() const {
     return rings_.ring(server_ ? MemifRings::kServer : MemifRings::kClient);
   }
@@ -47,16 +47,16 @@ class MemifControl {
   }
 
  private:
-  enum class State : std::uint8_t { apart, joining, joined, parting };
-  enum class Passed : std::uint8_t { nothing, message, end };
+  enum class State : std::uint8_t { disconnected, connecting, connected, disconnecting };
+  enum class ForwardResult : std::uint8_t { nothing, message, end };
 
-  void listen_for_peers(const std::string& asked);
-  void find_peer();
-  void relay(base::Time now);
-  void watch(base::Time now);
-  void part(base::Time now);
-  void restart(base::Time now);
-  Passed pass(int from, int to, std::uint16_t& type);
+  void listen_for_peers(const std::string& requested);
+  void connect_peer();
+  void relay_handshake(base::Time now);
+  void watch_peer(base::Time now);
+  void disconnect(base::Time now);
+  void restart_driver(base::Time now);
+  ForwardResult forward(int from, int to, std::uint16_t& type);
   bool driver_is_up() const;
 
   const bool server_;
@@ -65,9 +65,10 @@ class MemifControl {
   std::uint16_t port_ = 0;
   int peer_listener_ = -1, driver_listener_ = -1;  // a server's, a client's
   int peer_ = -1, driver_ = -1;
-  State state_ = State::apart;
-  int unanswered_ = 0;      // messages the driver has not answered: it is at work on one
-  bool last_word_ = false;  // the peer's `connected` went to a client, which does not answer it
+  State state_ = State::disconnected;
+  int unanswered_ = 0;  // messages the driver has not answered: it is at work on one
+  // The peer's `connected` went to a client, which does not answer it.
+  bool connected_forwarded_ = false;
   base::Time next_try_{}, since_{};
   MemifRings rings_;
 };

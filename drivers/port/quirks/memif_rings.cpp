@@ -69,11 +69,11 @@ void MemifRings::learn(std::span<const std::byte> message, int file) {
     map(file);
   } else if (type == kAddRing && number_at<std::uint16_t>(at + 4) == 0) {
     const bool from_client = (number_at<std::uint16_t>(at + 2) & kFromClient) != 0;
-    Place& place = places_[from_client ? kClient : kServer];
+    RingLayout& layout = layouts_[from_client ? kClient : kServer];
     const auto log2 = number_at<std::uint8_t>(at + 12);
-    if (place.slots != 0 || log2 > kMaxLog2) return;
-    place = {number_at<std::uint16_t>(at + 6), number_at<std::uint32_t>(at + 8),
-             std::size_t{1} << log2, keep_event(file)};
+    if (layout.slots != 0 || log2 > kMaxLog2) return;
+    layout = {number_at<std::uint16_t>(at + 6), number_at<std::uint32_t>(at + 8),
+              std::size_t{1} << log2, keep_event(file)};
   }
 }
 
@@ -109,8 +109,8 @@ void MemifRings::populate() const {
 }
 
 MemifRing MemifRings::ring(Sender sender) const {
-  const std::uint16_t region = places_[sender].region;
-  const std::size_t offset = places_[sender].offset, slots = places_[sender].slots;
+  const std::uint16_t region = layouts_[sender].region;
+  const std::size_t offset = layouts_[sender].offset, slots = layouts_[sender].slots;
   const std::size_t bytes = kDescriptorsAt + slots * MemifRing::kDescriptor;
   if (memory_ == nullptr || slots == 0 || region != region_ || bytes_ < bytes ||
       offset > bytes_ - bytes || offset % alignof(std::uint16_t) != 0)
@@ -119,35 +119,35 @@ MemifRing MemifRings::ring(Sender sender) const {
   const auto buffer = [&](std::size_t slot) -> std::size_t {
     return number_at<std::uint32_t>(&descriptors[slot * MemifRing::kDescriptor + kOffsetAt]);
   };
-  const std::size_t first = buffer(0), apart = buffer(1 % slots) - first;
+  const std::size_t first = buffer(0), stride = buffer(1 % slots) - first;
   for (std::size_t slot = 0; slot < slots; ++slot) {
     const std::size_t at = buffer(slot);
     if (number_at<std::uint16_t>(&descriptors[slot * MemifRing::kDescriptor + kRegionAt]) !=
             region_ ||
-        at != first + slot * apart || at >= bytes_ || (slot != 0 && at <= first))
+        at != first + slot * stride || at >= bytes_ || (slot != 0 && at <= first))
       return {};
   }
   const auto index = [&](std::size_t at) {
     return reinterpret_cast<const volatile std::uint16_t*>(memory_ + offset + at);
   };
   if (sender == kClient)
-    return {index(kHeadAt), index(kTailAt), 0, descriptors, memory_ + first, apart};
-  return {index(kTailAt), index(kHeadAt), slots, descriptors, memory_ + first, apart};
+    return {index(kHeadAt), index(kTailAt), 0, descriptors, memory_ + first, stride};
+  return {index(kTailAt), index(kHeadAt), slots, descriptors, memory_ + first, stride};
 }
 
 MemifInterrupt MemifRings::interrupt(Sender sender) const {
-  const Place& place = places_[sender];
-  if (!ring(sender) || place.event < 0) return {};
-  return {reinterpret_cast<volatile std::uint16_t*>(memory_ + place.offset + kFlagsAt),
-          place.event};
+  const RingLayout& layout = layouts_[sender];
+  if (!ring(sender) || layout.event < 0) return {};
+  return {reinterpret_cast<volatile std::uint16_t*>(memory_ + layout.offset + kFlagsAt),
+          layout.event};
 }
 
 void MemifRings::forget() {
   if (memory_ != nullptr) ::munmap(memory_, bytes_);
   memory_ = nullptr;
-  for (Place& place : places_) {
-    if (place.event >= 0) ::close(place.event);
-    place = {};
+  for (RingLayout& layout : layouts_) {
+    if (layout.event >= 0) ::close(layout.event);
+    layout = {};
   }
 }
 

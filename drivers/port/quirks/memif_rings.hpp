@@ -87,7 +87,7 @@ class MemifInterrupt {
 
   explicit operator bool() const { return flags_ != nullptr; }
   const int& event() const { return event_; }
-  void ask() const { *flags_ = static_cast<std::uint16_t>(*flags_ & ~kMasked); }
+  void unmask() const { *flags_ = static_cast<std::uint16_t>(*flags_ & ~kMasked); }
   // And forgets what was written.
   void mask() const;
 
@@ -122,14 +122,14 @@ class MemifRings {
   void forget();
 
  private:
-  struct Place {
+  struct RingLayout {
     std::uint16_t region = 0;
     std::size_t offset = 0, slots = 0;  // no slots: unknown
     int event = -1;                     // of its interrupt
   };
   void map(int file);
 
-  Place places_[2];
+  RingLayout layouts_[2];
   std::uint16_t region_ = 0;  // number of the region that is mapped
   std::byte* memory_ = nullptr;
   std::size_t bytes_ = 0;

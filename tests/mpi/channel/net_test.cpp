@@ -574,17 +574,18 @@ TEST_P(NetChannels, SurviveLossDuplicationReorderingAndDamage) {
 
 // ---- what is published -----------------------------------------------------------------------
 
-TEST(Card, IsReadAsItIsWritten) {
-  const Card card{*link::Address::parse("02:76:64:00:01:00"), 0xfedcba9876543210, ~0ull};
-  const auto again = Card::parse(card.text());
+TEST(EndpointAddress, IsReadAsItIsWritten) {
+  const EndpointAddress endpoint{*link::Address::parse("02:76:64:00:01:00"), 0xfedcba9876543210,
+                                 ~0ull};
+  const auto again = EndpointAddress::parse(endpoint.text());
   ASSERT_TRUE(again.has_value());
-  EXPECT_EQ(again->address, card.address);
-  EXPECT_EQ(again->key, card.key);
-  EXPECT_EQ(again->control, card.control);
+  EXPECT_EQ(again->address, endpoint.address);
+  EXPECT_EQ(again->key, endpoint.key);
+  EXPECT_EQ(again->control, endpoint.control);
   for (const char* bad : {"", "/", "02:76:64:00:01:00", "02:76:64:00:01:00/", "02:76:64:00:01/7/1",
                           "02:76:64:00:01:00/x/1", "02:76:64:00:01:00/1", "02:76:64:00:01:00/1/",
                           "02:76:64:00:01:00/1/1 ", "02:76:64:00:01:00/10000000000000000/1"})
-    EXPECT_FALSE(Card::parse(bad)) << bad;
+    EXPECT_FALSE(EndpointAddress::parse(bad)) << bad;
 }
 
 }  // namespace

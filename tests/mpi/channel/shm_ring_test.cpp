@@ -24,7 +24,7 @@ std::vector<std::byte> message(std::uint64_t number, std::size_t length) {
 }
 
 std::size_t random_length(std::mt19937_64& random) {
-  const std::size_t limits[] = {8, 64, 4096, kLargestInRing};
+  const std::size_t limits[] = {8, 64, 4096, kMaxInRing};
   return random() % limits[random() % std::size(limits)] + 1;
 }
 
@@ -41,7 +41,7 @@ std::size_t used(const Ring& ring) {
 TEST(ShmRing, AReaderThatKeepsPaceLeavesMemoryAlone) {
   const auto ring = std::make_unique<Ring>();
   RingWriter writer(*ring);
-  writer.use(0);
+  writer.set_memory_budget(0);
   RingReader reader(*ring);
   for (std::uint64_t i = 0; i < 100'000; ++i) {
     ASSERT_TRUE(writer.write({}, message(i, i % 100 + 1)));
@@ -77,7 +77,7 @@ TEST(ShmRing, AnEmptyRingTakesTheLargestMessage) {
   const auto ring = std::make_unique<Ring>();
   RingWriter writer(*ring);
   RingReader reader(*ring);
-  const auto largest = message(0, kLargestInRing);
+  const auto largest = message(0, kMaxInRing);
   for (std::uint64_t i = 0; i < test::effort(20'000); ++i) {
     for (auto n = random() % 4; n > 0; --n) {
       ASSERT_TRUE(writer.write({}, message(n, random_length(random)))) << i;
@@ -97,7 +97,7 @@ TEST(ShmRing, AnyOrderOfWritesAndReads) {
     const auto ring = std::make_unique<Ring>();
     RingWriter writer(*ring);
     RingReader reader(*ring);
-    writer.use(random() % sizeof(Ring));
+    writer.set_memory_budget(random() % sizeof(Ring));
     std::deque<std::vector<std::byte>> under_way;
     for (std::uint64_t i = 0; i < test::effort(20'000); ++i) {
       if (random() % 2 == 0) {
@@ -126,7 +126,7 @@ TEST(ShmRing, TwoThreads) {
   std::thread sender([&] {
     std::mt19937_64 random(9);
     RingWriter writer(*ring);
-    writer.use(0);
+    writer.set_memory_budget(0);
     for (std::uint64_t i = 0; i < messages; ++i) {
       const auto text = message(i, random_length(random) % 512 + 1);
       while (!writer.write({}, text)) std::this_thread::yield();

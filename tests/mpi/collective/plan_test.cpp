@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "libmpi_lite/collective/team.hpp"
+#include "libmpi_lite/collective/subgroup.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -72,7 +72,7 @@ TEST(Plan, IsTheSameForAll) {
 // Every edge is seen alike at both ends, subtrees are rows of places, and everybody is in one.
 void check_tree(int size, int root, bool oversubscribed) {
   const auto tree_of = [&](int me) {
-    return Tree(Team{nullptr, nullptr, size, me, oversubscribed}, root);
+    return Tree(Subgroup{nullptr, nullptr, size, me, oversubscribed}, root);
   };
   const auto index = [&](int place) { return (place + root) % size; };
   for (int me = 0; me < size; ++me) {
@@ -103,10 +103,10 @@ TEST(Tree, BinomialAndStar) {
 }
 
 TEST(Tree, CrowdedIsOneStep) {
-  const Tree leaf(Team{nullptr, nullptr, 16, 5, true}, 3);
+  const Tree leaf(Subgroup{nullptr, nullptr, 16, 5, true}, 3);
   EXPECT_EQ(leaf.parent(), 3);
   EXPECT_EQ(leaf.children(), 0);
-  const Tree binomial(Team{nullptr, nullptr, 16, 3, false}, 3);
+  const Tree binomial(Subgroup{nullptr, nullptr, 16, 3, false}, 3);
   EXPECT_EQ(binomial.children(), 4);
 }
 

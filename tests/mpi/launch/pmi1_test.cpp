@@ -56,14 +56,14 @@ TEST(Pmi1Message, FieldsAreFoundByNameInAnyOrder) {
   EXPECT_EQ(message.field("msg"), "success");
   EXPECT_FALSE(message.field("nonsense"));
   EXPECT_FALSE(message.field("alue"));
-  EXPECT_TRUE(message.good());
+  EXPECT_TRUE(message.ok());
 }
 
 TEST(Pmi1Message, AnythingButRcZeroIsNoSuccess) {
-  EXPECT_TRUE(Pmi1Message("cmd=x").good());
-  EXPECT_FALSE(Pmi1Message("cmd=x rc=-1").good());
-  EXPECT_FALSE(Pmi1Message("cmd=x rc=").good());
-  EXPECT_FALSE(Pmi1Message("cmd=x rc=00x").good());
+  EXPECT_TRUE(Pmi1Message("cmd=x").ok());
+  EXPECT_FALSE(Pmi1Message("cmd=x rc=-1").ok());
+  EXPECT_FALSE(Pmi1Message("cmd=x rc=").ok());
+  EXPECT_FALSE(Pmi1Message("cmd=x rc=00x").ok());
 }
 
 TEST(Pmi1Message, MissingAndBadFieldsAreNamed) {
@@ -188,11 +188,11 @@ TEST(Pmi1, AManagerThatIsSilentIsAnError) {
 }
 
 // A fence takes as long as the slowest rank.
-TEST(Pmi1, AFenceIsNotLimitedByThePatience) {
+TEST(Pmi1, AFenceIsNotLimitedByTheTimeout) {
   FakeManager manager(
       Script{{"cmd=barrier_in", "   cmd=barrier_out" + std::string(300, ' ') + "\n"}}, 1);
   Pmi1Wire wire(manager.fd(), "of the test", 20ms);
-  EXPECT_TRUE(wire.ask_all("cmd=barrier_in", "barrier_out").good());
+  EXPECT_TRUE(wire.ask_untimed("cmd=barrier_in", "barrier_out").ok());
 }
 
 TEST(Pmi1, SignalsDoNotDisturb) {

@@ -14,7 +14,7 @@
 #include "tests/mpi/transfer/step_net.hpp"
 #include "tests/support/effort.hpp"
 
-namespace viaduct::mpi {
+namespace viaduct::mpi::interleavings {
 namespace {
 
 constexpr std::uint32_t kContext = 4;
@@ -63,7 +63,7 @@ Scenario random_scenario(std::uint64_t seed) {
 // What happened in all of them, to see that what is tested did.
 struct {
   std::uint64_t complete = 0;  // searches
-  std::uint64_t ends = 0, writes = 0, wants_missed = 0, cancelled = 0, truncated = 0, lost = 0;
+  std::uint64_t ends = 0, writes = 0, rtrs_missed = 0, cancelled = 0, truncated = 0, lost = 0;
 } seen;
 
 // One job on its way from the start.
@@ -154,12 +154,12 @@ class Job {
       std::size_t open = 0;
       for (const Posted& o : p.posted) {
         check_operation(static_cast<int>(rank), o);
-        if (o.receive && !o.receive->complete && o.receive->wanted) ++open;
+        if (o.receive && !o.receive->complete && o.receive->rtr_sent) ++open;
       }
       ASSERT_EQ(p.end->left_open(), open) << "at rank " << rank;
       seen.writes +=
           p.transfer->counters(0).sent[static_cast<std::size_t>(Protocol::write)].messages;
-      seen.wants_missed += p.transfer->counters(0).wants_missed;
+      seen.rtrs_missed += p.transfer->counters(0).rtrs_missed;
     }
     for (std::size_t rank = 0; rank < processes_.size(); ++rank)
       check_order(static_cast<int>(rank));
@@ -394,11 +394,11 @@ TEST(Interleavings, NoneGetsStuckOrBreaksTheRules) {
   EXPECT_GT(seen.complete, kScenarios / 3);
   EXPECT_GT(seen.ends, 0u);
   EXPECT_GT(seen.writes, 0u);
-  EXPECT_GT(seen.wants_missed, 0u);
+  EXPECT_GT(seen.rtrs_missed, 0u);
   EXPECT_GT(seen.cancelled, 0u);
   EXPECT_GT(seen.truncated, 0u);
   EXPECT_GT(seen.lost, 0u);
 }
 
 }  // namespace
-}  // namespace viaduct::mpi
+}  // namespace viaduct::mpi::interleavings

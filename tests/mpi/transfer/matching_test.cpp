@@ -71,7 +71,7 @@ bool accepts(const Posted& r, const Sent& m) {
 
 // What happened in all scenarios, to see that what is tested did.
 struct {
-  std::uint64_t unexpected = 0, writes = 0, wants_missed = 0, cancelled_receives = 0,
+  std::uint64_t unexpected = 0, writes = 0, rtrs_missed = 0, cancelled_receives = 0,
                 cancelled_sends = 0, truncated = 0;
 } seen;
 
@@ -251,7 +251,7 @@ class Scenario {
       ASSERT_EQ(c.malformed, 0u);
       seen.unexpected += c.unexpected;
       seen.writes += c.sent[static_cast<std::size_t>(Protocol::write)].messages;
-      seen.wants_missed += c.wants_missed;
+      seen.rtrs_missed += c.rtrs_missed;
     }
     for (const FakeNet::End* end : net_.ends) {
       ASSERT_EQ(end->left_open(), 0u);
@@ -289,7 +289,7 @@ TEST(Matching, RandomScenariosKeepTheRules) {
   }
   EXPECT_GT(seen.unexpected, 0u);
   EXPECT_GT(seen.writes, 0u);
-  EXPECT_GT(seen.wants_missed, 0u);
+  EXPECT_GT(seen.rtrs_missed, 0u);
   EXPECT_GT(seen.cancelled_receives, 0u);
   EXPECT_GT(seen.cancelled_sends, 0u);
   EXPECT_GT(seen.truncated, 0u);

@@ -10,13 +10,13 @@
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/buffered.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
-#include "tests/mpi/transfer/notebook.hpp"
+#include "tests/mpi/transfer/mock_channel.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::size_t kEager = Notebook::kEager, kPiece = 32, kLong = 100,
-                      kEarly = Notebook::kEarly;
+constexpr std::size_t kEager = MockChannel::kEager, kPiece = 32, kLong = 100,
+                      kEarly = MockChannel::kEarly;
 constexpr std::uint32_t kContext = 4;
 
 class Peers : public testing::Test {
@@ -30,7 +30,7 @@ class Peers : public testing::Test {
         [&](ChannelSink& sink) {
           sink_ = &sink;
           std::vector<std::unique_ptr<Channel>> channels;
-          auto channel = std::make_unique<Notebook>();
+          auto channel = std::make_unique<MockChannel>();
           channel_ = channel.get();
           channels.push_back(std::move(channel));
           return channels;
@@ -62,7 +62,7 @@ class Peers : public testing::Test {
   void hear(int from, const T& head) {
     sink_->on_control(from, bytes_of(head));
   }
-  void hear_announced(int from, std::uint64_t name, std::size_t length, int tag = 7) {
+  void hear_rts(int from, std::uint64_t name, std::size_t length, int tag = 7) {
     RtsHead head{};
     head.head = {Kind::request_to_send, {}, kContext, from, tag};
     head.send = name;
@@ -70,7 +70,7 @@ class Peers : public testing::Test {
     hear(from, head);
   }
   // A long receive waits there, made after that many messages had arrived.
-  void hear_want(int from, std::uint32_t seen) {
+  void hear_rtr(int from, std::uint32_t seen) {
     RtrHead head{};
     head.kind = Kind::ready_to_receive;
     head.context = kContext;
@@ -79,8 +79,7 @@ class Peers : public testing::Test {
     head.capacity = kLong;
     hear(from, head);
   }
-  CtsHead grant(const SendRequest& send, std::size_t total, std::size_t offset,
-                std::size_t length) {
+  CtsHead cts(const SendRequest& send, std::size_t total, std::size_t offset, std::size_t length) {
     CtsHead head{};
     head.kind = Kind::clear_to_send;
     head.send = send.id;
@@ -98,7 +97,7 @@ class Peers : public testing::Test {
   std::uint64_t malformed() const { return transfer_->counters(0).malformed; }
   // As the channels over a network end a peer.
   void lose(int peer) {
-    for (const Notebook::Open& open : std::exchange(channel_->open, {}))
+    for (const MockChannel::Open& open : std::exchange(channel_->open, {}))
       open.from == peer ? sink_->on_long_received(open.cookie, false)
                         : channel_->open.push_back(open);
     sink_->on_peer_lost(peer, "the test says so");
@@ -107,7 +106,7 @@ class Peers : public testing::Test {
   std::byte memory_[4096];
   const Ref<Datatype> spread_ = (define_datatypes(), make_resized(datatype(MPI_BYTE), 0, 2));
   ChannelSink* sink_ = nullptr;
-  Notebook* channel_ = nullptr;
+  MockChannel* channel_ = nullptr;
   std::unique_ptr<Transfer> transfer_;
   Ref<Comm> world_, without_1_;
   int completions_ = 0;  // of receives
@@ -126,11 +125,11 @@ TEST_F(Peers, AGrantMayComeBeforeThePartBeforeItIsThrough) {
       const Bytes part = channel_->sending.back().data;
       got.insert(got.end(), part.begin(), part.end());
     };
-    hear(1, grant(*message, kLong, 0, 32));
+    hear(1, cts(*message, kLong, 0, 32));
     ASSERT_EQ(channel_->sending.size(), 1u);
     take();
     for (std::size_t offset = 32; offset < kLong; offset += 32) {
-      hear(1, grant(*message, kLong, offset, std::min<std::size_t>(32, kLong - offset)));
+      hear(1, cts(*message, kLong, offset, std::min<std::size_t>(32, kLong - offset)));
       ASSERT_EQ(channel_->sending.size(), offset / 32) << "the memory is still being read";
       sent();
       ASSERT_EQ(channel_->sending.size(), offset / 32 + 1);
@@ -153,38 +152,38 @@ TEST_F(Peers, GrantsThatCannotBeMeantMoveNothing) {
     EXPECT_EQ(channel_->sending.size(), before);
   };
   const auto message = send(with_gaps(kLong), 1);
-  refused(grant(*message, kLong + 1, 0, 32));  // more than there is
-  refused(grant(*message, kLong, 0, 33));      // more than fits a part
-  refused(grant(*message, kLong, 32, 32));     // not where it begins
-  refused(grant(*message, kLong, 0, 0));       // nothing, though there is something
-  refused(grant(*message, 16, 0, 32));         // more than is taken
-  hear(1, grant(*message, kLong, 0, 8));
+  refused(cts(*message, kLong + 1, 0, 32));  // more than there is
+  refused(cts(*message, kLong, 0, 33));      // more than fits a part
+  refused(cts(*message, kLong, 32, 32));     // not where it begins
+  refused(cts(*message, kLong, 0, 0));       // nothing, though there is something
+  refused(cts(*message, 16, 0, 32));         // more than is taken
+  hear(1, cts(*message, kLong, 0, 8));
   ASSERT_EQ(channel_->sending.size(), 1u);
-  refused(grant(*message, kLong, 0, 8));       // once more, while it is read
-  refused(grant(*message, kLong - 1, 8, 32));  // another total
-  hear(1, grant(*message, kLong, 8, 32));      // longer than the one before
-  refused(grant(*message, kLong, 40, 32));     // two ahead
+  refused(cts(*message, kLong, 0, 8));       // once more, while it is read
+  refused(cts(*message, kLong - 1, 8, 32));  // another total
+  hear(1, cts(*message, kLong, 8, 32));      // longer than the one before
+  refused(cts(*message, kLong, 40, 32));     // two ahead
   sent();
   ASSERT_EQ(channel_->sending.size(), 2u);
   EXPECT_EQ(channel_->sending.back().data.size(), 32u);
-  hear(2, grant(*message, kLong, 40, 32));  // not the receiver
+  hear(2, cts(*message, kLong, 40, 32));  // not the receiver
   EXPECT_EQ(malformed(), ++bad);
 
   const auto synchronous = send(bytes(8), 1, SendMode::synchronous);
-  refused(grant(*synchronous, 8, 0, 8));  // it has gone already
+  refused(cts(*synchronous, 8, 0, 8));  // it has gone already
 
-  hear_want(1, 2);
+  hear_rtr(1, 2);
   const auto written = send(bytes(kLong), 1);
   ASSERT_EQ(count_said(Kind::written), 1u);
-  refused(grant(*written, kLong, 0, 8));
-  refused(grant(*written, kLong, kLong, 0));
+  refused(cts(*written, kLong, 0, 8));
+  refused(cts(*written, kLong, kLong, 0));
   sent();
   EXPECT_TRUE(written->complete);
 }
 
 TEST_F(Peers, ALongMessageIsNotCompleteBecauseItHasMatched) {
   const auto message = send(bytes(kLong), 1, SendMode::synchronous);
-  hear(1, grant(*message, kLong, 0, kLong));
+  hear(1, cts(*message, kLong, 0, kLong));
   hear(1, IdHead{Kind::matched, {}, message->id});
   EXPECT_EQ(malformed(), 1u);
   EXPECT_FALSE(message->complete);
@@ -246,12 +245,12 @@ TEST_F(Peers, EagerMessagesHaveShortHeadsWhereThatIsEnough) {
 TEST_F(Peers, APersistentReceiveFromAnybodyIsForAnybodyEachTime) {
   const Ref<Request> request = make_receive(bytes(kPiece), world(MPI_ANY_SOURCE));
   start(*request);
-  hear_announced(1, 77, kPiece);
+  hear_rts(1, 77, kPiece);
   sink_->on_long_received(channel_->open.at(0).cookie, true);
   ASSERT_TRUE(request->complete);
   start(*request);
   EXPECT_EQ(count_said(Kind::ready_to_receive), 0u) << "who will send is not known";
-  hear_announced(2, 78, kPiece);
+  hear_rts(2, 78, kPiece);
   ASSERT_EQ(channel_->open.size(), 2u);
   EXPECT_EQ(channel_->open[1].from, 2);
   sink_->on_long_received(channel_->open[1].cookie, true);
@@ -352,7 +351,7 @@ TEST_F(Peers, NoSleepWhileSomethingWaitsForRoom) {
 // the receives waits for ever.
 TEST_F(Peers, EarlyReceivesLeavePlaces) {
   int tag = 0;
-  const auto wants = [&](std::size_t expected, const char* when) {
+  const auto expect_rtrs = [&](std::size_t expected, const char* when) {
     // Until none asks; after one has asked in vain two do not anyway.
     for (int silent = 0; silent < 3;) {
       const std::size_t before = count_said(Kind::ready_to_receive);
@@ -362,11 +361,11 @@ TEST_F(Peers, EarlyReceivesLeavePlaces) {
     }
     EXPECT_EQ(count_said(Kind::ready_to_receive), expected) << when;
   };
-  wants(kEarly, "at first");
+  expect_rtrs(kEarly, "at first");
   // The first one meets an announced message, and its place is another's.
-  hear_announced(1, 50, kLong, 1);
+  hear_rts(1, 50, kLong, 1);
   EXPECT_EQ(channel_->closed, 1);
-  wants(kEarly + 1, "one has met another message");
+  expect_rtrs(kEarly + 1, "one has met another message");
   WrittenHead written{};
   written.head = {Kind::written, {}, kContext, 1, 2};
   written.receive = channel_->open.at(1).cookie;
@@ -374,7 +373,7 @@ TEST_F(Peers, EarlyReceivesLeavePlaces) {
   hear(1, written);
   sink_->on_long_received(written.receive, true);
   EXPECT_EQ(completions_, 1);
-  wants(kEarly + 2, "one was written");
+  expect_rtrs(kEarly + 2, "one was written");
 }
 
 // To ask costs as much as a message, so where it is always too late it is hardly ever tried.
@@ -382,7 +381,7 @@ TEST_F(Peers, WhoAsksInVainAsksLessAndLess) {
   constexpr std::size_t kMessages = 1000;
   for (std::size_t i = 1; i <= kMessages; ++i) {
     receive(bytes(kLong), world(1));
-    hear_announced(1, i, kLong);
+    hear_rts(1, i, kLong);
   }
   const std::size_t in_vain = count_said(Kind::ready_to_receive);
   EXPECT_GE(in_vain, kMessages / 64);
@@ -395,7 +394,7 @@ TEST_F(Peers, WhoAsksInVainAsksLessAndLess) {
 TEST_F(Peers, WhoIsWrittenIntoGoesOnAsking) {
   for (std::uint64_t i = 1; i <= 100; ++i) {
     receive(bytes(kLong), world(1));
-    hear_announced(1, i, kLong);
+    hear_rts(1, i, kLong);
   }
   std::size_t before = count_said(Kind::ready_to_receive);
   int tag = 100;
@@ -429,7 +428,7 @@ TEST_F(Peers, WhoKeepsReceivesPostedGoesOnAskingToo) {
   };
   for (int i = 0; i < 3; ++i) receive(bytes(kLong), world(1));
   ASSERT_EQ(count_said(Kind::ready_to_receive), 3u);
-  hear_announced(1, 50, kLong);  // has crossed the request of the first
+  hear_rts(1, 50, kLong);  // has crossed the request of the first
   receive(bytes(kLong), world(1));
   ASSERT_EQ(count_said(Kind::ready_to_receive), 3u);
   for (std::size_t i = 1; i < 10; ++i) {
@@ -444,7 +443,7 @@ TEST_F(Peers, OnlySoManyAskAtATime) {
   channel_->early = 100;
   for (std::uint64_t i = 1; i <= 200; ++i) {
     receive(bytes(kLong), world(1));
-    hear_announced(1, i, kLong);
+    hear_rts(1, i, kLong);
   }
   const auto asked_by_the_next = [&] {
     const std::size_t before = count_said(Kind::ready_to_receive);
@@ -482,10 +481,10 @@ TEST_F(Peers, CancelledEarlyReceivesGiveTheirPlacesBack) {
 
 TEST_F(Peers, AnEarlyReceiveWhosePeerIsLostEndsOnce) {
   const auto lost = receive(bytes(kLong), world(1));
-  ASSERT_TRUE(lost->wanted && lost->posted);
+  ASSERT_TRUE(lost->rtr_sent && lost->posted);
   sink_->on_long_received(channel_->open.at(0).cookie, false);
   EXPECT_TRUE(lost->complete);
-  EXPECT_FALSE(lost->posted || lost->wanted);
+  EXPECT_FALSE(lost->posted || lost->rtr_sent);
   EXPECT_EQ(lost->error, MPI_ERR_PROC_ABORTED);
   channel_->open.clear();
   lose(1);
@@ -496,7 +495,7 @@ TEST_F(Peers, AnEarlyReceiveWhosePeerIsLostEndsOnce) {
 }
 
 TEST_F(Peers, WhatTheDeadHaveAnnouncedNeverComes) {
-  hear_announced(1, 77, kLong);
+  hear_rts(1, 77, kLong);
   lose(1);
   const auto late = receive(bytes(kLong), world(1));
   EXPECT_TRUE(late->complete);
@@ -568,7 +567,7 @@ TEST_F(Peers, ALossOfNobodyEndsNothing) {
 
 // It takes the place of the message in everything that counts messages.
 TEST_F(Peers, ALossIsToldInPlaceOfAMessage) {
-  hear_want(2, 0);
+  hear_rtr(2, 0);
   transfer_->send_loss(world(2), 1);
   ASSERT_EQ(channel_->said.size(), 1u);
   EXPECT_TRUE(std::ranges::equal(channel_->said[0], bytes_of(loss(0, 1))));

@@ -61,8 +61,8 @@ class FakeVi final : public ConnectionUser {
 
  public:
   enum class State { idle, pending, connected, error };
-  // Called in the function of that name: "card", "establish", "abandoned", "delivered",
-  // "lost".
+  // Called in these functions: "card", "establish", "abandoned" (on_attempt_failed()),
+  // "delivered", "lost" (on_connection_lost()).
   using Hook = std::function<void(const std::string& where)>;
 
   FakeVi() : FakeVi(Hook{}) {}
@@ -76,7 +76,7 @@ class FakeVi final : public ConnectionUser {
     mine.queue_pair.mtu = 1024;
   }
 
-  Card card() override {
+  EndpointInfo card() override {
     const std::lock_guard lock(mutex_);
     call("card");
     expect(state_ != State::connected && state_ != State::error, "card() of a connected VI");
@@ -86,7 +86,7 @@ class FakeVi final : public ConnectionUser {
     changed_.notify_all();
     return mine;
   }
-  bool establish(const Card& remote) override {
+  bool establish(const EndpointInfo& remote) override {
     const std::lock_guard lock(mutex_);
     call("establish");
     expect(state_ == State::pending, "establish() of a VI that is not pending");
@@ -96,7 +96,7 @@ class FakeVi final : public ConnectionUser {
     changed_.notify_all();
     return true;
   }
-  void abandoned(bool tries_again) override {
+  void on_attempt_failed(bool tries_again) override {
     const std::lock_guard lock(mutex_);
     call("abandoned");
     expect(state_ != State::error, "abandoned() after lost()");
@@ -111,12 +111,12 @@ class FakeVi final : public ConnectionUser {
     expect(state_ == State::connected, "delivered() of a VI that is not connected");
     delivered_ = other;
   }
-  void lost(Loss loss) override {
+  void on_connection_lost(CloseReason reason) override {
     const std::lock_guard lock(mutex_);
     call("lost");
     expect(state_ == State::connected, "lost() of a VI that is not connected");
     state_ = State::error;
-    loss_ = loss;
+    close_reason_ = reason;
     changed_.notify_all();
   }
   void alias(std::uint32_t name, std::uint32_t key) override {
@@ -132,18 +132,18 @@ class FakeVi final : public ConnectionUser {
   void reset() {
     const std::lock_guard lock(mutex_);
     state_ = State::idle;
-    loss_.reset();
+    close_reason_.reset();
     delivered_.reset();
   }
 
   State state() const {
     return locked([&] { return state_; });
   }
-  Card remote() const {
+  EndpointInfo remote() const {
     return locked([&] { return remote_; });
   }
-  std::optional<Loss> loss() const {
-    return locked([&] { return loss_; });
+  std::optional<CloseReason> close_reason() const {
+    return locked([&] { return close_reason_; });
   }
   // What the other side has said.
   std::optional<Tally> delivered() const {
@@ -165,7 +165,7 @@ class FakeVi final : public ConnectionUser {
     return changed_.wait_for(lock, longest, [&] { return state_ == state; });
   }
 
-  Card mine;
+  EndpointInfo mine;
   std::atomic<bool> device_refuses{false};
   Tally mine_so_far;
 
@@ -181,8 +181,8 @@ class FakeVi final : public ConnectionUser {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   State state_ = State::idle;
-  Card remote_;
-  std::optional<Loss> loss_;
+  EndpointInfo remote_;
+  std::optional<CloseReason> close_reason_;
   std::optional<Tally> delivered_;
   unsigned abandoned_ = 0;
   std::map<std::uint32_t, std::uint32_t> aliases_;
@@ -221,12 +221,12 @@ class Nic {
 
   VIP_RETURN request(FakeVi& vi, const Endpoint& remote, Clock::duration longest = kLong,
                      const std::string& local = "client") {
-    Card card;
+    EndpointInfo card;
     return manager.request(vi, disc(local), remote, in(longest), card);
   }
   // Waits, then accepts.
   VIP_RETURN serve(FakeVi& vi, const std::string& local, Clock::duration longest = kLong) {
-    std::shared_ptr<Incoming> incoming;
+    std::shared_ptr<ReceivedRequest> incoming;
     const VIP_RETURN waited = manager.wait(disc(local), in(longest), incoming);
     return waited == VIP_SUCCESS ? Manager::accept(incoming, vi) : waited;
   }
@@ -275,7 +275,7 @@ inline void connect(Nic& client_nic, FakeVi& client, Nic& server_nic, FakeVi& se
 
 // A request that a program has taken and not answered yet.
 struct HeldRequest {
-  std::shared_ptr<Incoming> incoming;
+  std::shared_ptr<ReceivedRequest> incoming;
   std::future<VIP_RETURN> outcome;  // what the client gets in the end
 };
 inline HeldRequest hold_request(Nic& client_nic, FakeVi& client, Nic& server_nic,

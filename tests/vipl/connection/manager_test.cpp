@@ -153,7 +153,7 @@ TEST_F(ConnectionManager, OtherDiscriminatorsDoNotMatch) {
 }
 
 TEST_F(ConnectionManager, TimeoutsAreMilliseconds) {
-  std::shared_ptr<Incoming> incoming;
+  std::shared_ptr<ReceivedRequest> incoming;
   const auto waited = duration_of([&] {
     EXPECT_EQ(b.manager.wait(disc("server"), deadline_after(120), incoming), VIP_TIMEOUT);
   });
@@ -165,7 +165,7 @@ TEST_F(ConnectionManager, TimeoutsAreMilliseconds) {
 }
 
 TEST_F(ConnectionManager, AServerThatDoesNotAnswerLetsTheClientTimeOut) {
-  std::shared_ptr<Incoming> incoming;
+  std::shared_ptr<ReceivedRequest> incoming;
   auto waited = std::async(std::launch::async,
                            [&] { return b.manager.wait(disc("server"), in(kLong), incoming); });
   VIP_RETURN result = VIP_NO_MATCH;
@@ -183,7 +183,7 @@ TEST_F(ConnectionManager, AServerThatDoesNotAnswerLetsTheClientTimeOut) {
 
 TEST_F(ConnectionManager, WhatMustBeEqualIsCheckedByTheServerWhoMayTryAgain) {
   auto [incoming, outcome] = hold_request(a, client, b);
-  const Card well = server.mine;
+  const EndpointInfo well = server.mine;
   server.mine.reliability = VIP_SERVICE_UNRELIABLE;
   EXPECT_EQ(Manager::accept(incoming, server), VIP_INVALID_RELIABILITY_LEVEL);
   server.mine = well;
@@ -221,7 +221,7 @@ TEST_F(ConnectionManager, DisconnectIsSeenByTheOtherSideAndTheSameViConnectsAgai
     (client_first ? a : b).disconnect(client_first ? client : server);
     FakeVi& other = client_first ? server : client;
     ASSERT_TRUE(other.wait_for(State::error));
-    EXPECT_EQ(other.loss(), Loss::disconnected);
+    EXPECT_EQ(other.close_reason(), CloseReason::disconnected);
     EXPECT_EQ(other.delivered(), (client_first ? client : server).mine_so_far);
     (client_first ? b : a).disconnect(other);
     EXPECT_EQ(client.state(), State::idle);
@@ -237,11 +237,11 @@ TEST_F(ConnectionManager, DisconnectOfAViThatIsNotConnectedIsHarmless) {
 }
 
 TEST_F(ConnectionManager, EveryReasonReachesTheOtherSide) {
-  for (std::uint8_t loss = 0; loss <= kLastLoss; ++loss) {
+  for (std::uint8_t reason = 0; reason <= kLastCloseReason; ++reason) {
     connect(a, client, b, server);
-    a.manager.fail(client, static_cast<Loss>(loss));
+    a.manager.fail(client, static_cast<CloseReason>(reason));
     ASSERT_TRUE(server.wait_for(State::error));
-    EXPECT_EQ(server.loss(), static_cast<Loss>(loss));
+    EXPECT_EQ(server.close_reason(), static_cast<CloseReason>(reason));
     EXPECT_EQ(client.state(), State::connected);  // knew before
     a.disconnect(client);
     b.disconnect(server);
@@ -251,10 +251,10 @@ TEST_F(ConnectionManager, EveryReasonReachesTheOtherSide) {
 TEST_F(ConnectionManager, AReasonIsToldEvenIfDisconnectFollowsAtOnce) {
   for (int round = 0; round < 50; ++round) {
     connect(a, client, b, server);
-    a.manager.fail(client, Loss::receive_queue_empty);
+    a.manager.fail(client, CloseReason::receive_queue_empty);
     a.disconnect(client);
     ASSERT_TRUE(server.wait_for(State::error));
-    EXPECT_EQ(server.loss(), Loss::receive_queue_empty);
+    EXPECT_EQ(server.close_reason(), CloseReason::receive_queue_empty);
     b.disconnect(server);
   }
 }
@@ -262,7 +262,7 @@ TEST_F(ConnectionManager, AReasonIsToldEvenIfDisconnectFollowsAtOnce) {
 TEST_F(ConnectionManager, APollTakesWhatCameSinceTheLastOne) {
   auto requested = std::async(std::launch::async,
                               [&] { return request_until_matched(a, client, b.at("server")); });
-  std::shared_ptr<Incoming> incoming;
+  std::shared_ptr<ReceivedRequest> incoming;
   const auto end = Clock::now() + kLong;
   VIP_RETURN result = VIP_TIMEOUT;
   while (result == VIP_TIMEOUT && Clock::now() < end) {
@@ -357,14 +357,14 @@ TEST_F(ConnectionManager, DisconnectEndsABlockedRequestAndABlockedAccept) {
 
 TEST_F(ConnectionManager, ShutdownEndsEverythingThatBlocks) {
   auto nic_c = std::make_unique<Nic>(nic(3));
-  std::shared_ptr<Incoming> never;
+  std::shared_ptr<ReceivedRequest> never;
   FakeVi &pending = vis.add(), &peer = vis.add();
   auto waited = std::async(
       std::launch::async, [&] { return nic_c->manager.wait(disc("server"), std::nullopt, never); });
   HeldRequest held = hold_request(*nic_c, pending, a, "hold");
   ASSERT_EQ(nic_c->manager.peer_request(peer, disc("p"), a.at("p"), std::nullopt), VIP_SUCCESS);
   auto peered = std::async(std::launch::async, [&] {
-    Card card;
+    EndpointInfo card;
     return nic_c->manager.peer_wait(peer, card);
   });
   connect(*nic_c, client, b, server);
@@ -384,7 +384,7 @@ TEST_F(ConnectionManager, AWaitThatShutdownEndsHasNoRequest) {
   for (int round = 0; round < 100; ++round) {
     Nic c(nic(3));
     FakeVi late;
-    std::shared_ptr<Incoming> incoming;
+    std::shared_ptr<ReceivedRequest> incoming;
     auto waited = std::async(std::launch::async,
                              [&] { return c.manager.wait(disc("c"), in(kLong), incoming); });
     auto requested = std::async(std::launch::async, [&] {
@@ -408,7 +408,7 @@ TEST_F(ConnectionManager, ASecondAttemptOfAPartyEndsTheFirst) {
 
 TEST_F(ConnectionManager, ARequestOutlivesItsNic) {
   auto nic_c = std::make_unique<Nic>(nic(3));
-  std::shared_ptr<Incoming> held;
+  std::shared_ptr<ReceivedRequest> held;
   std::atomic<bool> closed{false};
   auto requested = std::async(std::launch::async, [&] {
     VIP_RETURN result = VIP_NO_MATCH;

@@ -23,11 +23,11 @@ struct Peers : testing::Test {
     return nic.manager.peer_request(vi, disc(discriminator), other.at(discriminator), in(longest));
   }
   static VIP_RETURN finish(Nic& nic, FakeVi& vi) {
-    Card card;
+    EndpointInfo card;
     return nic.manager.peer_wait(vi, card);
   }
   static VIP_RETURN look(Nic& nic, FakeVi& vi) {
-    Card card;
+    EndpointInfo card;
     return nic.manager.peer_done(vi, card);
   }
 };

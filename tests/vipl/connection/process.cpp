@@ -41,7 +41,7 @@ class Commands {
     if (command == "peer")
       return text(nic_.manager.peer_request(vi_, disc(second), remote(first, second), in(kLong)));
     if (command == "finish") {
-      Card card;
+      EndpointInfo card;
       return text(nic_.manager.peer_wait(vi_, card));
     }
     if (command == "disconnect") nic_.disconnect(vi_);
@@ -58,7 +58,7 @@ class Commands {
 
   FakeVi vi_;
   Nic nic_;
-  std::shared_ptr<Incoming> request_;
+  std::shared_ptr<ReceivedRequest> request_;
 };
 
 }  // namespace

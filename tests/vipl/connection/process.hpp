@@ -14,7 +14,7 @@
 
 #include <string>
 
-#include "libvipl/connection/descriptor.hpp"
+#include "libvipl/connection/unique_fd.hpp"
 #include "tests/vipl/connection/bed.hpp"
 
 namespace viaduct::vipl::test {
@@ -36,8 +36,8 @@ class Process {
       ::execl("/proc/self/exe", "process", "--process", name.c_str(), die_where.c_str(), nullptr);
       ::_exit(127);
     }
-    to_ = Descriptor(in[1]);
-    from_ = Descriptor(out[0]);
+    to_ = UniqueFd(in[1]);
+    from_ = UniqueFd(out[0]);
     ::close(in[0]);
     ::close(out[1]);
     EXPECT_EQ(answer(), "open");
@@ -75,7 +75,7 @@ class Process {
 
  private:
   pid_t pid_ = -1;
-  Descriptor to_, from_;
+  UniqueFd to_, from_;
 };
 
 // What runs in it; the answers of blocking commands come when they are done.

@@ -22,7 +22,7 @@ class Raw {
     EXPECT_EQ(connect_error(fd_.get()), 0);
   }
   // Has been called.
-  explicit Raw(Descriptor connection) : fd_(std::move(connection)) {}
+  explicit Raw(UniqueFd connection) : fd_(std::move(connection)) {}
   void send(std::span<const std::byte> bytes) {
     EXPECT_EQ(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
@@ -58,7 +58,7 @@ class Raw {
   void close() { fd_.reset(); }
 
  private:
-  Descriptor fd_;
+  UniqueFd fd_;
   std::array<std::byte, 4096> in_{};
   std::size_t size_ = 0;
 };

@@ -144,7 +144,7 @@ TEST_F(Resources, WithoutDescriptorsNobodyIsBusyAccepting) {
 
 TEST_F(Resources, WithoutRoomToWatchAWaitFailsAndTheNextOneWorks) {
   no_room_to_watch = true;
-  std::shared_ptr<Incoming> incoming;
+  std::shared_ptr<ReceivedRequest> incoming;
   EXPECT_THROW(b.manager.wait(disc("server"), in(10ms), incoming), std::bad_alloc);
   no_room_to_watch = false;
   connect(a, client, b, server);
@@ -159,7 +159,7 @@ TEST_F(Resources, WithoutRoomToWatchRequestsFailAndTheNextOnesWork) {
   no_room_to_watch = false;
   ASSERT_EQ(a.manager.peer_request(client, disc("p"), b.at("p"), in(kLong)), VIP_SUCCESS);
   ASSERT_EQ(b.manager.peer_request(server, disc("p"), a.at("p"), in(kLong)), VIP_SUCCESS);
-  Card card;
+  EndpointInfo card;
   EXPECT_EQ(a.manager.peer_wait(client, card), VIP_SUCCESS);
   EXPECT_EQ(b.manager.peer_wait(server, card), VIP_SUCCESS);
 }
@@ -172,7 +172,7 @@ TEST_F(Resources, ADeadHostIsAskedUntilTheTimeIsOver) {
   EXPECT_EQ(a.request(client, b.at("server"), 300ms), VIP_TIMEOUT);
   EXPECT_GE(Clock::now() - began, 300ms);
   ASSERT_EQ(a.manager.peer_request(client, disc("p"), b.at("p"), in(100ms)), VIP_SUCCESS);
-  Card card;
+  EndpointInfo card;
   EXPECT_EQ(a.manager.peer_wait(client, card), VIP_TIMEOUT);
   auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
   auto requested = std::async(std::launch::async,
@@ -190,7 +190,7 @@ TEST_F(Resources, ADeadHostIsAskedUntilTheTimeIsOver) {
 // taken.
 TEST_F(Resources, APortThatAnotherProgramHas) {
   const NicAddress taken = nic(3);
-  Descriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(taken.port);
@@ -199,7 +199,7 @@ TEST_F(Resources, APortThatAnotherProgramHas) {
   ASSERT_EQ(::listen(other.get(), 5), 0);
   testing::internal::CaptureStderr();
   Nic c(taken);
-  std::shared_ptr<Incoming> incoming;
+  std::shared_ptr<ReceivedRequest> incoming;
   EXPECT_EQ(c.manager.wait(disc("server"), in(1500ms), incoming), VIP_TIMEOUT);
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_FALSE(c.manager.listening());

@@ -43,7 +43,7 @@ TEST_F(Scale, PeersPostedAllBeforeAnyIsWaitedFor) {
     for (std::size_t i = kMany; i-- > 0;)
       ASSERT_EQ(b.manager.peer_request(*right[i], disc(name(i)), a.at(name(i)), in(kLong)),
                 VIP_SUCCESS);
-    Card card;
+    EndpointInfo card;
     for (FakeVi* vi : left) ASSERT_EQ(a.manager.peer_wait(*vi, card), VIP_SUCCESS);
     for (FakeVi* vi : right) ASSERT_EQ(b.manager.peer_wait(*vi, card), VIP_SUCCESS);
     expect_paired(left, right);

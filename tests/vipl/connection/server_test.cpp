@@ -13,7 +13,7 @@ struct BadServers : testing::Test {
   FakeVi& client = vis.add();
   Nic a{nic(1)};
   const NicAddress address = nic(50);
-  Descriptor listener = listening_socket(address);
+  UniqueFd listener = listening_socket(address);
   std::optional<Raw> server;  // one connection at a time
 
   // The next call's connection, its request read.
@@ -38,7 +38,7 @@ struct BadServers : testing::Test {
       return a.request(client, {address, disc("x")}, longest);
     });
   }
-  Card card() const { return FakeVi().mine; }
+  EndpointInfo card() const { return FakeVi().mine; }
 };
 
 TEST_F(BadServers, WhatIsNoAnswerIsAskedAgainUntilTheTimeIsOver) {
@@ -79,14 +79,14 @@ TEST_F(BadServers, SilenceIsATimeout) {
 }
 
 TEST_F(BadServers, AnAcceptanceWithOtherAttributesIsNone) {
-  const auto accepted_with = [&](const Card& other) {
+  const auto accepted_with = [&](const EndpointInfo& other) {
     auto requested = call(kLong);
     take_call().send({.type = MessageType::accepted, .card = other});
     const VIP_RETURN result = requested.get();
     EXPECT_EQ(client.state(), State::idle);
     return result;
   };
-  Card other = card();
+  EndpointInfo other = card();
   other.reliability = VIP_SERVICE_UNRELIABLE;
   EXPECT_EQ(accepted_with(other), VIP_INVALID_RELIABILITY_LEVEL);
   other = card();
@@ -108,7 +108,7 @@ TEST_F(BadServers, OnceConnectedNonsenseEndsTheConnection) {
     EXPECT_EQ(answer->type, MessageType::ready);
     raw.send({.type = type, .card = card()});
     ASSERT_TRUE(client.wait_for(State::error));
-    EXPECT_EQ(client.loss(), Loss::transport);
+    EXPECT_EQ(client.close_reason(), CloseReason::transport);
     a.disconnect(client);
   }
 }

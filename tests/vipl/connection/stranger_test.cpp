@@ -145,7 +145,7 @@ TEST_F(Strangers, CallersThatMisbehaveLoseTheirConnectionOnly) {
       EXPECT_EQ(server.state(), State::connected);
       caller->send(message);  // once too often
       ASSERT_TRUE(server.wait_for(State::error));
-      EXPECT_EQ(server.loss(), Loss::transport);
+      EXPECT_EQ(server.close_reason(), CloseReason::transport);
     } else {
       EXPECT_EQ(server.state(), State::idle);
     }
@@ -155,7 +155,7 @@ TEST_F(Strangers, CallersThatMisbehaveLoseTheirConnectionOnly) {
 }
 
 TEST_F(Strangers, ACallerThatNeverConfirmsIsNotWaitedForForEver) {
-  std::shared_ptr<Incoming> incoming;
+  std::shared_ptr<ReceivedRequest> incoming;
   auto waited = std::async(std::launch::async,
                            [&] { return b.manager.wait(disc("server"), in(kLong), incoming); });
   Raw caller = held_call();
@@ -176,7 +176,7 @@ TEST_F(Strangers, AHalfClosedConnectionIsALostOne) {
   ASSERT_EQ(served.get(), VIP_SUCCESS);
   ::shutdown(caller.fd(), SHUT_WR);
   ASSERT_TRUE(server.wait_for(State::error));
-  EXPECT_EQ(server.loss(), Loss::disconnected);
+  EXPECT_EQ(server.close_reason(), CloseReason::disconnected);
 }
 
 // Who floods a connection with aliases and does not read the answers.
@@ -239,12 +239,12 @@ TEST_F(Strangers, EndlessAliasesAreCutOff) {
 
 struct RendezvousSockets : Strangers {
   std::string rendezvous = rendezvous_name(Model::client_server, b.at("server"), {}) + ":0";
-  Descriptor sender = sending_socket();
+  UniqueFd sender = sending_socket();
 
   // Until a program waits.
   void await_rendezvous(const RequestBytes& bytes, int fd) {
     for (int i = 0; i < 5000; ++i) {
-      if (hand_over(sender.get(), rendezvous, bytes, fd) == Handed::over) return;
+      if (hand_over(sender.get(), rendezvous, bytes, fd) == HandOverResult::handed_over) return;
       std::this_thread::sleep_for(1ms);
     }
     FAIL() << "no rendezvous";
@@ -254,10 +254,10 @@ struct RendezvousSockets : Strangers {
 TEST_F(RendezvousSockets, RubbishAndForeignDescriptorsAreIgnored) {
   const std::size_t before = open_descriptors();
   auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
-  const Descriptor file(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const UniqueFd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
   int pair[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-  const Descriptor one(pair[0]), two(pair[1]);
+  const UniqueFd one(pair[0]), two(pair[1]);
   await_rendezvous(encode(request("server")), file.get());
   await_rendezvous(encode(request("server")), one.get());
   await_rendezvous({}, file.get());
@@ -289,7 +289,7 @@ TEST_F(RendezvousSockets, RubbishAndForeignDescriptorsAreIgnored) {
 
 // A rendezvous whose owner does not look (a stopped process) is full after some requests.
 TEST_F(RendezvousSockets, AFullDoorDelaysOnlyItsOwnVisitors) {
-  const Descriptor stopped =
+  const UniqueFd stopped =
       named_socket(rendezvous_name(Model::client_server, b.at("stopped"), {}) + ":0");
   ASSERT_TRUE(stopped);
   const std::size_t before = open_descriptors();
@@ -306,7 +306,7 @@ TEST_F(RendezvousSockets, AFullDoorDelaysOnlyItsOwnVisitors) {
 }
 
 TEST_F(RendezvousSockets, AStoppedProcessDoesNotKeepTheOthersFromServing) {
-  const Descriptor stopped = named_socket(rendezvous);
+  const UniqueFd stopped = named_socket(rendezvous);
   ASSERT_TRUE(stopped);
   auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
   std::this_thread::sleep_for(100ms);
@@ -318,12 +318,12 @@ TEST_F(RendezvousSockets, AStoppedProcessDoesNotKeepTheOthersFromServing) {
 
 TEST_F(RendezvousSockets, AStoppedProcessThatHasTheRequestDoesNotKeepIt) {
   // It takes the request and says nothing; the next attempt finds the program that really waits.
-  Descriptor stopped = named_socket(rendezvous);
+  UniqueFd stopped = named_socket(rendezvous);
   ASSERT_TRUE(stopped);
   auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
   auto requested =
       std::async(std::launch::async, [&] { return a.request(client, b.at("server"), kLong); });
-  std::optional<Received> kept;
+  std::optional<Datagram> kept;
   while (!kept) kept = receive_handed(stopped.get());
   stopped.reset();
   EXPECT_EQ(requested.get(), VIP_SUCCESS);
@@ -333,13 +333,13 @@ TEST_F(RendezvousSockets, AStoppedProcessThatHasTheRequestDoesNotKeepIt) {
 // The flag that makes a socket block belongs to whoever else has it as well.
 TEST_F(RendezvousSockets, AConnectionThatIsMadeToBlockBlocksNobody) {
   const NicAddress elsewhere = nic(98);
-  Descriptor listener = listening_socket(elsewhere);
+  UniqueFd listener = listening_socket(elsewhere);
   const int small = 1;  // as small as the system allows
   ::setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
   Raw near(elsewhere);
   Raw far(accepted_socket(listener.get()));
   ::setsockopt(near.fd(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-  std::shared_ptr<Incoming> incoming;
+  std::shared_ptr<ReceivedRequest> incoming;
   auto waited = std::async(std::launch::async,
                            [&] { return b.manager.wait(disc("server"), in(kLong), incoming); });
   await_rendezvous(encode(request("server")), near.fd());
@@ -359,10 +359,10 @@ TEST_F(RendezvousSockets, AConnectionThatIsMadeToBlockBlocksNobody) {
 
 // A program that was stopped for a while has the requests of callers who have given up since.
 TEST_F(RendezvousSockets, CallersThatHaveGoneAreNotGivenToAWait) {
-  std::shared_ptr<Incoming> incoming;
+  std::shared_ptr<ReceivedRequest> incoming;
   auto waited = std::async(std::launch::async,
                            [&] { return b.manager.wait(disc("server"), in(3s), incoming); });
-  const Descriptor listener = listening_socket(nic(98));
+  const UniqueFd listener = listening_socket(nic(98));
   for (int i = 0; i < 5; ++i) {
     Raw near(nic(98));
     Raw(accepted_socket(listener.get())).close();
@@ -371,7 +371,7 @@ TEST_F(RendezvousSockets, CallersThatHaveGoneAreNotGivenToAWait) {
   }
   EXPECT_EQ(waited.get(), VIP_TIMEOUT);
   // Nor is a socket that was never connected.
-  const Descriptor never(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const UniqueFd never(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   waited = std::async(std::launch::async,
                       [&] { return b.manager.wait(disc("server"), in(3s), incoming); });
   await_rendezvous(encode(request("server")), never.get());
@@ -388,7 +388,7 @@ TEST_F(Strangers, AllDescriptorsAreClosedAfterwards) {
     c.manager.peer_request(three, disc("p"), d.at("p"), std::nullopt);
     d.manager.peer_request(four, disc("p"), c.at("p"), std::nullopt);
     c.manager.peer_request(five, disc("never"), d.at("never"), std::nullopt);
-    Card card;
+    EndpointInfo card;
     EXPECT_EQ(c.manager.peer_wait(three, card), VIP_SUCCESS);
     Raw raw(c.manager.self());
     c.manager.shutdown();

@@ -11,8 +11,8 @@
 namespace viaduct::vipl {
 namespace {
 
-Card sample_card() {
-  Card card;
+EndpointInfo sample_card() {
+  EndpointInfo card;
   for (std::size_t i = 0; i < card.queue_pair.gid.size(); ++i)
     card.queue_pair.gid[i] = static_cast<std::uint8_t>(i + 1);
   card.queue_pair.number = 0x123456;
@@ -39,7 +39,7 @@ Request sample_request() {
           .card = sample_card()};
 }
 
-void expect_equal(const Card& a, const Card& b) {
+void expect_equal(const EndpointInfo& a, const EndpointInfo& b) {
   EXPECT_EQ(a.queue_pair.gid, b.queue_pair.gid);
   EXPECT_EQ(a.queue_pair.number, b.queue_pair.number);
   EXPECT_EQ(a.queue_pair.psn, b.queue_pair.psn);
@@ -96,7 +96,7 @@ TEST(ConnectionWire, MessagesComeBackWhereverTheyAreCut) {
   out[2] = {.type = MessageType::accepted, .card = sample_card()};
   out[3] = {.type = MessageType::ready};
   out[4] = {.type = MessageType::alias, .name = 7, .key = 0xfffffffe};
-  out[5] = {.type = MessageType::ended, .code = kLastLoss, .tally = {0x123456789abcdef0, 7}};
+  out[5] = {.type = MessageType::ended, .code = kLastCloseReason, .tally = {0x123456789abcdef0, 7}};
   for (const Message& message : out) {
     const MessageBytes bytes = encode(message);
     Message in;
@@ -129,7 +129,7 @@ TEST(ConnectionWire, BadMessagesAreSeen) {
   EXPECT_FALSE(well(8, 0));
   EXPECT_FALSE(well(static_cast<std::uint8_t>(MessageType::refused), 0));
   EXPECT_FALSE(well(static_cast<std::uint8_t>(MessageType::refused), 7));
-  EXPECT_FALSE(well(static_cast<std::uint8_t>(MessageType::ended), kLastLoss + 1));
+  EXPECT_FALSE(well(static_cast<std::uint8_t>(MessageType::ended), kLastCloseReason + 1));
   EXPECT_FALSE(well(static_cast<std::uint8_t>(MessageType::ready), 1));
   EXPECT_TRUE(well(static_cast<std::uint8_t>(MessageType::ready), 0));
   EXPECT_TRUE(well(static_cast<std::uint8_t>(MessageType::accepted), 0));

@@ -124,7 +124,7 @@ TEST_F(Capacity, AfterAFailedAttempt) {
   const VIP_VI_HANDLE a = make_vi(), b = make_vi();
   ASSERT_EQ(Vi::find(a)->begin_pending(a), VIP_SUCCESS);
   EXPECT_EQ(VipSetViCapacity(a, 2, 2, 1), VIP_INVALID_STATE);
-  Vi::find(a)->abandoned(false);
+  Vi::find(a)->on_attempt_failed(false);
   ASSERT_EQ(VipSetViCapacity(a, 2, 2, 1), VIP_SUCCESS);
   connect(b, a);
   EXPECT_EQ(Fabric::get().last_plan.sends, 2u);

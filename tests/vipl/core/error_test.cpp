@@ -129,7 +129,7 @@ TEST_F(Errors, EachFaultHasItsBit) {
     EXPECT_EQ(state(a), VIP_STATE_CONNECTED);
     VIP_DESCRIPTOR* d = nullptr;
     EXPECT_EQ(VipSendDone(a, &d), VIP_NOT_DONE);
-    Fabric::get().let_go();
+    Fabric::get().release();
     expect_sent(a, before);
     expect_send_error(a, bad, fault.bits);
     expect_send_error(a, behind, VIP_STATUS_DESC_FLUSHED_ERROR);
@@ -248,7 +248,7 @@ TEST_F(Errors, UnreliableMessagesAreDropped) {
   post_send(a, send);
   expect_sent(a, send);
   expect_receive_error(b, memory->descriptor(100), VIP_STATUS_LENGTH_ERROR);
-  // Its queue pair has failed, and is mended: receives that were posted wait on.
+  // Its queue pair has failed, and has recovered: receives that were posted wait on.
   VIP_DESCRIPTOR* d = nullptr;
   for (int tries = 0; tries < 1000 && d == nullptr; ++tries) {
     post_send(a, memory->send(1, 100, "yes"));
@@ -289,7 +289,7 @@ TEST_F(Errors, UnreliableQueuePairThatFails) {
   Fabric::get().hold();
   for (std::size_t i = 0; i < 2; ++i) post_send(a, memory->send(i, 0, "x"));
   Vi::find(a)->queue_pair()->fail();
-  Fabric::get().let_go();
+  Fabric::get().release();
   for (std::size_t i = 0; i < 2; ++i) expect_sent(a, memory->descriptor(i));
   VIP_DESCRIPTOR* d = nullptr;
   for (int tries = 0; tries < 1000 && d == nullptr; ++tries) {
@@ -375,7 +375,9 @@ TEST_F(Errors, ReceiveThatComesTooLateForTheFlush) {
   both();
   Fabric::get().forgets_late_receives = true;
   post_receive(b, memory->message(0, 0, 8));
-  Fabric::get().before_receive = [&] { Vi::find(b)->lost(Loss::disconnected); };
+  Fabric::get().before_receive = [&] {
+    Vi::find(b)->on_connection_lost(CloseReason::disconnected);
+  };
   post_receive(b, memory->message(1, 0, 8));
   expect_receive_error(b, memory->descriptor(0), VIP_STATUS_DESC_FLUSHED_ERROR);
   expect_receive_error(b, memory->descriptor(1), VIP_STATUS_DESC_FLUSHED_ERROR);

@@ -63,22 +63,23 @@ TEST_F(Events, AQueuePairFailsAndItsFlushIsSeenFirst) {
 // What failed in one queue is told to the other side although the flush of the other queue was seen
 // first.
 TEST_F(Events, TheCauseIsSeenAfterTheFlush) {
-  Vi::find(a)->flushed();
+  Vi::find(a)->on_flushed();
   EXPECT_EQ(state(a), VIP_STATE_ERROR);
-  Vi::find(a)->broken(Loss::host_silent);
+  Vi::find(a)->on_failed(CloseReason::host_silent);
   EXPECT_EQ(reports.get(1)[0].ErrorCode, VIP_ERROR_CONN_LOST);
 }
 
 // The device at the target does not say what the initiator wanted. The initiator does.
 TEST_F(Events, WhatTheOtherSideMustNotItTellsItself) {
-  for (const auto& [loss, code] : {std::pair(Loss::rdma_read_protection, VIP_ERROR_RDMAR_PROT),
-                                   std::pair(Loss::rdma_write_protection, VIP_ERROR_RDMAW_PROT),
-                                   std::pair(Loss::disconnected, VIP_ERROR_CONN_LOST)}) {
+  for (const auto& [reason, code] :
+       {std::pair(CloseReason::rdma_read_protection, VIP_ERROR_RDMAR_PROT),
+        std::pair(CloseReason::rdma_write_protection, VIP_ERROR_RDMAW_PROT),
+        std::pair(CloseReason::disconnected, VIP_ERROR_CONN_LOST)}) {
     fail(b);
     event(Kind::remote_access, Vi::find(b));
     expect_error_state(b);
     reports.expect_none();
-    Vi::find(b)->lost(loss);
+    Vi::find(b)->on_connection_lost(reason);
     EXPECT_EQ(reports.get(1)[0].ErrorCode, code);
     reports.all.clear();
     disconnect(a);

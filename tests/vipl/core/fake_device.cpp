@@ -54,7 +54,7 @@ FakeQueuePair* Fabric::find(std::uint32_t number) {
   return found == queue_pairs_.end() ? nullptr : found->second;
 }
 
-void Fabric::let_go() {
+void Fabric::release() {
   const Lock lock(mutex);
   held_ = false;
   for (const auto& [number, queue_pair] : queue_pairs_) queue_pair->run();

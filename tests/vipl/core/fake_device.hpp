@@ -25,7 +25,7 @@ class Fabric {
 
   // Sends wait.
   void hold() { held_ = true; }
-  void let_go();
+  void release();
   // From now on that many creations of anything fail; for tests of what runs out.
   std::atomic<int> refusals{0};
   // Not negative: that many still succeed, then all fail.

@@ -204,10 +204,10 @@ TEST_F(Lifetime, AFailureOfTheOldConnection) {
   std::unique_lock polling(Vi::find(a)->send_queue().completions().mutex());
   auto disconnected = std::async(std::launch::async, [&] { return VipDisconnect(a); });
   std::this_thread::sleep_for(50ms);
-  Vi::find(a)->broken(Loss::transport);
+  Vi::find(a)->on_failed(CloseReason::transport);
   polling.unlock();
   EXPECT_EQ(disconnected.get(), VIP_SUCCESS);
-  Vi::find(a)->broken(Loss::transport);  // later still
+  Vi::find(a)->on_failed(CloseReason::transport);  // later still
   auto accepted = std::async(std::launch::async, [&] { return VipConnectAccept(connection, a); });
   std::this_thread::sleep_for(100ms);
   late.unlock();
@@ -227,9 +227,9 @@ TEST_F(Lifetime, AnotherAttemptAfterABrokenOne) {
   for (std::size_t i = 1; i <= 3; ++i) {
     (void)vi.card();
     ASSERT_TRUE(vi.establish(Vi::find(b)->card()));
-    vi.broken(Loss::host_silent);
+    vi.on_failed(CloseReason::host_silent);
     EXPECT_EQ(reports.get(i).size(), i);
-    vi.abandoned(true);
+    vi.on_attempt_failed(true);
   }
   EXPECT_EQ(VipDisconnect(a), VIP_SUCCESS);
 }
@@ -241,14 +241,14 @@ TEST_F(Lifetime, AnotherAttemptWithoutAQueuePair) {
   ASSERT_EQ(vi.begin_pending(a), VIP_SUCCESS);
   Fabric::get().unable_to_prepare = true;
   Fabric::get().refusals = 1;
-  vi.abandoned(true);
+  vi.on_attempt_failed(true);
   Fabric::get().unable_to_prepare = false;
   Fabric::get().refusals = 0;
   (void)vi.card();
   EXPECT_FALSE(vi.establish(Vi::find(b)->card()));
-  vi.abandoned(false);
+  vi.on_attempt_failed(false);
   EXPECT_EQ(vi.begin_pending(a), VIP_SUCCESS) << "there is one again";
-  vi.abandoned(false);
+  vi.on_attempt_failed(false);
 }
 
 // ---- what the other side is told ----

@@ -268,7 +268,7 @@ TEST_F(Memories, WhatIsFlushedNeedsNothing) {
   ASSERT_EQ(VipPostRecv(idle, first.receive(), first.handle()), VIP_SUCCESS);
   ASSERT_EQ(VipPostRecv(b, second.receive(), second.handle()), VIP_SUCCESS);
   disconnect(idle);
-  Vi::find(b)->lost(Loss::disconnected);
+  Vi::find(b)->on_connection_lost(CloseReason::disconnected);
   EXPECT_EQ(first.deregister(), VIP_SUCCESS);
   EXPECT_EQ(second.deregister(), VIP_SUCCESS);
   first.unmap();

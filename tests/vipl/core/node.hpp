@@ -107,7 +107,7 @@ class Core : public testing::Test {
   ~Core() override {
     memory.reset();
     for (const VIP_NIC_HANDLE it : nics_) VipCloseNic(it);
-    Fabric::get().let_go();
+    Fabric::get().release();
     Fabric::get().refusals = 0;
     Fabric::get().accepts = -1;
     Fabric::get().broken_posts = false;
@@ -146,8 +146,8 @@ class Core : public testing::Test {
     Vi& second = *Vi::find(b);
     ASSERT_EQ(first.begin_pending(a), VIP_SUCCESS);
     ASSERT_EQ(second.begin_pending(b), VIP_SUCCESS);
-    const Card card = first.card();
-    const Card other = second.card();
+    const EndpointInfo card = first.card();
+    const EndpointInfo other = second.card();
     ASSERT_TRUE(second.establish(card));
     ASSERT_TRUE(first.establish(other));
   }

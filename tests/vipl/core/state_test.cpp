@@ -27,7 +27,7 @@ TEST_F(States, SendsNeedAConnection) {
   EXPECT_EQ(VipDestroyVi(vi), VIP_INVALID_STATE);
   VIP_VI_ATTRIBUTES attributes = vi_attributes();
   EXPECT_EQ(VipSetViAttributes(vi, &attributes), VIP_INVALID_STATE);
-  Vi::find(vi)->abandoned(false);
+  Vi::find(vi)->on_attempt_failed(false);
   EXPECT_EQ(state(vi), VIP_STATE_IDLE);
 }
 
@@ -38,14 +38,14 @@ TEST_F(States, ReceivesPostedBeforeSurviveAFailedAttempt) {
   for (const bool tries_again : {false, true}) {
     ASSERT_EQ(Vi::find(b)->begin_pending(b), VIP_SUCCESS);
     (void)Vi::find(b)->card();
-    Vi::find(b)->abandoned(tries_again);
+    Vi::find(b)->on_attempt_failed(tries_again);
     EXPECT_EQ(state(b), tries_again ? VIP_STATE_CONNECT_PENDING : VIP_STATE_IDLE);
   }
-  Vi::find(b)->abandoned(false);
+  Vi::find(b)->on_attempt_failed(false);
   // ... even one that got as far as connecting the queue pair.
   ASSERT_EQ(Vi::find(b)->begin_pending(b), VIP_SUCCESS);
   ASSERT_TRUE(Vi::find(b)->establish(Vi::find(a)->card()));
-  Vi::find(b)->abandoned(false);
+  Vi::find(b)->on_attempt_failed(false);
   connect(a, b);
   post_send(a, memory->send(2, 200, "one"));
   post_send(a, memory->send(3, 300, "two"));
@@ -139,7 +139,7 @@ TEST_F(States, WhatWasDeliveredBeforeADisconnectWasSent) {
     const Tally tally = Vi::find(b)->tally();
     EXPECT_EQ(tally.received, 4u);
     Vi::find(a)->delivered(tally);
-    Vi::find(a)->lost(Loss::disconnected);
+    Vi::find(a)->on_connection_lost(CloseReason::disconnected);
     for (VIP_DESCRIPTOR* const d : early)
       if (round != 1 || d != early[0]) expect_sent(a, d);
     expect_sent(a, late[0]);
@@ -151,7 +151,7 @@ TEST_F(States, WhatWasDeliveredBeforeADisconnectWasSent) {
     expect_send_queue_empty(a);
     disconnect(a);
     Fabric::get().withholds_acks = false;
-    Fabric::get().let_go();
+    Fabric::get().release();
   }
 }
 
@@ -161,7 +161,7 @@ TEST_F(States, LosingTheOtherSide) {
   post_receive(a, memory->message(0, 0, 10));
   Fabric::get().hold();
   post_send(a, memory->send(1, 0, "x"));
-  Vi::find(a)->lost(Loss::disconnected);
+  Vi::find(a)->on_connection_lost(CloseReason::disconnected);
   EXPECT_EQ(state(a), VIP_STATE_ERROR);
   const auto errors = reports.get(1);
   EXPECT_EQ(errors[0].ErrorCode, VIP_ERROR_CONN_LOST);
@@ -182,15 +182,16 @@ TEST_F(States, LosingTheOtherSide) {
 }
 
 TEST_F(States, EachLossHasItsErrorAndOnlyOne) {
-  for (const auto& [loss, code] : {std::pair(Loss::receive_queue_empty, VIP_ERROR_RECVQ_EMPTY),
-                                   std::pair(Loss::rdma_write_protection, VIP_ERROR_RDMAW_PROT),
-                                   std::pair(Loss::rdma_read_protection, VIP_ERROR_RDMAR_PROT),
-                                   std::pair(Loss::transport, VIP_ERROR_CONN_LOST),
-                                   std::pair(Loss::host_silent, VIP_ERROR_CONN_LOST)}) {
+  for (const auto& [reason, code] :
+       {std::pair(CloseReason::receive_queue_empty, VIP_ERROR_RECVQ_EMPTY),
+        std::pair(CloseReason::rdma_write_protection, VIP_ERROR_RDMAW_PROT),
+        std::pair(CloseReason::rdma_read_protection, VIP_ERROR_RDMAR_PROT),
+        std::pair(CloseReason::transport, VIP_ERROR_CONN_LOST),
+        std::pair(CloseReason::host_silent, VIP_ERROR_CONN_LOST)}) {
     const VIP_VI_HANDLE a = make_vi(), b = make_vi();
     connect(a, b);
-    Vi::find(a)->lost(loss);
-    Vi::find(a)->lost(Loss::disconnected);
+    Vi::find(a)->on_connection_lost(reason);
+    Vi::find(a)->on_connection_lost(CloseReason::disconnected);
     const auto errors = reports.get(1);
     EXPECT_EQ(errors[0].ErrorCode, code);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -204,7 +205,7 @@ TEST_F(States, UnreliableVisLoseTheirConnectionQuietly) {
   const VIP_VI_HANDLE a = make_vi(nullptr, nullptr, vi_attributes(VIP_SERVICE_UNRELIABLE));
   const VIP_VI_HANDLE b = make_vi(nullptr, nullptr, vi_attributes(VIP_SERVICE_UNRELIABLE));
   connect(a, b);
-  Vi::find(a)->lost(Loss::disconnected);
+  Vi::find(a)->on_connection_lost(CloseReason::disconnected);
   EXPECT_EQ(state(a), VIP_STATE_ERROR);
   reports.expect_none();
 }
@@ -213,7 +214,7 @@ TEST_F(States, HandlerTakenBack) {
   EXPECT_EQ(VipErrorCallback(nic, nullptr, nullptr), VIP_SUCCESS);
   const VIP_VI_HANDLE a = make_vi(), b = make_vi();
   connect(a, b);
-  Vi::find(a)->lost(Loss::disconnected);
+  Vi::find(a)->on_connection_lost(CloseReason::disconnected);
   reports.expect_none();
   EXPECT_EQ(VipErrorCallback(nullptr, nullptr, nullptr), VIP_INVALID_PARAMETER);
 }

@@ -128,7 +128,7 @@ TEST_F(Transfer, QueuesAreFirstInFirstOut) {
   EXPECT_EQ(VipSendDone(a, &d), VIP_NOT_DONE);
   EXPECT_EQ(d, nullptr);
   EXPECT_EQ(VipRecvDone(b, &d), VIP_NOT_DONE);
-  Fabric::get().let_go();
+  Fabric::get().release();
   for (std::size_t i = 0; i < 100; ++i) {
     expect_sent(a, memory->descriptor(i));
     expect_received(b, memory->descriptor(100 + i));

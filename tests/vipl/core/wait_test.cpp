@@ -104,7 +104,7 @@ TEST_F(Waits, LosingTheOtherSideWakes) {
     return VipRecvWait(b, kLong, &d);
   });
   let_it_sleep();
-  Vi::find(b)->lost(Loss::disconnected);
+  Vi::find(b)->on_connection_lost(CloseReason::disconnected);
   EXPECT_EQ(waiting.get(), VIP_DESCRIPTOR_ERROR);
 }
 
@@ -297,7 +297,7 @@ class Bursts : public Waits {
   void send_burst(VIP_VI_HANDLE vi) {
     Fabric::get().hold();
     for (std::size_t i = 0; i < kBurst; ++i) post_send(vi, memory->send(500 + i, 100, "x"));
-    Fabric::get().let_go();
+    Fabric::get().release();
   }
 };
 
@@ -339,7 +339,7 @@ TEST_F(Bursts, WaitBehindOne) {
   Fabric::get().hold();
   for (std::size_t i = 0; i < kBurst; ++i) post_send(c, memory->send(500 + i, 100, "x"));
   post_send(a, memory->send(700, 100, "x"));
-  Fabric::get().let_go();
+  Fabric::get().release();
   EXPECT_EQ(waiting.get(), VIP_SUCCESS);
   EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(kLong / 2));
 }

@@ -14,7 +14,7 @@ enum class PacketKind : std::uint8_t { data = 1, finish = 2, order = 3, answer =
 // On the wire as it is, little-endian.
 struct PacketHead {
   PacketKind kind;
-  std::uint8_t turn;      // Wire::turn
+  std::uint8_t turn;      // TurnConfig::turn
   std::uint16_t length;   // payload bytes
   std::uint32_t message;  // number of the message; a reply has that of its question
 };
@@ -23,8 +23,8 @@ static_assert(sizeof(PacketHead) == 8);
 // A message of `bytes` cut into as few packets as possible, whose sizes differ by one byte at most.
 struct Split {
   Split() = default;
-  Split(std::size_t bytes, std::size_t most_in_a_packet)
-      : packets(static_cast<std::uint32_t>((bytes + most_in_a_packet - 1) / most_in_a_packet)),
+  Split(std::size_t bytes, std::size_t max_payload)
+      : packets(static_cast<std::uint32_t>((bytes + max_payload - 1) / max_payload)),
         small(bytes / packets),
         larger(static_cast<std::uint32_t>(bytes % packets)) {}
   // Payload of packet number `i` of a message.

@@ -11,9 +11,9 @@
 namespace viaduct::pingpong {
 
 // A request that leaves at once, without a completion: the user sees the effect.
-inline constexpr mbcf::Options kSilentNow{.urgency = link::Urgency::now, .silent = true};
+inline constexpr mbcf::Options kUnsignaledNow{.urgency = link::Urgency::now, .silent = true};
 // A request without a completion that shares frames with others.
-inline constexpr mbcf::Options kSilentBatch{.urgency = link::Urgency::batch, .silent = true};
+inline constexpr mbcf::Options kUnsignaledBatch{.urgency = link::Urgency::batch, .silent = true};
 // A request that shares frames; its completion gives `context` back.
 constexpr mbcf::Options batch(std::uint64_t context) {
   return {.urgency = link::Urgency::batch, .silent = false, .context = context};
@@ -32,26 +32,30 @@ class MbcfSide {
  public:
   using Engine = mbcf::Engine<port::Port>;
 
-  explicit MbcfSide(const Wire& wire) : side_(wire), engine_(side_.link(), mbcf::EngineConfig{}) {}
+  explicit MbcfSide(const TurnConfig& config)
+      : side_(config), engine_(side_.link(), mbcf::EngineConfig{}) {}
 
   // What the other side may use of this side's memory, if anything; to be called before the first
-  // poll, which may send it. key() and signal() are what the other side has offered, once ready().
-  void offer(mbcf::Key key, mbcf::Key signal = {}) { mine_ = {key.value, signal.value}; }
-  bool ready() const { return side_.introduced(); }
-  mbcf::Key key() const { return {side_.theirs()[0]}; }
-  mbcf::Key signal() const { return {side_.theirs()[1]}; }
+  // poll, which may send it. key() and signal() are what the other side has published, once
+  // ready().
+  void publish_keys(mbcf::Key key, mbcf::Key signal = {}) { own_keys_ = {key.value, signal.value}; }
+  bool ready() const { return side_.keys_exchanged(); }
+  mbcf::Key key() const { return {side_.remote_keys()[0]}; }
+  mbcf::Key signal() const { return {side_.remote_keys()[1]}; }
   link::PeerId peer() const { return side_.peer(); }
 
   Engine& engine() { return engine_; }
   const Engine& engine() const { return engine_; }
   std::uint64_t count(mbcf::Counter counter) const { return engine_.counters()[counter]; }
   // The largest payload of a request whose own header has `head` bytes and that fits one frame.
-  std::size_t most_in_a_frame(std::size_t head) { return side_.link().max_message(peer()) - head; }
+  std::size_t max_payload_in_frame(std::size_t head) {
+    return side_.link().max_message(peer()) - head;
+  }
 
   void poll(link::Time now) {
     engine_.poll(now);
     if (!ready()) [[unlikely]]
-      side_.introduce(mine_, now);
+      side_.exchange_keys(own_keys_, now);
   }
 
   // Whether a request was issued. If not, there is no room now, or the turn has failed.
@@ -74,7 +78,7 @@ class MbcfSide {
   }
   // For requests that are silent, where only failures complete. Those are looked for at every 256th
   // call.
-  void look_for_failures() {
+  void poll_failures() {
     if ((++polls_ & 0xff) == 0) [[unlikely]]
       take_completions([](const mbcf::Completion&) {});
   }
@@ -88,7 +92,7 @@ class MbcfSide {
  private:
   LinkSide side_;
   Engine engine_;
-  LinkSide::Introduction mine_{};
+  LinkSide::Keys own_keys_{};
   std::uint32_t polls_ = 0;
 };
 

@@ -13,19 +13,20 @@ class MbcfAtomic {
  public:
   static constexpr bool kLossy = false;
 
-  explicit MbcfAtomic(const Wire& wire)
-      : side_(wire),
-        client_(wire.client),
-        size_(wire.point.bytes),
+  explicit MbcfAtomic(const TurnConfig& config)
+      : side_(config),
+        client_(config.client),
+        size_(config.point.bytes),
         parts_((size_ + sizeof(word_) - 1) / sizeof(word_)),
         width_(size_ < sizeof(word_) ? mbcf::Width::four : mbcf::Width::eight) {
-    side_.offer(client_ ? mbcf::Key{}
-                        : side_.engine().export_segment(
-                              std::as_writable_bytes(std::span(&word_, 1)), mbcf::Rights::atomic));
+    side_.publish_keys(
+        client_ ? mbcf::Key{}
+                : side_.engine().export_segment(std::as_writable_bytes(std::span(&word_, 1)),
+                                                mbcf::Rights::atomic));
   }
 
   bool ready() const { return side_.ready(); }
-  bool drained() const { return side_.drained() && completed_ == asked_; }
+  bool drained() const { return side_.drained() && completed_ == issued_; }
   std::string_view failure() const { return side_.failure(); }
 
   void begin(const Point&) { at_ = {side_.peer(), side_.key(), 0}; }
@@ -40,15 +41,15 @@ class MbcfAtomic {
   bool try_send() {
     if (!client_) return true;
     while (next_ < parts_)
-      if (!ask(parts_ == 1 ? link::Urgency::now : link::Urgency::batch)) return false;
+      if (!issue_add(parts_ == 1 ? link::Urgency::now : link::Urgency::batch)) return false;
     next_ = 0;
     return true;
   }
 
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     now_ = port::now();
     std::uint64_t messages = 0;
-    for (int i = 0; i < kBurst && messages < most && ask(link::Urgency::batch); ++i) {
+    for (int i = 0; i < kBurst && messages < max_messages && issue_add(link::Urgency::batch); ++i) {
       if (next_ != parts_) continue;
       next_ = 0;
       ++messages;
@@ -59,9 +60,9 @@ class MbcfAtomic {
 
   bool try_finish() {
     while (next_ % parts_ != 0)  // the rest of a message that the end of the time has cut
-      if (!ask(link::Urgency::batch)) return false;
+      if (!issue_add(link::Urgency::batch)) return false;
     next_ = 0;
-    return side_.try_finish(asked_, port::now());
+    return side_.try_finish(issued_, port::now());
   }
 
   std::uint64_t arrived() const { return (client_ ? completed_ : executed()) / parts_; }
@@ -84,11 +85,11 @@ class MbcfAtomic {
     });
   }
 
-  bool ask(link::Urgency urgency) {
+  bool issue_add(link::Urgency urgency) {
     if (!side_.accepted(side_.engine().fetch_add(at_, width_, 1, {.urgency = urgency}, now_)))
       return false;
     ++next_;
-    ++asked_;
+    ++issued_;
     return true;
   }
 
@@ -99,9 +100,9 @@ class MbcfAtomic {
   const std::size_t parts_;  // fetch_adds of a message
   const mbcf::Width width_;
   mbcf::Remote at_{};
-  link::Time now_{};                         // of the last poll
-  std::size_t next_ = 0;                     // part of the current message to be sent next
-  std::uint64_t asked_ = 0, completed_ = 0;  // fetch_adds issued, and answered
+  link::Time now_{};                          // of the last poll
+  std::size_t next_ = 0;                      // part of the current message to be sent next
+  std::uint64_t issued_ = 0, completed_ = 0;  // fetch_adds issued, and answered
 };
 
 const RegisterLayer<MbcfAtomic> register_mbcf_atomic{

@@ -15,16 +15,16 @@ class MbcfFifo {
  public:
   static constexpr bool kLossy = false;
 
-  explicit MbcfFifo(const Wire& wire)
-      : side_(wire),
-        streaming_(wire.point.measure == Measure::bandwidth),
-        writes_(!streaming_ || wire.client),
-        out_(wire.point.bytes, std::byte{0x5a}) {
-    if (streaming_ && wire.client) return;  // receives nothing
+  explicit MbcfFifo(const TurnConfig& config)
+      : side_(config),
+        streaming_(config.point.measure == Measure::bandwidth),
+        writes_(!streaming_ || config.client),
+        out_(config.point.bytes, std::byte{0x5a}) {
+    if (streaming_ && config.client) return;  // receives nothing
     // Half of a FIFO is granted to a writer ahead of time, and a whole entry has to fit that half.
     const std::size_t least = streaming_ ? kMinToStream : kMinToPing;
     fifo_ = side_.engine().create_fifo(std::max(least, 2 * out_.size()));
-    side_.offer(fifo_->key());
+    side_.publish_keys(fifo_->key());
   }
 
   // A writer is ready when it has credit for its first entry.
@@ -35,7 +35,7 @@ class MbcfFifo {
   std::string_view failure() const { return side_.failure(); }
 
   void begin(const Point&) {
-    short_ = out_.size() <= side_.most_in_a_frame(sizeof(mbcf::TargetHead));
+    short_ = out_.size() <= side_.max_payload_in_frame(sizeof(mbcf::TargetHead));
   }
 
   void poll() {
@@ -47,18 +47,19 @@ class MbcfFifo {
     if (streaming_)
       take_completions();
     else
-      side_.look_for_failures();
+      side_.poll_failures();
   }
 
   // Uses the time of the poll that brought the message which this answers: reading the clock once
   // more would delay the answer.
-  bool try_send() { return append(kSilentNow); }
+  bool try_send() { return append(kUnsignaledNow); }
 
   // Long entries have completions, so that drained() can wait for them.
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     now_ = port::now();
     std::uint64_t appended = 0;
-    while (appended < kBurst && appended < most && append(short_ ? kSilentBatch : batch(sent_ + 1)))
+    while (appended < kBurst && appended < max_messages &&
+           append(short_ ? kUnsignaledBatch : batch(sent_ + 1)))
       ++appended;
     if (!short_) awaited_ = sent_;
     side_.poll(now_);

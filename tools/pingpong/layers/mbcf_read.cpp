@@ -14,15 +14,16 @@ class MbcfRead {
  public:
   static constexpr bool kLossy = false;
 
-  explicit MbcfRead(const Wire& wire)
-      : side_(wire),
-        streaming_(wire.point.measure == Measure::bandwidth),
-        asks_(wire.client != streaming_),
-        size_(wire.point.bytes),
+  explicit MbcfRead(const TurnConfig& config)
+      : side_(config),
+        streaming_(config.point.measure == Measure::bandwidth),
+        is_reader_(config.client != streaming_),
+        size_(config.point.bytes),
         slots_(streaming_ ? window(size_) : 1),
-        most_(wire.point.messages != 0 ? wire.point.messages : UINT64_MAX),
-        memory_(asks_ ? slots_ * size_ : size_, std::byte{0x5a}) {
-    side_.offer(asks_ ? mbcf::Key{} : side_.engine().export_segment(memory_, mbcf::Rights::read));
+        max_reads_(config.point.messages != 0 ? config.point.messages : UINT64_MAX),
+        memory_(is_reader_ ? slots_ * size_ : size_, std::byte{0x5a}) {
+    side_.publish_keys(is_reader_ ? mbcf::Key{}
+                                  : side_.engine().export_segment(memory_, mbcf::Rights::read));
   }
 
   bool ready() const { return side_.ready(); }
@@ -32,38 +33,38 @@ class MbcfRead {
 
   void begin(const Point&) {
     from_ = {side_.peer(), side_.key(), 0};
-    pulling_ = streaming_ && asks_;
+    pulling_ = streaming_ && is_reader_;
   }
 
   void poll() {
     now_ = port::now();
     if (pulling_) pull();
     side_.poll(now_);
-    if (!asks_) return;
+    if (!is_reader_) return;
     side_.take_completions([this](const mbcf::Completion&) { ++completed_; });
   }
 
   // Uses the time of the last poll: reading the clock once more would delay the next request. The
   // server has nothing to send: its engine has answered.
   bool try_send() {
-    if (!asks_) return true;
-    return ask({.urgency = link::Urgency::now});
+    if (!is_reader_) return true;
+    return issue_read({.urgency = link::Urgency::now});
   }
 
   // The client of a stream only polls: it counts the messages that have been read from its memory.
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     poll();
-    const std::uint64_t more = std::min(answered() - told_, most);
-    told_ += more;
+    const std::uint64_t more = std::min(answered() - reported_, max_messages);
+    reported_ += more;
     return more;
   }
 
-  bool try_finish() { return side_.try_finish(streaming_ ? 0 : asked_, port::now()); }
+  bool try_finish() { return side_.try_finish(streaming_ ? 0 : issued_, port::now()); }
 
-  std::uint64_t arrived() const { return asks_ ? completed_ : answered(); }
+  std::uint64_t arrived() const { return is_reader_ ? completed_ : answered(); }
   std::uint64_t bytes() const { return completed_ * size_; }
   bool finished() const {
-    return streaming_ ? side_.finished(0) && completed_ == asked_ : side_.finished(answered());
+    return streaming_ ? side_.finished(0) && completed_ == issued_ : side_.finished(answered());
   }
 
  private:
@@ -71,10 +72,10 @@ class MbcfRead {
 
   std::uint64_t answered() const { return side_.count(mbcf::Counter::reads_served); }
 
-  bool ask(const mbcf::Options& options) {
+  bool issue_read(const mbcf::Options& options) {
     const std::span<std::byte> into(memory_.data() + slot_ * size_, size_);
     if (!side_.accepted(side_.engine().read(from_, into, options, now_))) return false;
-    ++asked_;
+    ++issued_;
     if (++slot_ == slots_) slot_ = 0;
     return true;
   }
@@ -84,27 +85,27 @@ class MbcfRead {
   // turn.
   void pull() {
     if (!side_.finished(0)) {
-      const std::uint64_t until = std::min<std::uint64_t>(completed_ + slots_, most_);
-      for (int i = 0; i < kBurst && asked_ < until && ask(batch(0)); ++i) {
+      const std::uint64_t until = std::min<std::uint64_t>(completed_ + slots_, max_reads_);
+      for (int i = 0; i < kBurst && issued_ < until && issue_read(batch(0)); ++i) {
       }
-    } else if (completed_ == asked_ && side_.try_finish(0, now_)) {
+    } else if (completed_ == issued_ && side_.try_finish(0, now_)) {
       pulling_ = false;
     }
   }
 
   MbcfSide side_;
   const bool streaming_;
-  const bool asks_;  // this side reads
+  const bool is_reader_;  // this side reads
   const std::size_t size_;
   const std::size_t slots_;        // reads under way at once
-  const std::uint64_t most_;       // reads in all
+  const std::uint64_t max_reads_;  // reads in all
   std::vector<std::byte> memory_;  // that is read from, or into
   bool pulling_ = false;
   mbcf::Remote from_{};
-  link::Time now_{};                         // of the last poll
-  std::size_t slot_ = 0;                     // of memory_, for the next read
-  std::uint64_t asked_ = 0, completed_ = 0;  // reads issued, and answered
-  std::uint64_t told_ = 0;                   // answered reads that stream() has told of
+  link::Time now_{};                          // of the last poll
+  std::size_t slot_ = 0;                      // of memory_, for the next read
+  std::uint64_t issued_ = 0, completed_ = 0;  // reads issued, and answered
+  std::uint64_t reported_ = 0;                // answered reads that stream() has told of
 };
 
 const RegisterLayer<MbcfRead> register_mbcf_read{

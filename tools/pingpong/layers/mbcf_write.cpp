@@ -22,23 +22,23 @@ class MbcfWrite {
  public:
   static constexpr bool kLossy = false;
 
-  explicit MbcfWrite(const Wire& wire)
-      : side_(wire),
-        streaming_(wire.point.measure == Measure::bandwidth),
-        size_(wire.point.bytes),
+  explicit MbcfWrite(const TurnConfig& config)
+      : side_(config),
+        streaming_(config.point.measure == Measure::bandwidth),
+        size_(config.point.bytes),
         word_(size_ < kWide ? kNarrow : kWide),
         start_((word_ - size_ % word_) % word_),
         out_(size_, std::byte{0x5a}) {
     stride_ = (size_ + kWide - 1) / kWide * kWide;
     slots_ = streaming_ ? window(stride_) : 1;
     mbcf::Key segment, signal;
-    if (!(streaming_ && wire.client)) {  // else it receives nothing
+    if (!(streaming_ && config.client)) {  // else it receives nothing
       memory_.resize(slots_ * stride_ + kWide);
       segment = side_.engine().export_segment(memory_, mbcf::Rights::write);
     }
     if (kNotice == Notice::signal)
       signal = side_.engine().create_signal([this](std::uint64_t n) { arrived_ += n; });
-    side_.offer(segment, signal);
+    side_.publish_keys(segment, signal);
   }
 
   bool ready() const { return side_.ready(); }
@@ -48,7 +48,7 @@ class MbcfWrite {
   void begin(const Point&) {
     constexpr std::size_t kHead =
         sizeof(mbcf::TargetHead) + (kNotice == Notice::signal ? sizeof(mbcf::ThenHead) : 0);
-    short_ = size_ <= side_.most_in_a_frame(kHead);
+    short_ = size_ <= side_.max_payload_in_frame(kHead);
     to_ = {side_.peer(), side_.key(), start_};
     if (kNotice == Notice::memory && !streaming_)
       seen_ = memory_.data() + (short_ ? start_ + size_ - word_ : stride_);
@@ -60,7 +60,7 @@ class MbcfWrite {
     if (streaming_)
       take_completions();
     else
-      side_.look_for_failures();
+      side_.poll_failures();
     if (kNotice == Notice::memory && seen_ != nullptr) arrived_ = count_in_memory();
   }
 
@@ -72,10 +72,10 @@ class MbcfWrite {
     return true;
   }
 
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     now_ = port::now();
     std::uint64_t issued = 0;
-    while (issued < kBurst && issued < most && stream_one()) ++issued;
+    while (issued < kBurst && issued < max_messages && stream_one()) ++issued;
     side_.poll(now_);
     take_completions();
     return issued;
@@ -104,19 +104,20 @@ class MbcfWrite {
   // Issues the write of the next message of a latency point.
   mbcf::Issued write_next() {
     if constexpr (kNotice == Notice::signal) {
-      return side_.engine().write(to_, out_, mbcf::Then::raise(side_.signal()), kSilentNow, now_);
+      return side_.engine().write(to_, out_, mbcf::Then::raise(side_.signal()), kUnsignaledNow,
+                                  now_);
     } else {
       const std::uint64_t count = sent_ + 1;
       if (!short_) {
         const auto flag = mbcf::Then::set(to_.key, stride_, count, mbcf::Width::eight);
-        return side_.engine().write(to_, out_, flag, kSilentNow, now_);
+        return side_.engine().write(to_, out_, flag, kUnsignaledNow, now_);
       }
       std::byte* const at = out_.data() + size_ - word_;
       if (word_ == kWide)
         std::memcpy(at, &count, kWide);
       else
         std::memcpy(at, &count, kNarrow);
-      return side_.engine().write(to_, out_, kSilentNow, now_);
+      return side_.engine().write(to_, out_, kUnsignaledNow, now_);
     }
   }
 
@@ -129,7 +130,7 @@ class MbcfWrite {
       awaited_ = sent_;
     if (sent_ - confirmed_ == slots_) return false;
     to_.offset = slot_ * stride_;
-    const mbcf::Options options = short_ ? kSilentBatch : batch(sent_ + 1);
+    const mbcf::Options options = short_ ? kUnsignaledBatch : batch(sent_ + 1);
     const mbcf::Issued issued =
         kNotice == Notice::signal
             ? side_.engine().write(to_, out_, mbcf::Then::raise(side_.signal()), options, now_)

@@ -1,7 +1,7 @@
 // Messages through work queues without flow control, as VIPL and bare verbs have them: a sender
 // must know that a receive is posted at the other side (credit). Written once for both, so that
 // they are measured doing the same thing. The layers verbs and vipl-send bring the queues
-// (WorkQueues); vipl-rdma uses Window and Cut only.
+// (WorkQueues); vipl-rdma uses Window and PacketCursor only.
 #pragma once
 
 #include <algorithm>
@@ -28,13 +28,13 @@ struct Window {
 
 // Messages cut into packets: where sending and arriving have come to. All packets are of the
 // largest size but the last of a message.
-class Cut {
+class PacketCursor {
  public:
   static constexpr std::uint32_t kBurst = 32;
 
   void begin(std::size_t message_bytes, const Window& window) {
     packets_ = static_cast<std::uint32_t>((message_bytes + window.bytes - 1) / window.bytes);
-    most_ = static_cast<std::uint32_t>(window.bytes);
+    packet_bytes_ = static_cast<std::uint32_t>(window.bytes);
     last_ = static_cast<std::uint32_t>(message_bytes - (packets_ - 1) * window.bytes);
   }
 
@@ -68,35 +68,38 @@ class Cut {
   std::uint32_t arriving_bytes() const { return size(parts_); }
 
  private:
-  std::uint32_t size(std::uint32_t packet) const { return packet + 1 == packets_ ? last_ : most_; }
+  std::uint32_t size(std::uint32_t packet) const {
+    return packet + 1 == packets_ ? last_ : packet_bytes_;
+  }
 
-  std::uint32_t packets_ = 1, most_ = 0, last_ = 0;
+  std::uint32_t packets_ = 1, packet_bytes_ = 0, last_ = 0;
   std::uint32_t next_ = 0;   // to be sent
   std::uint32_t parts_ = 0;  // of the message that is arriving
 };
 
-// Words between the two sides, messages without data, use receives beside those of the window: at
-// most two that give credit and one that ends the turn are under way at once, and one is spare.
-inline constexpr std::uint32_t kMaxWords = 4;
-enum class Word : std::uint32_t { none = 0, credit = 1, finish = 2 };
+// Control words between the two sides, messages without data, use receives beside those of the
+// window: at most two that give credit and one that ends the turn are under way at once, and one is
+// spare.
+inline constexpr std::uint32_t kMaxControlWords = 4;
+enum class ControlWord : std::uint32_t { none = 0, credit = 1, finish = 2 };
 
 // A completed receive.
 struct Packet {
   std::uint32_t slot;   // the receive that it has used up
   std::uint32_t bytes;  // of data
-  Word word;            // none: data
+  ControlWord word;     // none: data
 };
 
 // What a layer brings. Slots are numbered from 0; each send and each receive that is under way has
 // one.
 template <class Q>
-concept WorkQueues = std::constructible_from<Q, const Wire&, const Window&> &&
+concept WorkQueues = std::constructible_from<Q, const TurnConfig&, const Window&> &&
     requires(Q q, const Q constant, Packet packet, std::uint32_t number) {
   // Makes some progress connecting the two sides; true when they are connected.
   { q.connect() } -> std::same_as<bool>;
   // False, here and below: it did not work, failure() says why.
   { q.post_receive(number) } -> std::same_as<bool>;
-  { q.post_send(number, number, Word{}) } -> std::same_as<bool>;
+  { q.post_send(number, number, ControlWord{}) } -> std::same_as<bool>;
   // The oldest completion, if there is one. False: there is none, or it failed.
   { q.next_received(packet) } -> std::same_as<bool>;
   { q.next_sent() } -> std::same_as<bool>;
@@ -111,8 +114,9 @@ class Messages {
  public:
   static constexpr bool kLossy = false;
 
-  explicit Messages(const Wire& wire) : window_(wire.point.bytes), queues_(wire, window_) {
-    for (std::uint32_t slot = 0; slot < window_.packets + kMaxWords; ++slot)
+  explicit Messages(const TurnConfig& config)
+      : window_(config.point.bytes), queues_(config, window_) {
+    for (std::uint32_t slot = 0; slot < window_.packets + kMaxControlWords; ++slot)
       queues_.post_receive(slot);
   }
 
@@ -121,7 +125,7 @@ class Messages {
 
   void begin(const Point& point) {
     latency_ = point.measure == Measure::latency;
-    cut_.begin(point.bytes, window_);
+    cursor_.begin(point.bytes, window_);
     credit_ = window_.packets;
   }
 
@@ -136,21 +140,22 @@ class Messages {
       if (latency_) return;  // it is answered first; what has been sent can wait
     }
     while (sending_ > 0 && queues_.next_sent()) --sending_;
-    while (owed_ >= window_.packets / 2 && say(Word::credit)) owed_ -= window_.packets / 2;
+    while (credit_to_return_ >= window_.packets / 2 && send_control(ControlWord::credit))
+      credit_to_return_ -= window_.packets / 2;
   }
 
   bool try_send() {
-    return cut_.send_message([this](std::uint32_t bytes) { return send_packet(bytes); });
+    return cursor_.send_message([this](std::uint32_t bytes) { return send_packet(bytes); });
   }
 
-  std::uint64_t stream(std::uint64_t most) {
-    const std::uint64_t completed =
-        cut_.send_burst(most, [this](std::uint32_t bytes) { return send_packet(bytes); });
+  std::uint64_t stream(std::uint64_t max_messages) {
+    const std::uint64_t completed = cursor_.send_burst(
+        max_messages, [this](std::uint32_t bytes) { return send_packet(bytes); });
     poll();
     return completed;
   }
 
-  bool try_finish() { return say(Word::finish); }
+  bool try_finish() { return send_control(ControlWord::finish); }
 
   std::uint64_t arrived() const { return arrived_; }
   std::uint64_t bytes() const { return bytes_; }
@@ -159,19 +164,19 @@ class Messages {
 
  private:
   void take(const Packet& packet) {
-    if (packet.word == Word::none) [[likely]] {
+    if (packet.word == ControlWord::none) [[likely]] {
       bytes_ += packet.bytes;
-      ++owed_;
-      if (cut_.arrived()) {
+      ++credit_to_return_;
+      if (cursor_.arrived()) {
         ++arrived_;
         // An answer says that the other side has taken the question from its receives, and the
         // reverse. So no words are needed.
         if (latency_) {
-          owed_ = 0;
+          credit_to_return_ = 0;
           credit_ = window_.packets;
         }
       }
-    } else if (packet.word == Word::credit) {
+    } else if (packet.word == ControlWord::credit) {
       credit_ += window_.packets / 2;
     } else {
       finished_ = true;
@@ -181,25 +186,25 @@ class Messages {
 
   bool send_packet(std::uint32_t bytes) {
     if (credit_ == 0 || sending_ >= window_.packets) return false;
-    if (!queues_.post_send(next_slot(), bytes, Word::none)) return false;
+    if (!queues_.post_send(next_slot(), bytes, ControlWord::none)) return false;
     --credit_;
     return true;
   }
-  bool say(Word word) {
-    return sending_ < window_.packets + kMaxWords && queues_.post_send(next_slot(), 0, word);
+  bool send_control(ControlWord word) {
+    return sending_ < window_.packets + kMaxControlWords && queues_.post_send(next_slot(), 0, word);
   }
   // Sends complete in order, so the slots of sends go round.
   std::uint32_t next_slot() {
     ++sending_;
-    return sent_++ % (window_.packets + kMaxWords);
+    return sent_++ % (window_.packets + kMaxControlWords);
   }
 
   const Window window_;
   Queues queues_;
   bool connected_ = false, latency_ = false, finished_ = false;
-  Cut cut_;
+  PacketCursor cursor_;
   std::uint32_t credit_ = 0;  // packets that this side may send: free receives of the other side
-  std::uint32_t owed_ = 0;    // receives posted anew, of which the other side does not know
+  std::uint32_t credit_to_return_ = 0;    // receives posted anew, not known to the other side
   std::uint32_t sending_ = 0, sent_ = 0;  // sends not yet complete; all sends
   std::uint64_t arrived_ = 0, bytes_ = 0;
 };

@@ -1,6 +1,6 @@
 // Layer mpi: MPI_Isend and MPI_Irecv between the two sides, each a process of an MPI job of two,
 // over the port that is measured. There is no process manager: what it would tell the one side of
-// the other travels with the orders (card). VIADUCT_CHANNEL says which driver is below.
+// the other travels with the orders (endpoint_address). VIADUCT_CHANNEL says which driver is below.
 // Process::join() and leave() are used in place of MPI_Init and MPI_Finalize, once a turn.
 #include <mpi.h>
 
@@ -23,12 +23,15 @@ namespace viaduct::pingpong {
 namespace {
 
 // The launch interface (libmpi_lite/launch) of a job of the two sides: rank 0 is the client. The
-// server's address is in its card. The server needs no address of the client, because the client
-// sends first.
-class Pair final : public mpi::Launch {
+// server's address is in its endpoint_address. The server needs no address of the client, because
+// the client sends first.
+class TwoRankLaunch final : public mpi::Launch {
  public:
-  Pair(const Wire& wire, std::string key)
-      : rank_(wire.client ? 0 : 1), turn_(wire.turn), key_(std::move(key)), theirs_(wire.card) {}
+  TwoRankLaunch(const TurnConfig& config, std::string key)
+      : rank_(config.client ? 0 : 1),
+        turn_(config.turn),
+        key_(std::move(key)),
+        server_address_(config.endpoint_address) {}
 
   const char* name() const override { return "viaduct-pingpong"; }
   int rank() const override { return rank_; }
@@ -38,71 +41,73 @@ class Pair final : public mpi::Launch {
   std::uint64_t job_key() const override { return turn_; }
   int appnum() const override { return -1; }
   int universe_size() const override { return -1; }
-  // Called by join(): the address of this side's channel becomes its card.
+  // Called by join(): the address of this side's channel becomes its endpoint_address.
   void put(std::string_view key, std::string_view value) override {
-    if (key == key_) mine_ = value;
+    if (key == key_) own_address_ = value;
   }
   void fence() override {}
   std::string get(int, std::string_view key) override {
-    if (key == key_ && !theirs_.empty()) return theirs_;
+    if (key == key_ && !server_address_.empty()) return server_address_;
     // Two different nodes, whatever the truth is: shared memory is not to be used, and each side
     // has a CPU of its own.
     if (key == mpi::Nodes::kKey) return mpi::NodeCard{}.text();
-    if (key == mpi::kSettingsKey) return mpi::own_settings();  // the card's key tells the channel
+    if (key == mpi::kSettingsKey) return mpi::own_settings();  // key_ tells the channel
     throw base::SetupError("the other side has not told " + std::string(key));
   }
   void finalize() override {}
   [[noreturn]] void abort(int, std::string_view) override { std::_Exit(1); }
 
-  const std::string& mine() const { return mine_; }
+  const std::string& own_address() const { return own_address_; }
 
  private:
   const int rank_;
   const unsigned turn_;
-  const std::string key_, theirs_;
-  std::string mine_;
+  const std::string key_, server_address_;
+  std::string own_address_;
 };
 
 // The Transport. Before a turn the sides exchange an empty message each (hello):
 //
-//    client: sends its hello (greeted_) -> receives the server's (heard_) -> its own is off (said_)
-//    server: receives the client's hello (heard_) -> sends its own (greeted_) -> it is off (said_)
+//    client: sends its hello (hello_sent_) -> receives the server's (hello_received_)
+//            -> its own is off (hello_send_complete_)
+//    server: receives the client's hello (hello_received_) -> sends its own (hello_sent_)
+//            -> it is off (hello_send_complete_)
 //
-// Ready when heard_ and said_. The end of a turn is a message with the number of messages sent
-// (kFinish).
+// Ready when hello_received_ and hello_send_complete_. The end of a turn is a message with the
+// number of messages sent (kFinish).
 class Mpi {
  public:
   static constexpr bool kLossy = false;
 
-  explicit Mpi(const Wire& wire)
-      : peer_(wire.client ? 1 : 0),
-        size_(wire.point.bytes),
-        latency_(wire.point.measure == Measure::latency),
-        receives_(latency_ || !wire.client),
+  explicit Mpi(const TurnConfig& config)
+      : peer_(config.client ? 1 : 0),
+        size_(config.point.bytes),
+        latency_(config.point.measure == Measure::latency),
+        receives_(latency_ || !config.client),
         window_(latency_ ? 1 : window(size_)),
         out_(size_, std::byte{0x5a}),
         in_(receives_ ? size_ * window_ : 0),
         incoming_(receives_ ? window_ : 0, MPI_REQUEST_NULL),
         outgoing_(window_, MPI_REQUEST_NULL) {
-    ::setenv("VIADUCT_CHECKSUM", wire.checksum ? "on" : "off", 1);
-    auto pair =
-        std::make_unique<Pair>(wire, "viaduct-" + mpi::config_vars().text("VIADUCT_CHANNEL"));
-    const Pair& job = *pair;
+    ::setenv("VIADUCT_CHECKSUM", config.checksum ? "on" : "off", 1);
+    auto launch = std::make_unique<TwoRankLaunch>(
+        config, "viaduct-" + mpi::config_vars().text("VIADUCT_CHANNEL"));
+    const TwoRankLaunch& job = *launch;
     // The port stays the session's.
-    process().join(std::move(pair), MPI_THREAD_SINGLE, {std::shared_ptr<void>(), wire.port});
-    card_ = job.mine();
+    process().join(std::move(launch), MPI_THREAD_SINGLE, {std::shared_ptr<void>(), config.port});
+    endpoint_address_ = job.own_address();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     // Both are posted before anything can arrive.
-    check(MPI_Irecv(&announced_, 1, MPI_UINT64_T, peer_, kFinish, MPI_COMM_WORLD, &finish_in_));
+    check(MPI_Irecv(&remote_sent_, 1, MPI_UINT64_T, peer_, kFinish, MPI_COMM_WORLD, &finish_in_));
     check(MPI_Irecv(nullptr, 0, MPI_BYTE, peer_, kHello, MPI_COMM_WORLD, &hello_in_));
-    if (wire.client) hello();
+    if (config.client) send_hello();
   }
   ~Mpi() { process().leave(); }
   Mpi(const Mpi&) = delete;
   Mpi& operator=(const Mpi&) = delete;
 
-  std::string card() const { return card_; }
-  bool ready() const { return heard_ && said_; }
+  std::string endpoint_address() const { return endpoint_address_; }
+  bool ready() const { return hello_received_ && hello_send_complete_; }
   bool drained() const { return pending_ == 0 && !process().busy(); }
   std::string_view failure() const { return failure_; }
 
@@ -110,7 +115,7 @@ class Mpi {
 
   void poll() {
     if (!ready()) [[unlikely]]
-      return greet();
+      return exchange_hello();
     while (take(next_in_)) {
       if (latency_) return;  // to be answered before anything else
       receive(next_in_);
@@ -127,9 +132,9 @@ class Mpi {
     return true;
   }
 
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     std::uint64_t handed = 0;
-    while (handed < most && pending_ < window_) {
+    while (handed < max_messages && pending_ < window_) {
       send();
       ++handed;
     }
@@ -147,7 +152,7 @@ class Mpi {
 
   std::uint64_t arrived() const { return arrived_; }
   std::uint64_t bytes() const { return arrived_ * size_; }
-  bool finished() const { return finish_in_ == MPI_REQUEST_NULL && arrived_ >= announced_; }
+  bool finished() const { return finish_in_ == MPI_REQUEST_NULL && arrived_ >= remote_sent_; }
 
  private:
   enum Tag : int { kData, kHello, kFinish };
@@ -177,16 +182,16 @@ class Mpi {
   // One step of the exchange of hellos. The server posts its receives only when it has heard the
   // client: a posted receive may tell the sender about its buffer (ready-to-receive RTR), and the
   // server does not know yet where the client is.
-  void greet() {
-    if (!heard_ && test(hello_in_)) {
-      heard_ = true;
+  void exchange_hello() {
+    if (!hello_received_ && test(hello_in_)) {
+      hello_received_ = true;
       for (std::size_t i = 0; i < incoming_.size(); ++i) receive(i);
     }
-    if (heard_ && !greeted_) hello();
-    if (greeted_ && !said_ && test(outgoing_[0])) said_ = true;
+    if (hello_received_ && !hello_sent_) send_hello();
+    if (hello_sent_ && !hello_send_complete_ && test(outgoing_[0])) hello_send_complete_ = true;
   }
-  void hello() {
-    greeted_ = true;
+  void send_hello() {
+    hello_sent_ = true;
     check(MPI_Isend(nullptr, 0, MPI_BYTE, peer_, kHello, MPI_COMM_WORLD, &outgoing_[0]));
   }
 
@@ -226,17 +231,18 @@ class Mpi {
   std::size_t next_in_ = 0, next_out_ = 0, oldest_out_ = 0;  // receives and sends are used in turn
   std::size_t pending_ = 0;                // sends that are not complete, from oldest_out_ on
   std::uint64_t count_ = 0, arrived_ = 0;  // messages sent; received
-  std::uint64_t announced_ = 0;  // messages that the other side has sent, when it has finished
-  bool heard_ = false, greeted_ = false, said_ = false;  // the exchange of hellos, see above
+  std::uint64_t remote_sent_ = 0;  // messages that the other side has sent, when it has finished
+  // The exchange of hellos, see above.
+  bool hello_received_ = false, hello_sent_ = false, hello_send_complete_ = false;
   std::uint32_t polls_ = 0;
-  std::string card_, failure_;
+  std::string endpoint_address_, failure_;
 };
 
 const RegisterLayer<Mpi> register_mpi{
     95,
     {.name = "mpi",
      .summary = "MPI messages; VIADUCT_CHANNEL=mbcf|startx says over which driver",
-     .alone = true}};
+     .one_side_per_process = true}};
 
 }  // namespace
 

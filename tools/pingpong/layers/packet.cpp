@@ -55,7 +55,7 @@ std::string interface_name(const std::string& ip) {
 
 Interface interface_with(const std::string& ip) {
   Interface out{interface_name(ip), 0, 0, {}};
-  const Descriptor any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const UniqueFd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
   out.name.copy(request.ifr_name, sizeof(request.ifr_name) - 1);
   const auto ask = [&](unsigned long what) {
@@ -70,8 +70,8 @@ Interface interface_with(const std::string& ip) {
 
 // A packet socket, bound to no interface yet. PACKET_QDISC_BYPASS: frames go to the driver without
 // passing the queueing discipline, as with DPDK's driver.
-Descriptor packet_socket() {
-  Descriptor out(::socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+UniqueFd packet_socket() {
+  UniqueFd out(::socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!out) throw system_failure("no packet socket", "run as root or with CAP_NET_RAW");
   set_option(out.get(), SOL_PACKET, PACKET_VERSION, TPACKET_V2, "PACKET_VERSION");
   set_option(out.get(), SOL_PACKET, PACKET_QDISC_BYPASS, 1, "PACKET_QDISC_BYPASS");
@@ -79,7 +79,7 @@ Descriptor packet_socket() {
 }
 
 // `protocol`: the EtherType that the socket receives, in network order; 0: nothing.
-void bind_to(const Descriptor& socket, const Interface& interface, std::uint16_t protocol) {
+void bind_to(const UniqueFd& socket, const Interface& interface, std::uint16_t protocol) {
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_protocol = protocol;
@@ -93,10 +93,10 @@ void bind_to(const Descriptor& socket, const Interface& interface, std::uint16_t
 // the word with acquire order makes the kernel's visible here.
 class FrameRing {
  public:
-  // `direction`: PACKET_RX_RING or PACKET_TX_RING. `most`: bytes of a frame. Slots are a power of
-  // two, so that they fill the ring's blocks.
-  FrameRing(const Descriptor& socket, int direction, std::size_t most)
-      : slot_bytes_(std::bit_ceil(most + kBesides)) {
+  // `direction`: PACKET_RX_RING or PACKET_TX_RING. `max_frame_bytes`: of one frame. Slots are a
+  // power of two, so that they fill the ring's blocks.
+  FrameRing(const UniqueFd& socket, int direction, std::size_t max_frame_bytes)
+      : slot_bytes_(std::bit_ceil(max_frame_bytes + kBesides)) {
     const auto slot = static_cast<unsigned>(slot_bytes_);
     const tpacket_req ring{kSlotsOfBlock * slot, kSlots / kSlotsOfBlock, slot, kSlots};
     if (::setsockopt(socket.get(), SOL_PACKET, direction, &ring, sizeof(ring)) != 0)
@@ -138,17 +138,17 @@ class PacketSocket {
  public:
   static constexpr bool kLossy = true;
 
-  explicit PacketSocket(const Wire& wire)
-      : client_(wire.client),
-        interface_(interface_with(wire.ip)),
-        head_(raw_head(interface_.address, peer_of(wire), PacketKind::data, wire.turn)) {
+  explicit PacketSocket(const TurnConfig& config)
+      : client_(config.client),
+        interface_(interface_with(config.ip)),
+        head_(raw_head(interface_.address, peer_of(config), PacketKind::data, config.turn)) {
     data_.resize(interface_.mtu);
     frame_.resize(sizeof(RawHead) + interface_.mtu);
     bind_to(socket_, interface_, kRawEtherType);
     bind_to(stream_socket_, interface_, 0);
   }
 
-  std::string card() const { return interface_.address.text(); }
+  std::string endpoint_address() const { return interface_.address.text(); }
   bool ready() const { return true; }
   bool drained() const { return true; }
   std::string_view failure() const { return failure_; }
@@ -174,9 +174,9 @@ class PacketSocket {
     return true;
   }
 
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     std::uint64_t completed = 0;
-    for (unsigned i = 0; i < kBurst && completed < most; ++i) {
+    for (unsigned i = 0; i < kBurst && completed < max_messages; ++i) {
       if (out_.status() != TP_STATUS_AVAILABLE) break;
       tpacket2_hdr& frame = out_.header();
       frame.tp_len = write(reinterpret_cast<std::byte*>(&frame) + kFrameOffset, PacketKind::data,
@@ -202,12 +202,12 @@ class PacketSocket {
   // Where in a slot the kernel looks for a frame that is to be sent.
   static constexpr std::size_t kFrameOffset = TPACKET2_HDRLEN - sizeof(sockaddr_ll);
 
-  // The client sends to the address in the server's card. The server learns the client's from its
+  // The client sends to the server's endpoint address. The server learns the client's from its
   // frames.
-  static link::Address peer_of(const Wire& wire) {
-    if (!wire.client) return {};
-    const auto address = link::Address::parse(wire.card);
-    if (!address) throw Failure("'" + wire.card + "' is not the address of a port");
+  static link::Address peer_of(const TurnConfig& config) {
+    if (!config.client) return {};
+    const auto address = link::Address::parse(config.endpoint_address);
+    if (!address) throw Failure("'" + config.endpoint_address + "' is not the address of a port");
     return *address;
   }
 
@@ -258,7 +258,7 @@ class PacketSocket {
   const Interface interface_;
   RawHead head_;
   // Two sockets, because a socket that has a ring to send from sends from nowhere else.
-  const Descriptor socket_ = packet_socket(), stream_socket_ = packet_socket();
+  const UniqueFd socket_ = packet_socket(), stream_socket_ = packet_socket();
   FrameRing in_{socket_, PACKET_RX_RING, sizeof(RawHead) + interface_.mtu};
   FrameRing out_{stream_socket_, PACKET_TX_RING, sizeof(RawHead) + interface_.mtu};
   Split split_;

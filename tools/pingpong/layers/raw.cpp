@@ -18,11 +18,11 @@ class Raw {
  public:
   static constexpr bool kLossy = true;
 
-  explicit Raw(const Wire& wire)
-      : port_(*wire.port),
-        client_(wire.client),
-        mtu_(wire.mtu),
-        head_(raw_head(wire.port->address(), wire.peer, PacketKind::data, wire.turn)) {}
+  explicit Raw(const TurnConfig& config)
+      : port_(*config.port),
+        client_(config.client),
+        mtu_(config.mtu),
+        head_(raw_head(config.port->address(), config.peer, PacketKind::data, config.turn)) {}
   ~Raw() {
     while (held_ > 0) port::Port::release(burst_[--held_]);
   }
@@ -65,9 +65,9 @@ class Raw {
     return true;
   }
 
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     std::uint64_t completed = 0;
-    while (held_ < kBurst && completed < most) {
+    while (held_ < kBurst && completed < max_messages) {
       if (!add(PacketKind::data, split_.size(next_))) break;
       if (++next_ == split_.packets) {
         next_ = 0;

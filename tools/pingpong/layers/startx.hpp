@@ -33,7 +33,8 @@ class StartxSide {
  public:
   using Niu = startx::Niu<port::Port>;
 
-  explicit StartxSide(const Wire& wire) : side_(wire), niu_(side_.link(), startx::NiuConfig{}) {}
+  explicit StartxSide(const TurnConfig& config)
+      : side_(config), niu_(side_.link(), startx::NiuConfig{}) {}
 
   bool ready() const { return side_.up(); }
   bool drained() const { return side_.drained(); }

@@ -58,7 +58,7 @@ class StartxPackets {
  public:
   static constexpr bool kLossy = false;
 
-  explicit StartxPackets(const Wire& wire) : side_(wire), mechanism_(link::PeerId{}) {}
+  explicit StartxPackets(const TurnConfig& config) : side_(config), mechanism_(link::PeerId{}) {}
 
   bool ready() const { return side_.ready(); }
   // The link is idle and no packet waits in the queue above it.
@@ -94,10 +94,10 @@ class StartxPackets {
     return true;
   }
 
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     const link::Time now = port::now();
     std::uint64_t completed = 0;
-    for (std::uint32_t i = 0; i < kBurst && completed < most && send_one(now); ++i) {
+    for (std::uint32_t i = 0; i < kBurst && completed < max_messages && send_one(now); ++i) {
       if (next_ == packets_.count) {
         next_ = 0;
         ++completed;

@@ -24,7 +24,7 @@ class StartxRdma {
  public:
   static constexpr bool kLossy = false;
 
-  explicit StartxRdma(const Wire& wire) : side_(wire), client_(wire.client) {}
+  explicit StartxRdma(const TurnConfig& config) : side_(config), client_(config.client) {}
 
   bool ready() const { return side_.ready(); }
   bool drained() const { return side_.drained() && completed_ == sent_; }
@@ -44,7 +44,7 @@ class StartxRdma {
 
   void poll() {
     const link::Time now = port::now();
-    hand_out_rights(now);
+    grant_rights(now);
     progress(now);
   }
 
@@ -55,10 +55,10 @@ class StartxRdma {
     return true;
   }
 
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     const link::Time now = port::now();
     std::uint64_t started = 0;
-    while (started < most && write_one(now)) ++started;
+    while (started < max_messages && write_one(now)) ++started;
     progress(now);
     return started;
   }
@@ -78,7 +78,7 @@ class StartxRdma {
 
   // A bounded queue, for at most as many values as there are slots.
   template <class T>
-  class Few {
+  class BoundedQueue {
    public:
     bool empty() const { return head_ == tail_; }
     bool full() const { return tail_ - head_ == kMaxSlots; }
@@ -126,15 +126,15 @@ class StartxRdma {
   // Grants a right for each free slot and sends it. Called before the next poll rather than on
   // completion: an answer must not wait for it. Stops when there is no room, and goes on at the
   // next call with the right that it could not send.
-  void hand_out_rights(link::Time now) {
+  void grant_rights(link::Time now) {
     while (!free_.empty()) {
       const std::uint32_t slot = free_.front();
-      if (!granted_) {
+      if (!right_unsent_) {
         const startx::Started started =
             rdma().grant(side_.peer(), {in_region_, slot * size_, size_}, right_);
         if (started.status != RdmaStatus::ok) return;
         open_[slot] = started.transfer;
-        granted_ = true;
+        right_unsent_ = true;
       }
       startx::Packet packet;
       packet.tag = kTagRight;
@@ -142,7 +142,7 @@ class StartxRdma {
       std::memcpy(packet.payload, &right_, sizeof(right_));
       if (side_.niu().try_send(side_.peer(), Priority::high, packet, now) != link::SendStatus::sent)
         return;
-      granted_ = false;
+      right_unsent_ = false;
       free_.pop();
     }
   }
@@ -167,11 +167,11 @@ class StartxRdma {
   std::vector<std::byte> out_, in_;
   startx::RegionId out_region_, in_region_;
   std::size_t size_ = 0;
-  Few<startx::Right> rights_;                // to write at the other side
-  Few<std::uint32_t> free_;                  // slots of in_ to give a right to
+  BoundedQueue<startx::Right> rights_;       // to write at the other side
+  BoundedQueue<std::uint32_t> free_;         // slots of in_ to give a right to
   startx::TransferId open_[kMaxSlots] = {};  // the transfer that a slot is open for
   startx::Right right_;                      // granted for the first of free_, not sent yet
-  bool granted_ = false;
+  bool right_unsent_ = false;
   std::uint64_t sent_ = 0, completed_ = 0, arrived_ = 0;
 };
 

@@ -19,13 +19,13 @@ class Tcp {
  public:
   static constexpr bool kLossy = false;
 
-  explicit Tcp(const Wire& wire) : client_(wire.client) {
+  explicit Tcp(const TurnConfig& config) : client_(config.client) {
     if (client_) {
-      socket_ = bound_socket(SOCK_STREAM, wire.ip, 0);
-      server_ = socket_address(wire.peer_ip, kTcpPort);
+      socket_ = bound_socket(SOCK_STREAM, config.ip, 0);
+      server_ = socket_address(config.peer_ip, kTcpPort);
       dial();
     } else {
-      listener_ = listening_socket(wire.ip, kTcpPort);
+      listener_ = listening_socket(config.ip, kTcpPort);
     }
     // Received bytes are counted and thrown away.
     in_.resize(256 << 10);
@@ -63,9 +63,9 @@ class Tcp {
     return true;
   }
 
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     iovec parts[kBurst];
-    const std::uint64_t count = std::min<std::uint64_t>(most, kBurst);
+    const std::uint64_t count = std::min<std::uint64_t>(max_messages, kBurst);
     for (std::uint64_t i = 0; i < count; ++i) parts[i] = {out_.data(), size_};
     // The first message may have been sent in part by the last call.
     parts[0] = {out_.data() + sent_, size_ - sent_};
@@ -112,8 +112,8 @@ class Tcp {
   void accept() {
     const int accepted = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (accepted < 0) return check_errno();
-    socket_ = Descriptor(accepted);
-    listener_ = Descriptor();
+    socket_ = UniqueFd(accepted);
+    listener_ = UniqueFd();
     connected();
   }
 
@@ -127,7 +127,7 @@ class Tcp {
   }
 
   const bool client_;
-  Descriptor socket_, listener_;
+  UniqueFd socket_, listener_;
   sockaddr_in server_{};
   bool connected_ = false, finished_ = false;  // finished_: the other side has closed its end
   std::size_t size_ = 1, sent_ = 0;            // sent_: bytes of the current message

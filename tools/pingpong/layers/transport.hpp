@@ -25,8 +25,8 @@ namespace viaduct::pingpong {
 // Non-blocking halves of message passing. A message is `Point::bytes` long; a transport with
 // smaller packets sends several of them for one message.
 template <class T>
-concept Transport = std::constructible_from<T, const Wire&> &&
-    requires(T t, const T constant, const Point& point, std::uint64_t most) {
+concept Transport = std::constructible_from<T, const TurnConfig&> &&
+    requires(T t, const T constant, const Point& point, std::uint64_t max_messages) {
   // Whether messages may get lost: a ping without an answer is then given up after a while.
   { T::kLossy } -> std::convertible_to<bool>;
   // Whether the two sides can reach each other; poll() is called until then.
@@ -39,9 +39,9 @@ concept Transport = std::constructible_from<T, const Wire&> &&
   { t.try_send() } -> std::same_as<bool>;
   // Latency: how many messages have arrived, whole and expected.
   { constant.arrived() } -> std::same_as<std::uint64_t>;
-  // Bandwidth: sends up to `most` messages, batched as this layer does it best, and makes the
-  // progress that sending needs. Returns how many were completed.
-  { t.stream(most) } -> std::same_as<std::uint64_t>;
+  // Bandwidth: sends up to `max_messages` messages, batched as this layer does it best, and makes
+  // the progress that sending needs. Returns how many were completed.
+  { t.stream(max_messages) } -> std::same_as<std::uint64_t>;
   // Bandwidth: how many payload bytes have arrived.
   { constant.bytes() } -> std::same_as<std::uint64_t>;
   // Tells the other side that no more will come. False: call again after poll().
@@ -115,16 +115,16 @@ class Meter {
 };
 
 // The Layer that a Transport makes: the functions of one side, and the ..._both functions, in which
-// the only thread of the bed ring steps the server's Echo or Meter in every turn of the client's
-// loops.
+// the only thread of the testbed ring steps the server's Echo or Meter in every turn of the
+// client's loops.
 template <Transport T>
 class LayerOf final : public Layer {
  public:
-  explicit LayerOf(const Wire& wire) : t_(wire) {}
+  explicit LayerOf(const TurnConfig& config) : t_(config) {}
 
-  std::string card() const override {
-    if constexpr (requires { t_.card(); })
-      return t_.card();
+  std::string endpoint_address() const override {
+    if constexpr (requires { t_.endpoint_address(); })
+      return t_.endpoint_address();
     else
       return {};
   }
@@ -178,12 +178,12 @@ class LayerOf final : public Layer {
     Meter<T> meter(other);
     const double seconds = send_with(point, [&] { meter.step(); });
     finish_with([&] { meter.step(); }, [&] { return other.finished(); });
-    return meter.result(point.bytes).over(seconds);
+    return meter.result(point.bytes).at_least_as_long_as(seconds);
   }
 
  private:
-  // In the functions below `other` is what the only thread of the bed ring does for the other side
-  // in each turn; elsewhere it does nothing.
+  // In the functions below `other` is what the only thread of the testbed ring does for the other
+  // side in each turn; elsewhere it does nothing.
 
   // False when patience runs out.
   template <class Other, class OtherReady>
@@ -247,7 +247,7 @@ class LayerOf final : public Layer {
   }
 
   bool unanswered() const {
-    if (!T::kLossy) give_up("no reply within 8 s");
+    if (!T::kLossy) throw_failure("no reply within 8 s");
     return false;
   }
 
@@ -276,7 +276,7 @@ class LayerOf final : public Layer {
 
   // An unreliable layer that could send nothing for kSilencePatience: the time until then counts.
   double nothing_taken(std::uint64_t start) const {
-    if (!T::kLossy) give_up("the other side has taken nothing for 8 s");
+    if (!T::kLossy) throw_failure("the other side has taken nothing for 8 s");
     const std::chrono::duration<double> waited = kSilencePatience;
     return to_nanoseconds(ticks() - start) / 1e9 - waited.count();
   }
@@ -293,7 +293,7 @@ class LayerOf final : public Layer {
         other();
         if (may_go_on(watch)) continue;
         if (T::kLossy) return;
-        give_up("the other side has taken nothing for 8 s");
+        throw_failure("the other side has taken nothing for 8 s");
       }
     }
     watch.progress();
@@ -321,7 +321,7 @@ class LayerOf final : public Layer {
         watch.progress();
       } else if (!may_go_on(watch)) {
         if (T::kLossy) return true;
-        give_up("the other side has been silent for 8 s");
+        throw_failure("the other side has been silent for 8 s");
       }
     }
     for (const std::uint64_t end = ticks() + to_ticks(kLinger); ticks() < end;) t_.poll();
@@ -336,11 +336,11 @@ class LayerOf final : public Layer {
     __builtin_ia32_pause();
     if (!watch.due()) [[likely]]
       return true;
-    if (!t_.failure().empty()) give_up("the connection broke");
+    if (!t_.failure().empty()) throw_failure("the connection broke");
     return watch.look();
   }
 
-  [[noreturn]] void give_up(const char* what) const {
+  [[noreturn]] void throw_failure(const char* what) const {
     const std::string_view why = t_.failure();
     throw Failure(what + (why.empty() ? std::string() : " (" + std::string(why) + ")"));
   }
@@ -353,8 +353,8 @@ class LayerOf final : public Layer {
 template <Transport T>
 struct RegisterLayer {
   RegisterLayer(int order, const LayerInfo& info) {
-    detail::add_layer_kind({info, order, [](const Wire& wire) -> std::unique_ptr<Layer> {
-                              return std::make_unique<LayerOf<T>>(wire);
+    detail::add_layer_kind({info, order, [](const TurnConfig& config) -> std::unique_ptr<Layer> {
+                              return std::make_unique<LayerOf<T>>(config);
                             }});
   }
 };

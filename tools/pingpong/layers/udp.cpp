@@ -23,20 +23,21 @@ class Udp {
  public:
   static constexpr bool kLossy = true;
 
-  explicit Udp(const Wire& wire)
-      : client_(wire.client), socket_(bound_socket(SOCK_DGRAM, wire.ip, kUdpPort)) {
-    const sockaddr_in peer = socket_address(wire.peer_ip, kUdpPort);
+  explicit Udp(const TurnConfig& config)
+      : client_(config.client), socket_(bound_socket(SOCK_DGRAM, config.ip, kUdpPort)) {
+    const sockaddr_in peer = socket_address(config.peer_ip, kUdpPort);
     if (::connect(fd(), reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)) != 0)
-      throw system_failure("no route to " + wire.peer_ip);
+      throw system_failure("no route to " + config.peer_ip);
     // The kernel caps these at net.core.{r,w}mem_max silently. Larger buffers lose fewer datagrams.
     set_option(fd(), SOL_SOCKET, SO_RCVBUF, kSocketBuffer, "SO_RCVBUF");
     set_option(fd(), SOL_SOCKET, SO_SNDBUF, kSocketBuffer, "SO_SNDBUF");
     int mtu = 0;
     socklen_t length = sizeof(mtu);
     if (::getsockopt(fd(), IPPROTO_IP, IP_MTU, &mtu, &length) != 0)
-      throw system_failure("cannot learn the MTU to " + wire.peer_ip);
-    most_ = std::min<std::size_t>(static_cast<std::size_t>(mtu) - kIpAndUdpHeaders, kMaxPayload);
-    head_ = {PacketKind::data, wire.turn, 0, 0};
+      throw system_failure("cannot learn the MTU to " + config.peer_ip);
+    max_payload_ =
+        std::min<std::size_t>(static_cast<std::size_t>(mtu) - kIpAndUdpHeaders, kMaxPayload);
+    head_ = {PacketKind::data, config.turn, 0, 0};
     buffers_.resize(2 * kBurst * kMaxPayload);
   }
 
@@ -45,7 +46,7 @@ class Udp {
   std::string_view failure() const { return failure_; }
 
   void begin(const Point& point) {
-    split_ = Split(point.bytes, most_);
+    split_ = Split(point.bytes, max_payload_);
     assembly_.begin(split_.packets);
     streaming_ = point.measure == Measure::bandwidth;
     for (std::size_t i = 0; i < kBurst; ++i) {
@@ -90,10 +91,10 @@ class Udp {
 
   // Builds up to 32 datagrams and hands them over. The kernel may take fewer: `next_` advances only
   // by those that it took, and the others are built again by the next call.
-  std::uint64_t stream(std::uint64_t most) {
+  std::uint64_t stream(std::uint64_t max_messages) {
     std::uint64_t begun = 0, completed = 0;
     std::uint32_t count = 0, packet = next_;
-    for (; count < kBurst && begun < most; ++count) {
+    for (; count < kBurst && begun < max_messages; ++count) {
       const std::uint16_t size = split_.size(packet);
       write_head(out_buffer(count), PacketKind::data, size);
       out_vec_[count].iov_len = datagram_bytes(size);
@@ -168,9 +169,9 @@ class Udp {
   }
 
   const bool client_;
-  Descriptor socket_;
+  UniqueFd socket_;
   PacketHead head_{};
-  std::size_t most_ = 0;  // payload of a datagram
+  std::size_t max_payload_ = 0;  // payload of a datagram
   Split split_;
   Assembly assembly_;
   bool streaming_ = false, finished_ = false;

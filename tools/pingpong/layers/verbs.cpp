@@ -1,6 +1,6 @@
 // Layer verbs: a reliable connection (RC queue pair) with bare libibverbs, the yardstick for the
 // layers over VIPL. Queues, depths, timers and the loop are those of vipl-send (messages.hpp), so
-// the difference is libvipl's cost. The two sides introduce themselves over TCP.
+// the difference is libvipl's cost. The two sides exchange their addresses over TCP.
 #include <infiniband/verbs.h>
 #include <sys/socket.h>
 
@@ -18,18 +18,18 @@ namespace viaduct::pingpong {
 namespace {
 
 // What a side tells the other over TCP: twice, the second time when it is ready to receive.
-struct VerbsIntroduction {
+struct ConnectionInfo {
   ibv_gid gid;
   std::uint32_t number, mtu;  // queue pair number; ibv_mtu of the port
 };
 
 // Ownership of verbs objects: each is ended by its own function.
 template <class T, auto kEnd>
-struct Ender {
+struct Deleter {
   void operator()(T* it) const { kEnd(it); }
 };
 template <class T, auto kEnd>
-using Owned = std::unique_ptr<T, Ender<T, kEnd>>;
+using Owned = std::unique_ptr<T, Deleter<T, kEnd>>;
 
 // Throws Failure if libibverbs could not make the object.
 template <class T>
@@ -42,12 +42,12 @@ T* made(T* it, const char* what) {
 // the device last.
 class VerbsQueues {
  public:
-  VerbsQueues(const Wire& wire, const Window& window)
-      : slots_(window.packets + kMaxWords),
+  VerbsQueues(const TurnConfig& config, const Window& window)
+      : slots_(window.packets + kMaxControlWords),
         packet_bytes_(window.bytes),
-        device_(rdma_device(wire.ip)),
+        device_(rdma_device(config.ip)),
         memory_((slots_ + 1) * window.bytes),
-        client_(wire.client) {
+        client_(config.client) {
     context_.reset(open(device_.name));
     domain_.reset(made(ibv_alloc_pd(context_.get()), "a protection domain"));
     const int access = IBV_ACCESS_LOCAL_WRITE;  // ibv_reg_mr mixes it with another enumeration
@@ -60,10 +60,10 @@ class VerbsQueues {
         made(ibv_create_cq(context_.get(), entries, nullptr, nullptr, 0), "a completion queue"));
     create_queue_pair();
     if (client_) {
-      socket_ = bound_socket(SOCK_STREAM, wire.ip, 0);
-      server_ = socket_address(wire.peer_ip, kVerbsPort);
+      socket_ = bound_socket(SOCK_STREAM, config.ip, 0);
+      server_ = socket_address(config.peer_ip, kVerbsPort);
     } else {
-      listener_ = listening_socket(wire.ip, kVerbsPort);
+      listener_ = listening_socket(config.ip, kVerbsPort);
     }
   }
 
@@ -75,7 +75,7 @@ class VerbsQueues {
     return good(ibv_post_recv(queue_pair_.get(), &work, &bad), "posting a receive");
   }
 
-  bool post_send(std::uint32_t slot, std::uint32_t bytes, Word word) {
+  bool post_send(std::uint32_t slot, std::uint32_t bytes, ControlWord word) {
     // All sends share one place behind the receives.
     ibv_sge place = segment(slots_, bytes);
     ibv_send_wr work, *bad;
@@ -85,7 +85,7 @@ class VerbsQueues {
     work.num_sge = 1;
     work.opcode = IBV_WR_SEND;
     work.send_flags = IBV_SEND_SIGNALED;
-    if (word != Word::none) [[unlikely]] {
+    if (word != ControlWord::none) [[unlikely]] {
       work.num_sge = 0;
       work.opcode = IBV_WR_SEND_WITH_IMM;
       work.imm_data = htobe32(static_cast<std::uint32_t>(word));
@@ -98,8 +98,9 @@ class VerbsQueues {
     if (!next(receive_queue_.get(), done)) return false;
     packet.slot = static_cast<std::uint32_t>(done.wr_id);
     packet.bytes = done.byte_len;
-    packet.word = (done.wc_flags & IBV_WC_WITH_IMM) != 0 ? static_cast<Word>(be32toh(done.imm_data))
-                                                         : Word::none;
+    packet.word = (done.wc_flags & IBV_WC_WITH_IMM) != 0
+                      ? static_cast<ControlWord>(be32toh(done.imm_data))
+                      : ControlWord::none;
     return true;
   }
 
@@ -110,17 +111,19 @@ class VerbsQueues {
 
   // One step of connecting the queue pair, repeated until true. Each side goes through
   //
-  //    meet() --> say() --> hear() --> get_ready(), say() --> hear() --> connected
-  //    TCP        address   address    queue pair in RTS      the other side is in RTS as well
+  //    connect_sockets() --> send_info() --> receive_info() --> get_ready(), send_info()
+  //    TCP                   own address     other's address    queue pair in RTS
+  //    --> receive_info() --> connected
+  //        the other side is in RTS as well
   //
   // The second round is needed: a packet that arrives at a queue pair which is not ready is lost
   // and costs a timeout.
   bool connect() {
-    if (!socket_connected_ && !meet()) return false;
-    if (said_ == 0 && !say()) return false;
-    if (heard_ == 0 && !hear()) return false;
-    if (said_ == 1 && (!get_ready() || !say())) return false;
-    return heard_ == 2 || hear();
+    if (!socket_connected_ && !connect_sockets()) return false;
+    if (infos_sent_ == 0 && !send_info()) return false;
+    if (infos_received_ == 0 && !receive_info()) return false;
+    if (infos_sent_ == 1 && (!get_ready() || !send_info())) return false;
+    return infos_received_ == 2 || receive_info();
   }
 
  private:
@@ -151,40 +154,43 @@ class VerbsQueues {
   }
 
   // Connects the TCP sockets. False: not yet.
-  bool meet() {
+  bool connect_sockets() {
     if (client_) {
       socket_connected_ = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&server_),
                                     sizeof(server_)) == 0 ||
                           errno == EISCONN;
     } else {
       socket_ =
-          Descriptor(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+          UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       socket_connected_ = static_cast<bool>(socket_);
     }
     return socket_connected_;
   }
 
-  // Sends the introduction; also queries the device for it.
-  bool say() {
+  // Sends own_info; queries the device for it first.
+  bool send_info() {
     ibv_port_attr port{};
-    VerbsIntroduction mine{};
+    ConnectionInfo own_info{};
     if (ibv_query_port(context_.get(), device_.port, &port) != 0 ||
-        ibv_query_gid(context_.get(), device_.port, device_.gid_index, &mine.gid) != 0)
+        ibv_query_gid(context_.get(), device_.port, device_.gid_index, &own_info.gid) != 0)
       return good(EIO, "asking the device");
-    mine.number = queue_pair_->qp_num;
-    mine.mtu = static_cast<std::uint32_t>(port.active_mtu);
-    mtu_ = mine.mtu;
-    if (::send(socket_.get(), &mine, sizeof(mine), MSG_NOSIGNAL) != sizeof(mine)) return false;
-    ++said_;
+    own_info.number = queue_pair_->qp_num;
+    own_info.mtu = static_cast<std::uint32_t>(port.active_mtu);
+    mtu_ = own_info.mtu;
+    if (::send(socket_.get(), &own_info, sizeof(own_info), MSG_NOSIGNAL) != sizeof(own_info))
+      return false;
+    ++infos_sent_;
     return true;
   }
 
-  bool hear() {
-    // Peeks first, so that a part of an introduction is left in the socket until the rest has come.
-    if (::recv(socket_.get(), &theirs_, sizeof(theirs_), MSG_PEEK) != sizeof(theirs_) ||
-        ::recv(socket_.get(), &theirs_, sizeof(theirs_), 0) != sizeof(theirs_))
+  bool receive_info() {
+    // Peeks first, so that a part of a ConnectionInfo is left in the socket until the rest has
+    // come.
+    if (::recv(socket_.get(), &remote_info_, sizeof(remote_info_), MSG_PEEK) !=
+            sizeof(remote_info_) ||
+        ::recv(socket_.get(), &remote_info_, sizeof(remote_info_), 0) != sizeof(remote_info_))
       return false;
-    ++heard_;
+    ++infos_received_;
     return true;
   }
 
@@ -193,14 +199,14 @@ class VerbsQueues {
   bool get_ready() {
     ibv_qp_attr to{};
     to.qp_state = IBV_QPS_RTR;
-    to.path_mtu = static_cast<ibv_mtu>(std::min(mtu_, theirs_.mtu));
-    to.dest_qp_num = theirs_.number;
+    to.path_mtu = static_cast<ibv_mtu>(std::min(mtu_, remote_info_.mtu));
+    to.dest_qp_num = remote_info_.number;
     to.min_rnr_timer = 12;
     to.ah_attr.is_global = 1;
     to.ah_attr.port_num = device_.port;
     to.ah_attr.grh.sgid_index = device_.gid_index;
     to.ah_attr.grh.hop_limit = 64;
-    to.ah_attr.grh.dgid = theirs_.gid;
+    to.ah_attr.grh.dgid = remote_info_.gid;
     if (!modify(to, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
       return false;
@@ -249,12 +255,12 @@ class VerbsQueues {
   Owned<ibv_qp, ibv_destroy_qp> queue_pair_;
 
   const bool client_;
-  Descriptor socket_, listener_;
+  UniqueFd socket_, listener_;
   sockaddr_in server_{};
   bool socket_connected_ = false;
-  int said_ = 0, heard_ = 0;
+  int infos_sent_ = 0, infos_received_ = 0;
   std::uint32_t mtu_ = 0;
-  VerbsIntroduction theirs_{};
+  ConnectionInfo remote_info_{};
   std::string failure_;
 };
 

@@ -1,11 +1,11 @@
 // Layer vipl-rdma: RDMA writes into a ring in the other side's memory. The receiver polls the last
-// word of the next packet there. Credit comes back by RDMA writes too; only the introduction is a
-// send and receive.
+// word of the next packet there. Credit comes back by RDMA writes too; only the exchange of
+// addresses is a send and receive.
 //
 // Memory of each side for data, all of it registered and writable by the other side:
 //
 //    0           64                 256 (kHead)
-//    | Words     | Outgoing         | ring               | staging
+//    | Control   | Outgoing         | ring               | staging
 //    | comes in  | goes out         | packets come in    | packets go out
 #include <atomic>
 #include <cstring>
@@ -18,14 +18,14 @@ namespace viaduct::pingpong {
 namespace {
 
 // What the other side writes beside data. `taken` counts up and gives credit.
-struct Words {
+struct ControlBlock {
   std::uint64_t taken;     // packets that the writer has taken from its ring
   std::uint64_t finished;  // 1: no more will come
 };
 // Where this side's memory is. Exchanged by one send and receive before the connection is used for
 // data.
-struct ViplIntroduction {
-  std::uint64_t words, ring;
+struct BufferAddresses {
+  std::uint64_t control, ring;
   VIP_MEM_HANDLE memory;
 };
 
@@ -33,50 +33,50 @@ class ViplRdma {
  public:
   static constexpr bool kLossy = false;
 
-  explicit ViplRdma(const Wire& wire)
-      : window_(wire.point.bytes),
+  explicit ViplRdma(const TurnConfig& config)
+      : window_(config.point.bytes),
         place_bytes_((window_.bytes + 63) / 64 * 64),
-        side_(wire, window_.packets + 3, kHead + 2 * window_.packets * place_bytes_, true) {
-    describe(side_.descriptor(kIntroduction), &outgoing().introduction, side_.memory(),
-             sizeof(ViplIntroduction));
-    describe(side_.descriptor(kAnswer), &outgoing().theirs, side_.memory(),
-             sizeof(ViplIntroduction));
-    side_.good(VipPostRecv(side_.vi(), side_.descriptor(kAnswer), side_.memory()),
+        side_(config, window_.packets + 3, kHead + 2 * window_.packets * place_bytes_, true) {
+    describe(side_.descriptor(kSendAddresses), &outgoing().own_addresses, side_.memory(),
+             sizeof(BufferAddresses));
+    describe(side_.descriptor(kReceiveAddresses), &outgoing().remote_addresses, side_.memory(),
+             sizeof(BufferAddresses));
+    side_.good(VipPostRecv(side_.vi(), side_.descriptor(kReceiveAddresses), side_.memory()),
                "posting a receive");
   }
 
-  bool ready() const { return introduced_; }
+  bool ready() const { return addresses_exchanged_; }
   std::string_view failure() const { return side_.failure(); }
 
   void begin(const Point& point) {
     latency_ = point.measure == Measure::latency;
-    cut_.begin(point.bytes, window_);
+    cursor_.begin(point.bytes, window_);
   }
 
   void poll() {
-    if (!introduced_) [[unlikely]]
-      return introduce();
+    if (!addresses_exchanged_) [[unlikely]]
+      return exchange_addresses();
     take_arrived();
     VIP_DESCRIPTOR* d;
     while (completed_ != posted_ && side_.done(VipSendDone(side_.vi(), &d), "writing")) {
       ++completed_;
-      if (side_.index(d) == kWords) telling_ = false;
+      if (side_.index(d) == kControl) control_in_flight_ = false;
     }
-    if (!latency_ && taken_ - told_ >= window_.packets / 2) tell(false);
+    if (!latency_ && taken_ - reported_taken_ >= window_.packets / 2) write_control(false);
   }
 
   bool try_send() {
-    return cut_.send_message([this](std::uint32_t bytes) { return write_packet(bytes); });
+    return cursor_.send_message([this](std::uint32_t bytes) { return write_packet(bytes); });
   }
 
-  std::uint64_t stream(std::uint64_t most) {
-    const std::uint64_t completed =
-        cut_.send_burst(most, [this](std::uint32_t bytes) { return write_packet(bytes); });
+  std::uint64_t stream(std::uint64_t max_messages) {
+    const std::uint64_t completed = cursor_.send_burst(
+        max_messages, [this](std::uint32_t bytes) { return write_packet(bytes); });
     poll();
     return completed;
   }
 
-  bool try_finish() { return tell(true); }
+  bool try_finish() { return write_control(true); }
 
   std::uint64_t arrived() const { return arrived_; }
   std::uint64_t bytes() const { return bytes_; }
@@ -84,18 +84,19 @@ class ViplRdma {
   bool drained() const { return completed_ == posted_; }
 
  private:
-  // Descriptors by number: two for the introduction, one for Words, then one for each packet of the
-  // ring.
-  static constexpr std::size_t kIntroduction = 0, kAnswer = 1, kWords = 2, kPackets = 3;
+  // Descriptors by number: two for the exchange of addresses, one for the control block, then one
+  // for each packet of the ring.
+  static constexpr std::size_t kSendAddresses = 0, kReceiveAddresses = 1, kControl = 2,
+                               kPackets = 3;
 
   // What is sent from memory in front of the rings.
   struct Outgoing {
-    Words words;
-    ViplIntroduction introduction, theirs;
+    ControlBlock control;
+    BufferAddresses own_addresses, remote_addresses;
   };
   static constexpr std::size_t kHead = 256;
-  static_assert(sizeof(Words) <= 64 && sizeof(Outgoing) <= kHead - 64);
-  Words& incoming() const { return *reinterpret_cast<Words*>(side_.data()); }
+  static_assert(sizeof(ControlBlock) <= 64 && sizeof(Outgoing) <= kHead - 64);
+  ControlBlock& incoming() const { return *reinterpret_cast<ControlBlock*>(side_.data()); }
   Outgoing& outgoing() const { return *reinterpret_cast<Outgoing*>(side_.data() + 64); }
   // Where packets come in, and where they go out from.
   std::byte* ring() const { return side_.data() + kHead; }
@@ -113,34 +114,34 @@ class ViplRdma {
     return *reinterpret_cast<std::uint32_t*>(end - sizeof(std::uint32_t));
   }
 
-  // Connects, then sends this side's introduction and waits for the other side's.
-  void introduce() {
+  // Connects, then sends this side's addresses and waits for the other side's.
+  void exchange_addresses() {
     if (!connected_) {
       if (!side_.connect()) return;
       connected_ = true;
-      outgoing().introduction = {address(&incoming()), address(ring()), side_.memory()};
-      side_.good(VipPostSend(side_.vi(), side_.descriptor(kIntroduction), side_.memory()),
+      outgoing().own_addresses = {address(&incoming()), address(ring()), side_.memory()};
+      side_.good(VipPostSend(side_.vi(), side_.descriptor(kSendAddresses), side_.memory()),
                  "posting a send");
       ++posted_;
     }
     VIP_DESCRIPTOR* d;
-    introduced_ = side_.done(VipRecvDone(side_.vi(), &d), "receiving");
+    addresses_exchanged_ = side_.done(VipRecvDone(side_.vi(), &d), "receiving");
   }
 
   // Takes packets in order, for as long as the next slot holds the next number.
   void take_arrived() {
     while (read(number(ring(), taken_)) == static_cast<std::uint32_t>(taken_ + 1)) {
-      bytes_ += cut_.arriving_bytes();
+      bytes_ += cursor_.arriving_bytes();
       ++taken_;
-      if (!cut_.arrived()) {
-        if (latency_ && taken_ - told_ >= window_.packets / 2) tell(false);
+      if (!cursor_.arrived()) {
+        if (latency_ && taken_ - reported_taken_ >= window_.packets / 2) write_control(false);
         continue;
       }
       ++arrived_;
       // In round trips no credit is written: an answer says that the other side has taken the
       // question, and the reverse.
       if (latency_) {
-        told_ = taken_;
+        reported_taken_ = taken_;
         known_taken_ = sent_;
       }
     }
@@ -158,20 +159,24 @@ class ViplRdma {
     const auto place = static_cast<std::uint32_t>(sent_ % window_.packets);
     number(staging(), place) = static_cast<std::uint32_t>(sent_ + 1);
     const std::size_t offset = (place + 1) * place_bytes_ - bytes;
-    if (!write(kPackets + place, staging() + offset, outgoing().theirs.ring + offset, bytes))
+    if (!write(kPackets + place, staging() + offset, outgoing().remote_addresses.ring + offset,
+               bytes))
       return false;
     ++sent_;
     return true;
   }
 
-  // Writes Words at the other side: how much has been taken, and whether this is the end of the
-  // turn. One such write is under way at most, because its memory must not change meanwhile.
-  bool tell(bool finish) {
-    if (telling_) return false;
-    outgoing().words = {taken_, finish ? 1u : 0u};
-    if (!write(kWords, &outgoing().words, outgoing().theirs.words, sizeof(Words))) return false;
-    telling_ = true;
-    told_ = taken_;
+  // Writes the control block at the other side: how much has been taken, and whether this is the
+  // end of the turn. One such write is under way at most, because its memory must not change
+  // meanwhile.
+  bool write_control(bool finish) {
+    if (control_in_flight_) return false;
+    outgoing().control = {taken_, finish ? 1u : 0u};
+    if (!write(kControl, &outgoing().control, outgoing().remote_addresses.control,
+               sizeof(ControlBlock)))
+      return false;
+    control_in_flight_ = true;
+    reported_taken_ = taken_;
     return true;
   }
 
@@ -182,7 +187,7 @@ class ViplRdma {
     d->CS.SegCount = 2;
     d->CS.Length = static_cast<VIP_UINT32>(bytes);
     d->DS[0].Remote.Data.AddressBits = to;
-    d->DS[0].Remote.Handle = outgoing().theirs.memory;
+    d->DS[0].Remote.Handle = outgoing().remote_addresses.memory;
     d->DS[1].Local.Data.Address = from;
     d->DS[1].Local.Handle = side_.memory();
     d->DS[1].Local.Length = static_cast<VIP_UINT32>(bytes);
@@ -198,11 +203,12 @@ class ViplRdma {
   const Window window_;
   const std::size_t place_bytes_;
   ViplSide side_;
-  bool connected_ = false, introduced_ = false, latency_ = false, telling_ = false;
-  Cut cut_;
-  std::uint64_t sent_ = 0, known_taken_ = 0;  // packets, and how many of them are taken
-  std::uint64_t taken_ = 0, told_ = 0;        // packets of the other side, and what it knows
-  std::uint64_t posted_ = 0, completed_ = 0;  // descriptors
+  bool connected_ = false, addresses_exchanged_ = false, latency_ = false,
+       control_in_flight_ = false;
+  PacketCursor cursor_;
+  std::uint64_t sent_ = 0, known_taken_ = 0;      // packets, and how many of them are taken
+  std::uint64_t taken_ = 0, reported_taken_ = 0;  // packets of the other side, and what it knows
+  std::uint64_t posted_ = 0, completed_ = 0;      // descriptors
   std::uint64_t arrived_ = 0, bytes_ = 0;
 };
 

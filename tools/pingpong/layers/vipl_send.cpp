@@ -9,9 +9,9 @@ namespace {
 
 class ViplQueues {
  public:
-  ViplQueues(const Wire& wire, const Window& window)
-      : slots_(window.packets + kMaxWords),
-        side_(wire, 2 * slots_, (slots_ + 1) * window.bytes, false) {
+  ViplQueues(const TurnConfig& config, const Window& window)
+      : slots_(window.packets + kMaxControlWords),
+        side_(config, 2 * slots_, (slots_ + 1) * window.bytes, false) {
     // Receives have memory of their own. All sends share one place, because nobody looks at the
     // contents.
     for (std::size_t i = 0; i < slots_; ++i)
@@ -29,11 +29,11 @@ class ViplQueues {
                       "posting a receive");
   }
 
-  bool post_send(std::uint32_t slot, std::uint32_t bytes, Word word) {
+  bool post_send(std::uint32_t slot, std::uint32_t bytes, ControlWord word) {
     VIP_DESCRIPTOR* const d = side_.descriptor(slots_ + slot);
     d->CS.Control = VIP_CONTROL_OP_SENDRECV;
     d->CS.SegCount = 1;
-    if (word != Word::none) [[unlikely]] {
+    if (word != ControlWord::none) [[unlikely]] {
       d->CS.Control |= VIP_CONTROL_IMMEDIATE;
       d->CS.SegCount = 0;
       d->CS.ImmediateData = static_cast<VIP_UINT32>(word);
@@ -48,8 +48,8 @@ class ViplQueues {
     packet.slot = static_cast<std::uint32_t>(side_.index(d));
     packet.bytes = d->CS.Length;
     packet.word = (d->CS.Status & VIP_STATUS_IMMEDIATE) != 0
-                      ? static_cast<Word>(d->CS.ImmediateData)
-                      : Word::none;
+                      ? static_cast<ControlWord>(d->CS.ImmediateData)
+                      : ControlWord::none;
     return true;
   }
 

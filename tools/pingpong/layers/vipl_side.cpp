@@ -17,8 +17,8 @@ namespace {
 
 // What the listener and the request have to agree in.
 constexpr std::string_view kDiscriminator = "viaduct-pingpong";
-constexpr VIP_ULONG kAttempt = 50;   // ms that a server waits in one attempt
-constexpr VIP_ULONG kAnswer = 2000;  // ms that a client waits for the server's accept
+constexpr VIP_ULONG kListenTimeout = 50;    // ms that a server waits in one attempt
+constexpr VIP_ULONG kAcceptTimeout = 2000;  // ms that a client waits for the server's accept
 constexpr std::size_t kPage = 4096;
 
 // For calls that must not fail; throws Failure.
@@ -48,8 +48,9 @@ void ViplSide::Free::operator()(void* memory) const {
   std::free(memory);
 }
 
-ViplSide::ViplSide(const Wire& wire, std::size_t descriptors, std::size_t bytes, bool writable)
-    : client_(wire.client), ip_(wire.ip), peer_ip_(wire.peer_ip) {
+ViplSide::ViplSide(const TurnConfig& config, std::size_t descriptors, std::size_t bytes,
+                   bool writable)
+    : client_(config.client), ip_(config.ip), peer_ip_(config.peer_ip) {
   const std::size_t head = rounded(descriptors * sizeof(VIP_DESCRIPTOR));
   const std::size_t all = head + rounded(bytes);
   bytes_.reset(std::aligned_alloc(kPage, all));
@@ -112,10 +113,10 @@ bool ViplSide::connect() {
   VIP_NET_ADDRESS* const here = address(local, ip_);
   VIP_RETURN code;
   if (client_) {
-    code = VipConnectRequest(vi_, here, address(remote, peer_ip_), kAnswer, &attributes);
+    code = VipConnectRequest(vi_, here, address(remote, peer_ip_), kAcceptTimeout, &attributes);
   } else {
     VIP_CONN_HANDLE connection;
-    code = VipConnectWait(nic_, here, kAttempt, reinterpret_cast<VIP_NET_ADDRESS*>(remote),
+    code = VipConnectWait(nic_, here, kListenTimeout, reinterpret_cast<VIP_NET_ADDRESS*>(remote),
                           &attributes, &connection);
     if (code == VIP_SUCCESS) code = VipConnectAccept(connection, vi_);
   }

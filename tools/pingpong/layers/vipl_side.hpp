@@ -19,7 +19,7 @@ class ViplSide {
  public:
   // Registers `descriptors` descriptors and behind them `bytes` for data, page-aligned; `writable`:
   // the other side may write there by RDMA. Throws Failure.
-  ViplSide(const Wire& wire, std::size_t descriptors, std::size_t bytes, bool writable);
+  ViplSide(const TurnConfig& config, std::size_t descriptors, std::size_t bytes, bool writable);
   ~ViplSide();
   ViplSide(const ViplSide&) = delete;
   ViplSide& operator=(const ViplSide&) = delete;

@@ -116,7 +116,7 @@ std::string plot_script(const Options& options, const std::vector<Series>& serie
       << static_cast<double>(options.sizes.back()) * 1.3 << "]\n"
       << "set format y \"%g\"\n"
       << "set multiplot layout 1," << (both ? 2 : 1) << " title \"viaduct-pingpong, bed "
-      << bed_name(options.mode) << "\"\n";
+      << testbed_name(options.mode) << "\"\n";
   if (options.latency)
     write_panel(out, options, "Round trip (median)", "microseconds", "rtt", "top left");
   if (options.bandwidth)

@@ -28,7 +28,7 @@ struct Received {
   // The same with the time at least `sending_seconds`. A receiver that did not run when the sender
   // began finds much of the stream waiting and would take it for infinitely fast; a stream cannot
   // have taken less time than sending it.
-  Received over(double sending_seconds) const {
+  Received at_least_as_long_as(double sending_seconds) const {
     return {messages, bytes, std::max(seconds, bytes > 0 ? sending_seconds : 0)};
   }
 
@@ -73,7 +73,7 @@ Row row(const Series& series);
 // How many times `of` is what `to` is: the ratio of the medians, and the least and the most of the
 // ratios of single rounds, in which both have a figure. No Ratio if there is no such round.
 struct Ratio {
-  double median, least, most;
+  double median, min, max;
 };
 std::optional<Ratio> ratio(const std::vector<double>& of, const std::vector<double>& to);
 

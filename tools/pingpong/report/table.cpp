@@ -71,7 +71,7 @@ void print_losses(std::ostream& out, const std::vector<Series>& series) {
 }
 
 std::string ratio_text(const std::optional<Ratio>& r) {
-  return r ? format("%.2f [%.2f..%.2f]", r->median, r->least, r->most) : "-";
+  return r ? format("%.2f [%.2f..%.2f]", r->median, r->min, r->max) : "-";
 }
 
 const Series* find(const std::vector<Series>& series, std::string_view layer, std::size_t bytes) {
@@ -103,8 +103,9 @@ void print_ratios(std::ostream& out, const Options& options, const std::vector<S
 
 // JSON has no NaN; a figure that does not exist is null.
 std::string json_object(const Options& options, const Row& r) {
-  std::string out = "  {\"bed\": \"" + std::string(bed_name(options.mode)) + "\", \"layer\": \"" +
-                    r.layer + "\", \"bytes\": " + std::to_string(r.bytes) + ", \"round_trip_ns\": ";
+  std::string out = "  {\"bed\": \"" + std::string(testbed_name(options.mode)) +
+                    "\", \"layer\": \"" + r.layer + "\", \"bytes\": " + std::to_string(r.bytes) +
+                    ", \"round_trip_ns\": ";
   out += r.round_trip ? format("{\"min\": %.1f, \"median\": %.1f, \"p99\": %.1f}",
                                r.round_trip->min, r.round_trip->median, r.round_trip->p99)
                       : "null";
@@ -119,8 +120,8 @@ std::string json_object(const Options& options, const Row& r) {
 }  // namespace
 
 void print_tables(std::ostream& out, const Options& options, const std::vector<Series>& series) {
-  out << format("bed %s, %u round%s, ", std::string(bed_name(options.mode)).c_str(), options.rounds,
-                options.rounds == 1 ? "" : "s");
+  out << format("bed %s, %u round%s, ", std::string(testbed_name(options.mode)).c_str(),
+                options.rounds, options.rounds == 1 ? "" : "s");
   if (options.messages)
     out << grouped(static_cast<double>(options.messages)) << " messages a point";
   else

@@ -1,20 +1,20 @@
-// Makes teams from the plan of a communicator, and computes places in trees.
-#include "libmpi_lite/collective/team.hpp"
+// Makes subgroups from the plan of a communicator, and computes places in trees.
+#include "libmpi_lite/collective/subgroup.hpp"
 
 #include <algorithm>
 #include <bit>
 
 namespace viaduct::mpi {
 
-Team by_node(Collective& op) {
+Subgroup by_node(Collective& op) {
   const Plan& plan = plan_of(op.comm());
-  if (plan.ordered()) return everyone(op);
+  if (plan.ordered()) return all_ranks(op);
   const std::span<const int> ranks = plan.by_node();
   const auto me = std::find(ranks.begin(), ranks.end(), op.comm().rank());
   return {&op, ranks.data(), op.comm().size(), static_cast<int>(me - ranks.begin()), false};
 }
 
-Stages::Stages(Collective& op, int root_rank) {
+Hierarchy::Hierarchy(Collective& op, int root_rank) {
   const Plan& plan = plan_of(op.comm());
   const int rank = op.comm().rank(), node = plan.my_node();
   root = root_rank < 0 ? 0 : plan.node_of(root_rank);
@@ -22,23 +22,23 @@ Stages::Stages(Collective& op, int root_rank) {
   const std::span<const int> members = plan.members(node);
   local = {&op, members.data(), static_cast<int>(members.size()), plan.local_index(rank),
            plan.oversubscribed()};
-  head = root_rank >= 0 && root == node ? plan.local_index(root_rank) : 0;
+  local_leader = root_rank >= 0 && root == node ? plan.local_index(root_rank) : 0;
 
-  // Copied only if the root is not the leader of its node anyway.
-  std::span<const int> heads = plan.leaders();
-  if (root_rank >= 0 && heads[static_cast<std::size_t>(root)] != root_rank) {
-    heads_.assign(heads.begin(), heads.end());
-    heads_[static_cast<std::size_t>(root)] = root_rank;
-    heads = heads_;
+  // Copied only if the root is not the leader of its node in the plan anyway.
+  std::span<const int> leader_ranks = plan.leaders();
+  if (root_rank >= 0 && leader_ranks[static_cast<std::size_t>(root)] != root_rank) {
+    leader_ranks_.assign(leader_ranks.begin(), leader_ranks.end());
+    leader_ranks_[static_cast<std::size_t>(root)] = root_rank;
+    leader_ranks = leader_ranks_;
   }
-  leaders = {&op, heads.data(), plan.nodes(), local.me == head ? node : -1, false};
+  leaders = {&op, leader_ranks.data(), plan.nodes(), local.me == local_leader ? node : -1, false};
 }
 
-Tree::Tree(const Team& team, int root)
-    : size_(team.size),
+Tree::Tree(const Subgroup& subgroup, int root)
+    : size_(subgroup.size),
       root_(root),
-      place_(team.after(team.me, -root)),
-      star_(team.oversubscribed) {
+      place_(subgroup.after(subgroup.me, -root)),
+      star_(subgroup.oversubscribed) {
   if (star_) {
     if (place_ == 0) {
       children_ = size_ - 1;

@@ -21,15 +21,15 @@ inline void WorkQueue::complete(const vi::Completion& completion) {
   if (at == posted_.load(std::memory_order_acquire)) [[unlikely]]
     return;  // the device reports more than was posted
   if (completion.outcome == vi::Outcome::success) [[likely]]
-    succeed(place(at), completion);
+    succeed(entry(at), completion);
   else
     fail(completion);
   // Descriptors with errors, which the device has not seen, may be the oldest now.
-  if (bad_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    complete_bad();
+  if (failed_pending_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    complete_failed();
 }
 
-inline void WorkQueue::succeed(Place& it, const vi::Completion& completion) {
+inline void WorkQueue::succeed(Entry& it, const vi::Completion& completion) {
   if (receive_) {
     VIP_CONTROL_SEGMENT& control = it.descriptor->CS;
     control.Length = completion.length;
@@ -42,16 +42,16 @@ inline void WorkQueue::succeed(Place& it, const vi::Completion& completion) {
   finish(it);
 }
 
-// Completes the oldest descriptor with the status in its place.
-inline void WorkQueue::finish(const Place& it) {
+// Completes the oldest descriptor with the status in its entry.
+inline void WorkQueue::finish(const Entry& it) {
   // DONE is written last, with release order: a program may watch Status alone, and then read the
   // rest.
   std::atomic_ref(it.descriptor->CS.Status)
       .store(it.status | VIP_STATUS_DONE, std::memory_order_release);
-  pass();
+  count_completed();
 }
 
-inline void WorkQueue::pass() {
+inline void WorkQueue::count_completed() {
   ++completed_;
   if (cq_ != nullptr) cq_->add(*this);
 }
@@ -68,9 +68,9 @@ inline WorkQueue& queue_of(const vi::Completion& completion) {
   const vi::Completion* it = done.data();
   do {
     queue_of(*it).complete(*it);
-    // tell() goes on from here with the remaining completions.
+    // complete_rest_and_wake() goes on from here with the remaining completions.
     if (is_awaited()) [[unlikely]]
-      return tell(it, n);
+      return complete_rest_and_wake(it, n);
     ++it;
   } while (--n != 0);
   return true;
@@ -79,10 +79,10 @@ inline WorkQueue& queue_of(const vi::Completion& completion) {
 // ---- the program takes it ----
 
 inline VIP_RETURN WorkQueue::take_completed(std::uint64_t at, VIP_DESCRIPTOR*& descriptor) {
-  const Place& it = place(at);
+  const Entry& it = entry(at);
   const std::uint32_t status = it.status;
   descriptor = it.descriptor;
-  // From here on a thread that posts may reuse the place.
+  // From here on a thread that posts may reuse the entry.
   taken_.store(at + 1, std::memory_order_release);
   return (status & VIP_STATUS_ERROR_MASK) != 0 ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS;
 }
@@ -107,7 +107,7 @@ inline VIP_RETURN WorkQueue::done(Handle vi, VIP_DESCRIPTOR*& descriptor) {
 // There must be an entry.
 inline void Cq::take_first(VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) {
   const WorkQueue& queue = *entries_[first_++ & mask_];
-  owed_.fetch_sub(1, std::memory_order_relaxed);
+  outstanding_.fetch_sub(1, std::memory_order_relaxed);
   vi = queue.vi().program_handle();
   receive = queue.is_receive() ? VIP_TRUE : VIP_FALSE;
 }

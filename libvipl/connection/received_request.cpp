@@ -1,12 +1,12 @@
 // A received connection request until it is answered: it notes the caller's aliases, and notices
 // when the caller gives up. session.cpp answers it; listen_queue.cpp and peer.cpp make it.
-#include "libvipl/connection/incoming.hpp"
+#include "libvipl/connection/received_request.hpp"
 
 #include "libvipl/connection/connection_table.hpp"
 
 namespace viaduct::vipl {
 
-bool note(Aliases& aliases, const Message& message) {
+bool apply_alias(Aliases& aliases, const Message& message) {
   if (message.key == 0 || message.key == message.name)
     aliases.erase(message.name);
   else
@@ -14,7 +14,7 @@ bool note(Aliases& aliases, const Message& message) {
   return aliases.size() <= kMaxAliases;
 }
 
-Incoming::Incoming(ConnectionTable& table, PendingRequest pending)
+ReceivedRequest::ReceivedRequest(ConnectionTable& table, PendingRequest pending)
     : table_(table.weak_from_this()),
       request_(pending.request),
       caller_{pending.request.caller, pending.request.card},
@@ -24,18 +24,19 @@ Incoming::Incoming(ConnectionTable& table, PendingRequest pending)
 }
 
 // A caller may only announce aliases before it has an answer. Anything else ends the attempt.
-void Incoming::on_message(Stream& stream, const Message& message) {
-  if (message.type == MessageType::alias && note(aliases_, message)) {
+void ReceivedRequest::on_message(Stream& stream, const Message& message) {
+  if (message.type == MessageType::alias && apply_alias(aliases_, message)) {
     return stream.send({.type = MessageType::known});
   }
   stream.abort();
-  on_end(stream, Loss::disconnected);
+  on_end(stream, CloseReason::disconnected);
 }
 
-void Incoming::on_end(Stream&, Loss) {
+void ReceivedRequest::on_end(Stream&, CloseReason) {
   stream_ = nullptr;
-  const Gone gone = std::move(gone_);  // the call may destroy this object
-  if (gone) gone();
+  const CallerClosedHandler handler =
+      std::move(caller_closed_handler_);  // the call may destroy this object
+  if (handler) handler();
 }
 
 }  // namespace viaduct::vipl

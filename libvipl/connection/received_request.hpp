@@ -1,9 +1,9 @@
-// Incoming: a connection request that has reached its listener (VipConnectWait) or its peer and is
-// not yet answered. A VIP_CONN_HANDLE stands for one of these. The constructor tells the caller
-// `held`, so that it goes on waiting.
+// ReceivedRequest: a connection request that has reached its listener (VipConnectWait) or its peer
+// and is not yet answered. A VIP_CONN_HANDLE stands for one of these. The constructor tells the
+// caller `held`, so that it goes on waiting.
 //
-// Shared by the program's handle, the ConnectionTable (`given`), and a Session (`crossing_`). Needs
-// the manager's lock, except for what never changes: request(), caller(), table().
+// Shared by the program's handle, the ConnectionTable (`unanswered`), and a Session (`crossing_`).
+// Needs the manager's lock, except for what never changes: request(), caller(), table().
 #pragma once
 
 #include <map>
@@ -19,15 +19,15 @@ namespace viaduct::vipl {
 // is not in it is itself the remote key.
 using Aliases = std::map<std::uint32_t, std::uint32_t>;
 // Notes an `alias` message that arrived. False: these are more aliases than the protocol allows.
-bool note(Aliases& aliases, const Message& message);
+bool apply_alias(Aliases& aliases, const Message& message);
 
-class Incoming final : public StreamOwner {
+class ReceivedRequest final : public StreamOwner {
  public:
   // Called when the caller closes the connection before it has an answer.
-  using Gone = std::function<void()>;
+  using CallerClosedHandler = std::function<void()>;
 
   // Takes over the TCP connection of `pending` and sends `held` on it.
-  Incoming(ConnectionTable& table, PendingRequest pending);
+  ReceivedRequest(ConnectionTable& table, PendingRequest pending);
 
   const Request& request() const { return request_; }
   const Caller& caller() const { return caller_; }
@@ -35,7 +35,9 @@ class Incoming final : public StreamOwner {
   std::shared_ptr<ConnectionTable> table() const { return table_.lock(); }
   // Whether the caller still waits for an answer.
   bool waiting() const { return stream_ != nullptr; }
-  void set_gone(Gone gone) { gone_ = std::move(gone); }
+  void on_caller_closed(CallerClosedHandler handler) {
+    caller_closed_handler_ = std::move(handler);
+  }
   // The aliases that the caller has announced so far.
   const Aliases& aliases() const { return aliases_; }
   // The connection, for the code that answers. Afterwards waiting() is false.
@@ -43,14 +45,14 @@ class Incoming final : public StreamOwner {
 
  private:
   void on_message(Stream& stream, const Message& message) override;
-  void on_end(Stream& stream, Loss loss) override;
+  void on_end(Stream& stream, CloseReason reason) override;
 
   const std::weak_ptr<ConnectionTable> table_;
   const Request request_;
   const Caller caller_;
   std::shared_ptr<Stream> stream_;  // nullptr: answered, or the caller has gone
   Aliases aliases_;
-  Gone gone_;
+  CallerClosedHandler caller_closed_handler_;
 };
 
 }  // namespace viaduct::vipl

@@ -9,7 +9,7 @@
 namespace viaduct::mpi {
 
 // Notes what it is given, and does nothing by itself.
-class Notebook final : public Channel {
+class MockChannel final : public Channel {
  public:
   static constexpr std::size_t kEager = 24, kEarly = 3;
 

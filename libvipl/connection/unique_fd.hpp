@@ -1,4 +1,4 @@
-// Descriptor: the owner of a file descriptor of the library's. (Not a VIPL descriptor, which is
+// UniqueFd: the owner of a file descriptor of the library's. (Not a VIPL descriptor, which is
 // VIP_DESCRIPTOR.) It closes the file descriptor when it is destroyed, and in a child of fork() at
 // once, see fork.hpp.
 //
@@ -13,19 +13,19 @@
 
 namespace viaduct::vipl {
 
-class Descriptor {
+class UniqueFd {
  public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) { own_descriptor(fd); }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) { close_in_children(fd); }
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
     if (this != &other) {
       reset();
       fd_ = std::exchange(other.fd_, -1);
     }
     return *this;
   }
-  ~Descriptor() { reset(); }
+  ~UniqueFd() { reset(); }
 
   int get() const { return fd_; }
   // Whether there is a file descriptor.
@@ -33,7 +33,7 @@ class Descriptor {
   void reset() {
     if (fd_ < 0) return;
     // First: after close() another thread may get the same number for something of its own.
-    disown_descriptor(fd_);
+    forget_fd(fd_);
     ::close(std::exchange(fd_, -1));
   }
 
