@@ -133,6 +133,23 @@ TEST_F(MemifRingsTest, BothRingsAreFound) {
   EXPECT_FALSE(finds({.number = 1}));
 }
 
+TEST_F(MemifRingsTest, OfAnotherVersionOfTheProtocolNothingIsTakenForGranted) {
+  for (const std::uint16_t version : {0x0200, 0x0201, 0x0300, 0x0100}) {
+    Message init{};
+    put<std::uint16_t>(init, 0, 3);
+    put<std::uint16_t>(init, 2, version);
+    port::MemifRings rings;
+    rings.learn(init, -1);
+    rings.learn(region_message(0), memory_.file());
+    rings.learn(Ring{}.message(), -1);
+    EXPECT_EQ(static_cast<bool>(rings.ring(port::MemifRings::kClient)), version == 0x0200);
+    rings.forget();  // the next client may be another one
+    rings.learn(region_message(0), memory_.file());
+    rings.learn(Ring{}.message(), -1);
+    EXPECT_TRUE(rings.ring(port::MemifRings::kClient));
+  }
+}
+
 TEST_F(MemifRingsTest, AnInterruptIsAskedForInTheRingsFlags) {
   const int event = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   port::MemifRings rings;

@@ -73,7 +73,7 @@ PeerId Link<D>::peer(const Address& address) {
     remove_half_open(p);  // the peer may be half-open, connecting to us just now
     return p->id;
   }
-  // A peer that our side names is worth more than a stranger's unfinished request.
+  // A peer that our side names is worth more than an unknown peer's unfinished request.
   if (!has_slot() && half_open_.front()) evict(half_open_.front());
   Peer* p = create_peer(address);
   if (!p) return {};

@@ -23,10 +23,12 @@ constexpr std::size_t kMaxPopulated = std::size_t{64} << 20;
 constexpr unsigned kMaxLog2 = 14;
 
 // Control messages: a type, then
+//   init:        version of the protocol (16 bits), ...; the client's first message
 //   add region:  number (16 bits), bytes (64); carries the file
 //   add ring:    flags (16), number (16), region (16), offset (32), log2 of the slots (8), ...;
 //                carries the eventfd of the ring's interrupt
-enum LayoutMessage : std::uint16_t { kAddRegion = 4, kAddRing = 5 };
+enum LayoutMessage : std::uint16_t { kInit = 3, kAddRegion = 4, kAddRing = 5 };
+constexpr std::uint16_t kKnownVersion = 0x0200;  // whose rings are laid out as below
 constexpr std::size_t kLongestFields = 13;
 constexpr std::uint16_t kFromClient = 1;  // flag of a ring in which the client sends
 
@@ -64,6 +66,8 @@ void MemifRings::learn(std::span<const std::byte> message, int file) {
   if (message.size() < kLongestFields) return;
   const std::byte* const at = message.data();
   const auto type = number_at<std::uint16_t>(at);
+  if (type == kInit) known_version_ = number_at<std::uint16_t>(at + 2) == kKnownVersion;
+  if (!known_version_) return;
   if (type == kAddRegion && file >= 0 && memory_ == nullptr) {
     region_ = number_at<std::uint16_t>(at + 2);
     map(file);
@@ -145,6 +149,7 @@ MemifInterrupt MemifRings::interrupt(Sender sender) const {
 void MemifRings::forget() {
   if (memory_ != nullptr) ::munmap(memory_, bytes_);
   memory_ = nullptr;
+  known_version_ = true;
   for (RingLayout& layout : layouts_) {
     if (layout.event >= 0) ::close(layout.event);
     layout = {};

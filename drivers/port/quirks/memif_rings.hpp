@@ -112,8 +112,9 @@ class MemifRings {
   void learn(std::span<const std::byte> message, int file);
   // Once both drivers have mapped the memory: maps all its pages everywhere in this process.
   void populate() const;
-  // The ring in which that end sends. Unknown, if its buffers are not in fixed places of that
-  // memory, one behind the other (zero-copy clients, other programs than DPDK).
+  // The ring in which that end sends. Unknown, if the client speaks another version of the
+  // protocol, or its buffers are not in fixed places of that memory, one behind the other
+  // (zero-copy clients, other programs than DPDK).
   enum Sender : std::uint8_t { kServer, kClient };
   MemifRing ring(Sender sender) const;
   // Of a ring that is known. Unknown, if its event was not sent.
@@ -129,6 +130,7 @@ class MemifRings {
   };
   void map(int file);
 
+  bool known_version_ = true;  // of the protocol, as far as the client has told
   RingLayout layouts_[2];
   std::uint16_t region_ = 0;  // number of the region that is mapped
   std::byte* memory_ = nullptr;

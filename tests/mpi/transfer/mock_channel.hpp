@@ -23,7 +23,7 @@ class MockChannel final : public Channel {
     Cookie cookie;
   };
 
-  const char* name() const override { return "notebook"; }
+  const char* name() const override { return "mock"; }
   Limits limits() const override { return {.control = 256, .eager = kEager, .early = early}; }
   bool send_control(int, Bytes head, Bytes body) override {
     if (full) return false;
@@ -58,7 +58,7 @@ class MockChannel final : public Channel {
   void disarm_bell() override { --bells_armed; }
   bool sleeps_lightly() const override { return lightly; }
   bool shares_cpu() override { return shares; }
-  std::string describe(int) const override { return "notebook"; }
+  std::string describe(int) const override { return "mock"; }
 
   std::size_t early = kEarly;
   bool full = false;
