@@ -53,22 +53,22 @@ std::uint32_t mix(std::uint64_t x) {
 
 // Checks every message. Ordered ones must come in order; for unordered ones a bit each says whether
 // it has come.
-struct Receiver final : MessageSink {
+struct Receiver final : ReceiveHandler {
   std::uint64_t next[kLanes] = {};
   std::vector<bool> seen[kLanes];
   std::uint64_t delivered = 0, doubled = 0, disordered = 0, altered = 0;
 
-  Verdict on_message(const Incoming& m) override {
+  RxResult on_message(const Incoming& m) override {
     ++delivered;
     Stamp s{};
-    if (m.bytes.size() < sizeof(s)) return ++altered, Verdict::taken;
+    if (m.bytes.size() < sizeof(s)) return ++altered, RxResult::consumed;
     std::memcpy(&s, m.bytes.data(), sizeof(s));
     const auto lane = static_cast<std::size_t>(m.lane);
     if (s.lane_order != lane * 2 + static_cast<std::uint32_t>(m.order) ||
         s.check != mix(s.number * 8 + s.lane_order))
-      return ++altered, Verdict::taken;
+      return ++altered, RxResult::consumed;
     for (std::size_t i = sizeof(s); i < m.bytes.size(); ++i)
-      if (m.bytes[i] != static_cast<std::byte>(s.check + i)) return ++altered, Verdict::taken;
+      if (m.bytes[i] != static_cast<std::byte>(s.check + i)) return ++altered, RxResult::consumed;
     if (m.order == Order::ordered) {
       disordered += s.number != next[lane];
       next[lane] = s.number + 1;
@@ -78,7 +78,7 @@ struct Receiver final : MessageSink {
       doubled += seen[lane][s.number];
       seen[lane][s.number] = true;
     }
-    return Verdict::taken;
+    return RxResult::consumed;
   }
 };
 

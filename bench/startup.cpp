@@ -141,8 +141,8 @@ constexpr Kind kKinds[] = {
 
 // --- the processes -------------------------------------------------------------------------------
 
-class TakeAll final : public MessageSink {
-  Verdict on_message(const Incoming&) override { return Verdict::taken; }
+class TakeAll final : public ReceiveHandler {
+  RxResult on_message(const Incoming&) override { return RxResult::consumed; }
 };
 
 // The other end: polls until its parent is gone.

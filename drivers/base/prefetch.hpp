@@ -9,7 +9,7 @@ namespace viaduct::base {
 // an address without memory behind it does no harm. (__builtin_prefetch(line, 1) would fetch the
 // line for reading only, unless the whole program is compiled for a processor known to have
 // PREFETCHW.)
-inline void own_soon(const void* line) {
+inline void prefetch_for_write(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
 #else

@@ -44,7 +44,7 @@ class Link {
 
   // Makes `sink` the receive handler of `protocol` (nullptr: detach). The handler must outlive the
   // link or be detached. Every attached handler hears of peers that come up and go down.
-  void attach(Protocol protocol, MessageSink* sink);
+  void attach(Protocol protocol, ReceiveHandler* sink);
 
   // The present incarnation of the peer at `address`; a new entry of the connection table if there
   // is none. Sends nothing: the connection is made when the first message is sent. PeerId{} when
@@ -254,7 +254,7 @@ class Link {
   Device& device_;
   LinkConfig config_;
   Counters counters_;
-  std::array<MessageSink*, kProtocols> sinks_{};  // receive handlers by Protocol; not owned
+  std::array<ReceiveHandler*, kProtocols> sinks_{};  // receive handlers by Protocol; not owned
 
   // The connection table, by slot. A Peer never moves: lists and timers point to it.
   std::vector<std::unique_ptr<Peer>> peers_;

@@ -1,5 +1,5 @@
 // What the link and the protocols above it exchange: message types, send results, received
-// messages, the receive handler (MessageSink), and the reasons for which a connection ends.
+// messages, the receive handler (ReceiveHandler), and the reasons for which a connection ends.
 #pragma once
 
 #include "drivers/link/types.hpp"
@@ -59,18 +59,18 @@ enum class DownReason : std::uint8_t {
 const char* text(DownReason reason);
 
 // What a receive handler did with a message.
-enum class Verdict : std::uint8_t {
-  taken,  // consumed: the link may free the frame
-  busy,   // backpressure: the link offers the same message again at a later poll; only the lane of
-          // the message waits meanwhile
+enum class RxResult : std::uint8_t {
+  consumed,      // the link may free the frame
+  backpressure,  // the link offers the same message again at a later poll; only the lane of the
+                 // message waits meanwhile
 };
 
 // The receive handler of one protocol. The link calls it on the owner thread, from Link::poll (and
 // on_peer_down from disconnect, too). A handler may call try_send; it must not call poll or
 // disconnect, nor destroy the link. The link does not own its handlers.
-class MessageSink {
+class ReceiveHandler {
  public:
-  virtual Verdict on_message(const Incoming& message) = 0;
+  virtual RxResult on_message(const Incoming& message) = 0;
   // The connection is made, whichever side asked for it.
   virtual void on_peer_up(PeerId, const Address&) {}
   // Called once for each incarnation, also for a peer that our side has named and that never came
@@ -78,7 +78,7 @@ class MessageSink {
   virtual void on_peer_down(PeerId, const Address&, DownReason) {}
 
  protected:
-  ~MessageSink() = default;
+  ~ReceiveHandler() = default;
 };
 
 }  // namespace viaduct::link

@@ -9,7 +9,7 @@ namespace viaduct::mbcf {
 namespace {
 
 // The C header repeats these numbers.
-static_assert(kMaxCarried == RTE_PMD_MBCF_MOST_CARRIED);
+static_assert(kMaxChainedEntry == RTE_PMD_MBCF_MOST_CARRIED);
 static_assert(static_cast<int>(Rights::read) == RTE_PMD_MBCF_READ &&
               static_cast<int>(Rights::write) == RTE_PMD_MBCF_WRITE &&
               static_cast<int>(Rights::atomic) == RTE_PMD_MBCF_ATOMIC);

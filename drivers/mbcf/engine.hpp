@@ -47,7 +47,7 @@ namespace viaduct::mbcf {
 
 // `Device`: port::Port in programs, sim::SimPort in tests; engine.cpp instantiates both.
 template <link::PacketDevice Device>
-class Engine final : private link::MessageSink {
+class Engine final : private link::ReceiveHandler {
  public:
   using Link = link::Link<Device>;
   using Time = link::Time;
@@ -126,8 +126,8 @@ class Engine final : private link::MessageSink {
   WriterId open_writer(link::PeerId peer, Key fifo, Time now);
   // Gives the credit back. Entries that were issued still arrive.
   void close_writer(WriterId writer);
-  // Appends head ++ body as one entry; head at most kMaxCarried bytes. no_room while the FIFO has
-  // no credit for us: poll, try again. A writer whose FIFO is gone says why with each append.
+  // Appends head ++ body as one entry; head at most kMaxChainedEntry bytes. no_room while the FIFO
+  // has no credit for us: poll, try again. A writer whose FIFO is gone says why with each append.
   Issued append(WriterId writer, Bytes head, Bytes body, const Options& options, Time now);
   // Names another place where the whole body of an append that was not `copied` lies: from now on
   // the engine reads the rest from there. Without effect once the request is over.
@@ -177,8 +177,8 @@ class Engine final : private link::MessageSink {
     std::uint64_t open_segmented = 0;   // long requests, not complete: a fence waits for them
 
     // As target: this peer's requests to us. A request of one message has no state: on_message
-    // either executes or refuses it at once, and answers; or puts it off (Verdict::busy), and the
-    // link offers it again. Requests in several messages go through these states:
+    // either executes or refuses it at once, and answers; or puts it off (RxResult::backpressure),
+    // and the link offers it again. Requests in several messages go through these states:
     //
     //   Write (bulk lane); closed and open are `incoming_write.open`, due is `remaining` == 0:
     //
@@ -356,36 +356,36 @@ class Engine final : private link::MessageSink {
   void on_grant(const link::Incoming& message);
   void on_recall(const link::Incoming& message);
   void on_gone(const link::Incoming& message);
-  link::Verdict on_want(const link::Incoming& message);
-  link::Verdict on_give_back(const link::Incoming& message);
-  link::Verdict send_gone(const link::Incoming& message, std::uint32_t writer, Status why);
+  link::RxResult on_want(const link::Incoming& message);
+  link::RxResult on_give_back(const link::Incoming& message);
+  link::RxResult send_gone(const link::Incoming& message, std::uint32_t writer, Status why);
   void send_credit_updates(Time now);
   bool send_credit_updates(Fifo& fifo, Time now);
 
-  // impl/target.hpp: requests of peers. Verdict::busy is back-pressure: nothing was done, and the
-  // link offers the message again.
-  link::Verdict on_message(const link::Incoming& message) override;
-  link::Verdict serve_silent(const link::Incoming& message, Kind kind);
-  [[gnu::always_inline]] link::Verdict serve_request(const link::Incoming& message, Kind kind,
-                                                     const TargetHead& target, Bytes rest);
-  [[gnu::always_inline]] link::Verdict serve_write(const link::Incoming& message,
-                                                   const TargetHead& target, Bytes data);
-  link::Verdict serve_write_then(const link::Incoming& message, const TargetHead& target,
-                                 Bytes rest);
-  link::Verdict serve_long_write(const link::Incoming& message, const TargetHead& target,
-                                 Bytes data);
-  link::Verdict serve_long_more(const link::Incoming& message);
-  link::Verdict serve_long_then(const link::Incoming& message);
-  link::Verdict serve_append(const link::Incoming& message, const TargetHead& target, Bytes data);
-  link::Verdict serve_append_more(const link::Incoming& message);
-  link::Verdict serve_read(const link::Incoming& message, const TargetHead& target, Bytes rest);
-  link::Verdict serve_atomic(const link::Incoming& message, const TargetHead& target, Bytes rest);
-  link::Verdict serve_signal(const link::Incoming& message, const TargetHead& target, Bytes rest);
-  link::Verdict serve_fence(const link::Incoming& message);
+  // impl/target.hpp: requests of peers. RxResult::backpressure is back-pressure: nothing was done,
+  // and the link offers the message again.
+  link::RxResult on_message(const link::Incoming& message) override;
+  link::RxResult serve_silent(const link::Incoming& message, Kind kind);
+  [[gnu::always_inline]] link::RxResult serve_request(const link::Incoming& message, Kind kind,
+                                                      const TargetHead& target, Bytes rest);
+  [[gnu::always_inline]] link::RxResult serve_write(const link::Incoming& message,
+                                                    const TargetHead& target, Bytes data);
+  link::RxResult serve_write_then(const link::Incoming& message, const TargetHead& target,
+                                  Bytes rest);
+  link::RxResult serve_long_write(const link::Incoming& message, const TargetHead& target,
+                                  Bytes data);
+  link::RxResult serve_long_more(const link::Incoming& message);
+  link::RxResult serve_long_then(const link::Incoming& message);
+  link::RxResult serve_append(const link::Incoming& message, const TargetHead& target, Bytes data);
+  link::RxResult serve_append_more(const link::Incoming& message);
+  link::RxResult serve_read(const link::Incoming& message, const TargetHead& target, Bytes rest);
+  link::RxResult serve_atomic(const link::Incoming& message, const TargetHead& target, Bytes rest);
+  link::RxResult serve_signal(const link::Incoming& message, const TargetHead& target, Bytes rest);
+  link::RxResult serve_fence(const link::Incoming& message);
   // Drops a message that no correct peer sends, and counts it.
-  link::Verdict drop(Counter reason) {
+  link::RxResult drop(Counter reason) {
     counters_.add(reason);
-    return link::Verdict::taken;
+    return link::RxResult::consumed;
   }
   bool may_answer(link::PeerId to);
   void count_refusal(Status status);

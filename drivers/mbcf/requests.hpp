@@ -65,7 +65,7 @@ struct Request {
   bool chained_unsent = false;          // a second part, `then` and `entry`, has still to be sent
   std::uint32_t writer = 0;  // the name of the FIFO writer that paid for the entry; 0: none
   ThenHead then{};
-  std::array<std::byte, kMaxCarried> entry;
+  std::array<std::byte, kMaxChainedEntry> entry;
 
   std::uint64_t open_before = 0;  // a fence: segmented requests issued before it and not complete
   bool answered = false;          // a fence: the target has answered

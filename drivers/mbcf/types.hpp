@@ -51,7 +51,7 @@ enum class Status : std::uint8_t {
   misaligned = 7,    // an atomic operand or flag that does not lie on a multiple of its size
   wrong_kind = 8,    // the key names a FIFO or signal where a segment is needed, or the like
   no_credit = 9,     // a FIFO entry that its writer had no credit for: a broken writer
-  too_long = 10,     // an entry larger than the FIFO, or one beyond kMaxCarried on a write
+  too_long = 10,     // an entry larger than the FIFO, or one beyond kMaxChainedEntry on a write
 };
 inline constexpr std::uint8_t kStatuses = 11;
 // "done", "withdrawn by its owner", ...: for messages to people. Never nullptr.
@@ -133,13 +133,13 @@ struct Then {
   Kind kind = Kind::none;
   Width width = Width::eight;
   WriterId writer;                      // entry: into that FIFO
-  std::span<const std::byte> entry;     // entry: copied at once; at most kMaxCarried bytes
+  std::span<const std::byte> entry;     // entry: copied at once; at most kMaxChainedEntry bytes
   Key key;                              // signal: which; flag: its segment
   std::uint64_t offset = 0, value = 0;  // flag: bytes into the segment; what to store there
 };
 // The largest FIFO entry, in bytes, that is chained to a write; also the largest `head` of an
 // append. Each place in the table of requests has room for a copy of that size.
-inline constexpr std::size_t kMaxCarried = 128;
+inline constexpr std::size_t kMaxChainedEntry = 128;
 
 // Called by Engine::poll, on the owner thread, with the number of signals since the last call.
 using SignalHandler = std::function<void(std::uint64_t count)>;

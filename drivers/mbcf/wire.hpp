@@ -88,7 +88,7 @@ struct [[gnu::packed]] LongRequestHead {
 // of the entry, and the link takes only two pieces. On the wire only as much of it as is in use.
 struct [[gnu::packed]] AppendHead {
   TargetHead target;
-  std::byte head[kMaxCarried];
+  std::byte head[kMaxChainedEntry];
 };
 
 // A further piece of a request that an earlier message has begun; or a message that has no more to
@@ -117,7 +117,7 @@ static_assert(sizeof(ThenHead) == 28);
 struct [[gnu::packed]] WriteThenHead {
   TargetHead target;
   ThenHead then;
-  std::byte entry[kMaxCarried];
+  std::byte entry[kMaxChainedEntry];
 };
 
 enum class AtomicOp : std::uint8_t { swap = 0, fetch_add = 1, compare_swap = 2 };

@@ -14,8 +14,8 @@ namespace {
 
 using link::Incoming;
 using link::Lane;
+using link::RxResult;
 using link::SendStatus;
-using link::Verdict;
 
 // Packets of one transmit queue that one poll sends at most, so that a poll stays short and the
 // owner comes to receive.
@@ -117,22 +117,22 @@ void Niu<D>::drain_queue(Priority priority, link::Time now) {
 }
 
 template <link::PacketDevice D>
-Verdict Niu<D>::on_message(const Incoming& message) {
+RxResult Niu<D>::on_message(const Incoming& message) {
   if (message.kind > static_cast<std::uint8_t>(Kind::queue)) [[unlikely]] {
     if (message.kind < kKinds) return rdma_.on_message(message);
     counters_.add(Counter::drop_kind);
-    return Verdict::taken;
+    return RxResult::consumed;
   }
   if (message.lane == Lane::bulk) [[unlikely]] {
     counters_.add(Counter::drop_lane);
-    return Verdict::taken;
+    return RxResult::consumed;
   }
   // A message of less than a tag wraps to a huge number of words, and is dropped with the others.
   const std::size_t words = (message.bytes.size() - kTagBytes) / sizeof(std::uint32_t);
   if (message.bytes.size() % sizeof(std::uint32_t) != 0 || words < kMinWords || words > kMaxWords)
       [[unlikely]] {
     counters_.add(Counter::drop_length);
-    return Verdict::taken;
+    return RxResult::consumed;
   }
   const auto priority = static_cast<std::size_t>(message.lane);
   base::RingBuffer<Received>& queue =
@@ -141,7 +141,7 @@ Verdict Niu<D>::on_message(const Incoming& message) {
   Received* entry = queue.back();
   if (entry == nullptr) [[unlikely]] {
     counters_.add(Counter::receive_queue_full);
-    return Verdict::busy;
+    return RxResult::backpressure;
   }
   entry->from = message.from;
   std::memcpy(&entry->tag, message.bytes.data(), kTagBytes);
@@ -155,7 +155,7 @@ Verdict Niu<D>::on_message(const Incoming& message) {
                  (words - kMinWords) * sizeof(std::uint32_t));
   queue.push();
   counters_.add(counter_of(Counter::pio_high_received, message.kind, priority));
-  return Verdict::taken;
+  return RxResult::consumed;
 }
 
 template <link::PacketDevice D>

@@ -36,7 +36,7 @@ inline constexpr std::size_t kMaxQueueDepth = 1u << 20;
 using link::Event;
 
 template <link::PacketDevice Device>
-class Niu final : private link::MessageSink {
+class Niu final : private link::ReceiveHandler {
  public:
   using Link = link::Link<Device>;
   using Outgoing = startx::Outgoing;
@@ -102,7 +102,7 @@ class Niu final : private link::MessageSink {
   static constexpr std::size_t index(Priority p) { return static_cast<std::size_t>(p); }
 
   // The link's receive handler, called from link_.poll() on the owner thread.
-  link::Verdict on_message(const link::Incoming& message) override;
+  link::RxResult on_message(const link::Incoming& message) override;
   void on_peer_up(link::PeerId peer, const link::Address& address) override;
   void on_peer_down(link::PeerId peer, const link::Address& address,
                     link::DownReason reason) override;

@@ -16,9 +16,9 @@ using link::Incoming;
 using link::Lane;
 using link::Order;
 using link::PeerId;
+using link::RxResult;
 using link::SendStatus;
 using link::Urgency;
-using link::Verdict;
 
 // Bytes that one poll sends at most (the last piece may go beyond): long transfers must not keep
 // the owner from receiving.
@@ -239,7 +239,7 @@ void Rdma<D>::open_matched() {
 }
 
 template <link::PacketDevice D>
-Verdict Rdma<D>::on_message(const Incoming& message) {
+RxResult Rdma<D>::on_message(const Incoming& message) {
   // The lane is part of the protocol: it keeps grants from waiting behind requests or data. Another
   // lane is an error of the peer's.
   const Kind kind{message.kind};
@@ -247,7 +247,7 @@ Verdict Rdma<D>::on_message(const Incoming& message) {
   const Lane lane = data ? Lane::bulk : kind == Kind::rdma_request ? Lane::low : Lane::high;
   if (message.lane != lane) {
     counters_.add(Counter::drop_lane);
-    return Verdict::taken;
+    return RxResult::consumed;
   }
   switch (kind) {
     case Kind::rdma_request: return on_request(message);
@@ -256,15 +256,15 @@ Verdict Rdma<D>::on_message(const Incoming& message) {
     case Kind::rdma_done: on_done(message); break;
     default: return on_data(message);
   }
-  return Verdict::taken;
+  return RxResult::consumed;
 }
 
 template <link::PacketDevice D>
-Verdict Rdma<D>::on_request(const Incoming& message) {
+RxResult Rdma<D>::on_request(const Incoming& message) {
   RequestMessage m;
   if (!read_exactly(message.bytes, m)) {
     counters_.add(Counter::drop_length);
-    return Verdict::taken;
+    return RxResult::consumed;
   }
   const Request request{{}, message.from, m.tag, m.transfer, m.length};
   // Busy pushes the request back: the low lane from that peer waits until there is room. Nothing
@@ -272,7 +272,7 @@ Verdict Rdma<D>::on_request(const Incoming& message) {
   const Slot post = table_.find_post(message.from, m.tag);
   if (post == base::kNoSlot && !table_.add_unexpected(request)) {
     counters_.add(Counter::rdma_requests_busy);
-    return Verdict::busy;
+    return RxResult::backpressure;
   }
   counters_.add(Counter::rdma_requests_received);
   if (post != base::kNoSlot) {
@@ -280,29 +280,29 @@ Verdict Rdma<D>::on_request(const Incoming& message) {
     // The grant leaves now rather than with the next poll.
     send_pending_controls(message.now);
   }
-  return Verdict::taken;
+  return RxResult::consumed;
 }
 
 // Only the last piece is refused: the sender is then in `sent` and waits for done or refusal,
 // whereas earlier it would not look at a refusal. secure() comes before anything is done, so that a
 // refusal that cannot be sent leaves the message with the link, which offers it again.
 template <link::PacketDevice D>
-Verdict Rdma<D>::reject_data(const Incoming& message, const DataHead& head, Counter why) {
+RxResult Rdma<D>::reject_data(const Incoming& message, const DataHead& head, Counter why) {
   if (message.kind == static_cast<std::uint8_t>(Kind::rdma_last)) {
-    if (!link_.secure(message.from, Lane::high)) return Verdict::busy;
+    if (!link_.secure(message.from, Lane::high)) return RxResult::backpressure;
     link_.try_send(message.from, Lane::high, Order::ordered, message_type(Kind::rdma_refuse),
                    bytes_of(RefuseMessage{head.transfer}), {}, Urgency::now, message.now);
     counters_.add(Counter::rdma_refusals_sent);
   }
   counters_.add(why);
-  return Verdict::taken;
+  return RxResult::consumed;
 }
 
 template <link::PacketDevice D>
-Verdict Rdma<D>::on_data(const Incoming& message) {
+RxResult Rdma<D>::on_data(const Incoming& message) {
   if (message.bytes.size() < sizeof(DataHead)) {
     counters_.add(Counter::drop_length);
-    return Verdict::taken;
+    return RxResult::consumed;
   }
   DataHead head;
   std::memcpy(&head, message.bytes.data(), sizeof head);
@@ -335,14 +335,14 @@ Verdict Rdma<D>::on_data(const Incoming& message) {
   t.peer_transfer_id = head.transfer;
   counters_.add(Counter::rdma_data_received);
   counters_.add(Counter::rdma_bytes_received, bytes.size());
-  if (!t.length_known || t.moved < t.length) return Verdict::taken;
+  if (!t.length_known || t.moved < t.length) return RxResult::consumed;
 
   // The receiver's completion does not wait until the done is sent; the slot does.
   complete(head.slot, RdmaStatus::ok);
   table_.set_pending_control(head.slot, PendingControl::done);
   open_matched();
   send_pending_controls(message.now);
-  return Verdict::taken;
+  return RxResult::consumed;
 }
 
 template <link::PacketDevice D>

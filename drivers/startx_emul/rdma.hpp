@@ -88,7 +88,7 @@ class Rdma {
   bool idle() const { return table_.pending_controls().empty() && table_.sending().empty(); }
 
   // The three below are for the NIU that owns this object. on_message takes any rdma_... kind.
-  link::Verdict on_message(const link::Incoming& message);
+  link::RxResult on_message(const link::Incoming& message);
   void on_peer_down(link::PeerId peer);
   // Sends grants, refusals and dones that are due, then data, as far as the link takes them.
   void poll(link::Time now) {
@@ -98,12 +98,12 @@ class Rdma {
 
  private:
   bool take_completion(Completion& completion);
-  link::Verdict on_request(const link::Incoming& message);
+  link::RxResult on_request(const link::Incoming& message);
   void on_grant(const link::Incoming& message);
   void on_refuse(const link::Incoming& message);
-  link::Verdict on_data(const link::Incoming& message);
+  link::RxResult on_data(const link::Incoming& message);
   // Drops data without a right or outside it, and refuses it if it was the last piece.
-  link::Verdict reject_data(const link::Incoming& message, const DataHead& head, Counter why);
+  link::RxResult reject_data(const link::Incoming& message, const DataHead& head, Counter why);
   void on_done(const link::Incoming& message);
 
   bool peer_lives(link::PeerId peer) const;

@@ -162,7 +162,7 @@ class IbQueuePair final : public QueuePair {
     return modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   }
 
-  bool connect(const ConnectionPlan& plan) override {
+  bool connect(const ConnectAttributes& plan) override {
     return modify_to_rtr(plan) && modify_to_rts(plan);
   }
 
@@ -200,7 +200,7 @@ class IbQueuePair final : public QueuePair {
 
   // Init -> Ready to Receive (IBV_QPS_RTR). UC has no acknowledgements, so the device refuses the
   // attributes that concern them (kReliable); likewise below.
-  bool modify_to_rtr(const ConnectionPlan& plan) {
+  bool modify_to_rtr(const ConnectAttributes& plan) {
     constexpr std::uint8_t kHops = 64;        // the usual TTL of IP
     constexpr std::uint8_t kRetryTimer = 12;  // 0.64 ms, InfiniBand specification, table 45
     ibv_qp_attr attr{};
@@ -224,7 +224,7 @@ class IbQueuePair final : public QueuePair {
   }
 
   // Ready to Receive -> Ready to Send (IBV_QPS_RTS).
-  bool modify_to_rts(const ConnectionPlan& plan) {
+  bool modify_to_rts(const ConnectAttributes& plan) {
     constexpr std::uint8_t kTimeout = 14;  // 67 ms, InfiniBand specification, 9.7.6.1.3
     constexpr std::uint8_t kRetries = 7;   // the maximum: the field has 3 bits
     ibv_qp_attr attr{};
@@ -261,7 +261,7 @@ class IbDomain final : public Domain {
     return std::make_unique<IbRegion>(mr, rights.write || rights.read);
   }
 
-  std::unique_ptr<QueuePair> create_queue_pair(const QueuePairPlan& plan) override {
+  std::unique_ptr<QueuePair> create_queue_pair(const QueuePairAttributes& plan) override {
     ibv_qp_init_attr attr{};
     attr.qp_context = plan.owner;
     attr.send_cq = static_cast<IbCompletionQueue*>(plan.send_completions)->get();

@@ -169,7 +169,7 @@ struct Rights {
 };
 
 // Everything that connecting a queue pair needs.
-struct ConnectionPlan {
+struct ConnectAttributes {
   QueuePairAddress remote;
   std::uint32_t psn = 0;           // of our first packet: the number that the other side was told
   std::uint8_t reads_asked = 0;    // RDMA reads under way at a time as initiator...
@@ -217,7 +217,7 @@ class QueuePair {
   virtual bool prepare(Rights rights) = 0;
   // Init -> Ready to Receive -> Ready to Send. After a failure the state is Init or
   // Ready to Receive.
-  virtual bool connect(const ConnectionPlan& plan) = 0;
+  virtual bool connect(const ConnectAttributes& plan) = 0;
   // Any -> Error: what is posted completes as flushed.
   virtual bool fail() = 0;
   // Whether the queue pair is in the error state, or cannot be asked.
@@ -233,7 +233,7 @@ class QueuePair {
 };
 
 // What a queue pair is made with. The completion queues stay the caller's and outlive it.
-struct QueuePairPlan {
+struct QueuePairAttributes {
   CompletionQueue* send_completions = nullptr;
   CompletionQueue* receive_completions = nullptr;
   std::uint32_t sends = 0, receives = 0;  // most that are posted and not completed
@@ -252,7 +252,7 @@ class Domain {
   // Both return nullptr when the device or the operating system has no room or refuses.
   virtual std::unique_ptr<Region> register_memory(void* address, std::size_t bytes,
                                                   Rights rights) = 0;
-  virtual std::unique_ptr<QueuePair> create_queue_pair(const QueuePairPlan& plan) = 0;
+  virtual std::unique_ptr<QueuePair> create_queue_pair(const QueuePairAttributes& plan) = 0;
 };
 
 // An asynchronous event of the device, which belongs to no completion.

@@ -55,7 +55,7 @@ int raise_error(const char* function, Comm* comm, int code, const char* what) {
     case Errhandler::Kind::abort:
       // A lost process makes many ranks fail at once. The launcher, which knows the cause, and
       // lower ranks get some time to print their line first.
-      if (code == MPI_ERR_PROC_ABORTED) Process::self().let_others_speak();
+      if (code == MPI_ERR_PROC_ABORTED) Process::self().delay_abort_report();
       Process::self().abort(code,
                             where(function, comm) + ": " + what + " (" + error_name(code) + ")");
   }

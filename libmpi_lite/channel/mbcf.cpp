@@ -138,7 +138,7 @@ bool MbcfChannel<D>::send_control(int to, Bytes head, Bytes body) {
 }
 
 // The head of a long entry is kept by the engine, which has room for so many bytes.
-static_assert(Channel::kMaxHead <= mbcf::kMaxCarried);
+static_assert(Channel::kMaxHead <= mbcf::kMaxChainedEntry);
 
 template <link::PacketDevice D>
 bool MbcfChannel<D>::append_long(int to, Bytes head, Bytes body) {

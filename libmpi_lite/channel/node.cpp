@@ -38,8 +38,8 @@ std::string own_node(const std::string& machine) {
 }
 
 // The CPU affinity mask. None where the kernel has more CPUs than a cpu_set_t can name.
-NodeCard::Cpus own_cpus() {
-  NodeCard::Cpus cpus;
+NodeInfo::Cpus own_cpus() {
+  NodeInfo::Cpus cpus;
   cpu_set_t set;
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
@@ -51,7 +51,7 @@ NodeCard::Cpus own_cpus() {
 // A CPU set is written as hexadecimal digits, CPU 0 in the lowest bit of the last digit.
 constexpr std::string_view kDigits = "0123456789abcdef";
 
-std::string digits_of(const NodeCard::Cpus& cpus) {
+std::string digits_of(const NodeInfo::Cpus& cpus) {
   std::string digits;
   for (std::size_t at = 0; at < cpus.size(); at += 4) {
     std::size_t digit = 0;
@@ -63,12 +63,12 @@ std::string digits_of(const NodeCard::Cpus& cpus) {
   return digits;
 }
 
-bool read_digits(std::string_view digits, NodeCard::Cpus& cpus) {
+bool read_digits(std::string_view digits, NodeInfo::Cpus& cpus) {
   if (digits.empty() || digits.size() > cpus.size() / 4) return false;
   for (const char c : digits) {
     const std::size_t digit = kDigits.find(c);
     if (digit == kDigits.npos) return false;
-    cpus = cpus << 4 | NodeCard::Cpus(digit);
+    cpus = cpus << 4 | NodeInfo::Cpus(digit);
   }
   return true;
 }
@@ -93,13 +93,13 @@ bool take_field(std::string_view& text, T& number, int base) {
 
 }  // namespace
 
-std::string NodeCard::text() const {
+std::string NodeInfo::text() const {
   return field(node, 16) + field(machine, 16) + field(pid, 10) + field(segment, 10) +
          field(address, 16) + digits_of(cpus);
 }
 
-NodeCard NodeCard::parse(const std::string& text) {
-  NodeCard card;
+NodeInfo NodeInfo::parse(const std::string& text) {
+  NodeInfo card;
   std::string_view rest = text;
   if (!take_field(rest, card.node, 16) || !take_field(rest, card.machine, 16) ||
       !take_field(rest, card.pid, 10) || !take_field(rest, card.segment, 10) ||
@@ -116,8 +116,8 @@ Nodes::Nodes(Launch& launch)
       cards_(static_cast<std::size_t>(launch.size())),
       node_(static_cast<std::size_t>(launch.size()), -1) {}
 
-NodeCard Nodes::own() {
-  NodeCard card;
+NodeInfo Nodes::own() {
+  NodeInfo card;
   const std::string machine = own_machine();
   card.node = std::hash<std::string>{}(own_node(machine));
   card.machine = std::hash<std::string>{}(machine);
@@ -126,21 +126,21 @@ NodeCard Nodes::own() {
   return card;
 }
 
-void Nodes::publish(const NodeCard& mine) {
+void Nodes::publish(const NodeInfo& mine) {
   mine_ = mine;
   cards_[static_cast<std::size_t>(rank_)] = mine;
   launch_.put(kKey, mine.text());
 }
 
-const NodeCard& Nodes::card(int rank) {
-  std::optional<NodeCard>& card = cards_[static_cast<std::size_t>(rank)];
-  if (!card) card = NodeCard::parse(launch_.get(rank, kKey));
+const NodeInfo& Nodes::card(int rank) {
+  std::optional<NodeInfo>& card = cards_[static_cast<std::size_t>(rank)];
+  if (!card) card = NodeInfo::parse(launch_.get(rank, kKey));
   return *card;
 }
 
 bool Nodes::oversubscribed(bool one_machine) {
   struct Use {
-    NodeCard::Cpus cpus;
+    NodeInfo::Cpus cpus;
     std::size_t processes = 0;
   };
   // All processes are on this machine, and it has a CPU for each. The others come to the same

@@ -16,7 +16,7 @@ namespace viaduct::mpi {
 class Launch;
 
 // What a process tells the others about itself and its node.
-struct NodeCard {
+struct NodeInfo {
   std::uint64_t node = 0;     // hash: the same for processes that can reach each other's memory
   std::uint64_t machine = 0;  // hash: the same for processes under one kernel, which share CPUs
   int pid = 0;                // as the processes of its node see it
@@ -28,7 +28,7 @@ struct NodeCard {
   // The card as text without blanks: what Launch::put() takes.
   std::string text() const;
   // Throws SetupError if the text is not a card.
-  static NodeCard parse(const std::string& text);
+  static NodeInfo parse(const std::string& text);
 };
 
 class Nodes {
@@ -38,13 +38,13 @@ class Nodes {
   explicit Nodes(Launch& launch);
 
   // This process's card, without the shared memory segment.
-  static NodeCard own();
+  static NodeInfo own();
   // Makes the card known to the others, from the job's next fence on. Once, before all calls below.
-  void publish(const NodeCard& mine);
+  void publish(const NodeInfo& mine);
   int rank() const { return rank_; }  // this process's
   // The card of that rank. Asks the process manager at the first call for a rank, which blocks for
   // the answer; later calls do not. Throws SetupError.
-  const NodeCard& card(int rank);
+  const NodeInfo& card(int rank);
   bool same_node(int rank) { return card(rank).node == mine_.node; }
   // Whether on some machine processes of the job have to share CPUs; all processes of the job come
   // to the same result. Emulated hosts and containers are nodes of their own, but take each other's
@@ -58,8 +58,8 @@ class Nodes {
  private:
   Launch& launch_;
   const int rank_;
-  NodeCard mine_;
-  std::vector<std::optional<NodeCard>> cards_;  // by rank; those that have been read
+  NodeInfo mine_;
+  std::vector<std::optional<NodeInfo>> cards_;  // by rank; those that have been read
   std::vector<int> node_;  // by rank; what node_of() has found, -1: not known yet
 };
 

@@ -136,7 +136,7 @@ class ShmChannel final : public Channel {
   Peer* connect(int rank);
   void divide_ring_memory();
   std::unique_ptr<Peer> attach(int rank);
-  SegmentMap open_segment(const NodeCard& card) const;
+  SegmentMap open_segment(const NodeInfo& card) const;
   void find_rings();
   bool read(IncomingRing& in);
   void on_piece(Bytes message);
@@ -224,7 +224,7 @@ void ShmChannel::divide_ring_memory() {
 }
 
 // A process that is just ending has no descriptors any more, a moment before it has ended.
-SegmentMap ShmChannel::open_segment(const NodeCard& card) const {
+SegmentMap ShmChannel::open_segment(const NodeInfo& card) const {
   const ProcessWatch process(card.pid);
   const auto gone = [&] {
     return base::SetupError(ended_text(card.pid, "has ended without MPI_Finalize"));
@@ -239,7 +239,7 @@ SegmentMap ShmChannel::open_segment(const NodeCard& card) const {
 }
 
 std::unique_ptr<ShmChannel::Peer> ShmChannel::attach(int rank) {
-  const NodeCard& card = nodes_.card(rank);
+  const NodeInfo& card = nodes_.card(rank);
   SegmentMap segment = open_segment(card);
   // There is one for each process of the job, and each takes one.
   Ring* const ring = segment->claim(rank_);
@@ -580,7 +580,7 @@ std::string ShmChannel::describe(int to) const {
 std::unique_ptr<Channel> open_shm_channel(ChannelSink& sink, Nodes& nodes, int size) {
   // Of which there are as many as processes on this node, the launcher need not know.
   SegmentMap segment = SegmentMap::create(static_cast<std::uint32_t>(size));
-  NodeCard card = Nodes::own();
+  NodeInfo card = Nodes::own();
   card.segment = segment.fd();
   card.address = reinterpret_cast<std::uint64_t>(&*segment);
   nodes.publish(card);

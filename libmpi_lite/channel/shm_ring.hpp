@@ -95,7 +95,8 @@ class RingWriter {
     ring_word(end).store(kTurn, std::memory_order_release);
     last_ = next_ + kHalfRing - kRecordGrain;
     early_ = next_ + turn_after_;
-    for (std::size_t line = 0; line < kLinesAhead; ++line) base::own_soon(next_ + line * kLine);
+    for (std::size_t line = 0; line < kLinesAhead; ++line)
+      base::prefetch_for_write(next_ + line * kLine);
     return true;
   }
   void publish(RingWord word, std::size_t bytes) {
@@ -104,7 +105,7 @@ class RingWriter {
     ring_word(next_).store(0, std::memory_order_relaxed);
     ring_word(record).store(word, std::memory_order_release);
     // The reader has these lines; a burst of messages would wait for each.
-    base::own_soon(next_ + kLinesAhead * kLine);
+    base::prefetch_for_write(next_ + kLinesAhead * kLine);
   }
 
   Ring* ring_;

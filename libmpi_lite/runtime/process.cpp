@@ -182,7 +182,7 @@ int Process::node_of(int world_rank) {
 
 // A launcher takes less time than each of the two delays to end a job. Ranks beyond 20 need no
 // further steps: one of the first 20 has ended the job by then.
-void Process::let_others_speak() const {
+void Process::delay_abort_report() const {
   constexpr std::chrono::milliseconds kLauncher{300}, kRank{100};
   constexpr int kMaxRanks = 20;
   std::this_thread::sleep_for(kLauncher + kRank * std::min(rank_, kMaxRanks));

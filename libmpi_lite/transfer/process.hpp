@@ -59,7 +59,7 @@ class Process {
   // Sleeps before this process reports that another one is lost. All ranks may be about to report
   // the same, so the launcher, which knows the cause, and lower ranks get the time to report it and
   // end the job first. Takes 0.3 s and 0.1 s for each lower rank, at most 2.3 s.
-  void let_others_speak() const;
+  void delay_abort_report() const;
   // Prints the message to standard error and ends the whole job.
   [[noreturn]] void abort(int exit_code, std::string_view message);
 

@@ -106,9 +106,9 @@ void Acceptor::handle_request(UnknownPeers::iterator s) {
     closing_.refuse(std::move(pending.connection), Refusal::other_version);
   // The address in the request is the one that the caller meant to reach. Under another address
   // this process must not serve it.
-  else if (parsed == Parsed::well && pending.request.callee.nic == self_)
+  else if (parsed == Parsed::valid && pending.request.callee.nic == self_)
     router_.route_new(std::move(pending));
-  else if (parsed == Parsed::well)
+  else if (parsed == Parsed::valid)
     closing_.refuse(std::move(pending.connection), Refusal::no_match);
 }
 

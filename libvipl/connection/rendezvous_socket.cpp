@@ -75,7 +75,8 @@ std::optional<PendingRequest> RendezvousSocket::next() {
     std::optional<Datagram> received = receive_handed(socket_.get());
     if (!received) return std::nullopt;
     PendingRequest pending{received->request, {}, std::move(received->connection)};
-    if (pending.connection && parse(pending.bytes, pending.request) == Parsed::well) return pending;
+    if (pending.connection && parse(pending.bytes, pending.request) == Parsed::valid)
+      return pending;
   }
   return std::nullopt;
 }

@@ -113,15 +113,15 @@ bool code_fits(const WireMessage& head) {
 
 Parsed parse(std::span<const std::byte, sizeof(WireRequest)> bytes, Request& request) {
   const auto in = read<WireRequest>(bytes);
-  if (in.magic != kMagic) return Parsed::rubbish;
+  if (in.magic != kMagic) return Parsed::malformed;
   if (in.version != kVersion) return Parsed::other_version;
-  if (in.model > static_cast<std::uint8_t>(Model::peer_to_peer)) return Parsed::rubbish;
+  if (in.model > static_cast<std::uint8_t>(Model::peer_to_peer)) return Parsed::malformed;
   request.model = static_cast<Model>(in.model);
   request.silent = in.silent;
   request.nonce = in.nonce;
   const bool well = parse(in.callee, request.callee) && parse(in.caller, request.caller) &&
                     parse(in.card, request.card);
-  return well ? Parsed::well : Parsed::rubbish;
+  return well ? Parsed::valid : Parsed::malformed;
 }
 
 RequestBytes encode(const Request& request) {

@@ -77,8 +77,8 @@ using RequestBytes = std::array<std::byte, sizeof(WireRequest)>;
 
 // What parse() found: a valid request; a request of another protocol version, which is refused with
 // that reason; anything else, which is dropped without an answer.
-enum class Parsed { well, other_version, rubbish };
-// Fills in `request` if it returns Parsed::well; otherwise `request` may be half written.
+enum class Parsed { valid, other_version, malformed };
+// Fills in `request` if it returns Parsed::valid; otherwise `request` may be half written.
 Parsed parse(std::span<const std::byte, sizeof(WireRequest)> bytes, Request& request);
 RequestBytes encode(const Request& request);
 

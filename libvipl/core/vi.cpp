@@ -174,7 +174,7 @@ bool Vi::make_queue_pair() {
     drop_queue_pair();
     return false;
   }
-  vi::QueuePairPlan plan;
+  vi::QueuePairAttributes plan;
   plan.send_completions = &send_.completions().queue();
   plan.receive_completions = &receive_.completions().queue();
   plan.sends = static_cast<std::uint32_t>(capacity_.sends);

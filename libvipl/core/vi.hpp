@@ -220,8 +220,8 @@ class Vi final : public Slot, public ConnectionUser {
   Capacity capacity_;  // of the next connection, or the present one
   TagUse tag_;
   std::unique_ptr<vi::QueuePair> queue_pair_;
-  std::uint32_t psn_ = 0;    // first packet sequence number, as in the last card()
-  vi::ConnectionPlan plan_;  // of this connection
+  std::uint32_t psn_ = 0;       // first packet sequence number, as in the last card()
+  vi::ConnectAttributes plan_;  // of this connection
   // Of this connection: it is unreliable; its queue pair has failed.
   std::atomic<bool> may_need_recovery_{false}, needs_recovery_{false};
   RemoteKeys remote_keys_;  // under the lock of posting sends

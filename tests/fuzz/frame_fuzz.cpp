@@ -47,7 +47,7 @@ struct Bed {
       return true;
     };
     int got = 0;
-    victim.sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+    victim.sink.message = [&](const Incoming&) { return ++got, RxResult::consumed; };
     send_text(honest, honest.link->peer(victim.address()), "x", world.net.now());
     require(world.run_until([&] { return got == 1 && honest.link->idle(); }, seconds{1}));
     world.net.hook = nullptr;
@@ -55,7 +55,7 @@ struct Bed {
       volatile std::uint8_t sum = 0;  // touch every byte: the sanitizer sees what is not ours
       for (std::byte b : m.bytes)
         sum = static_cast<std::uint8_t>(sum + static_cast<std::uint8_t>(b));
-      return m.bytes.size() % 7 == 6 ? Verdict::busy : Verdict::taken;
+      return m.bytes.size() % 7 == 6 ? RxResult::backpressure : RxResult::consumed;
     };
   }
 };
@@ -119,10 +119,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     bed.world.run(microseconds{20}, microseconds{10});
   }
   bed.world.run(milliseconds{2}, microseconds{50});
-  bed.victim.sink.message = [](const Incoming&) { return Verdict::taken; };
+  bed.victim.sink.message = [](const Incoming&) { return RxResult::consumed; };
   bed.world.run(seconds{12}, milliseconds{20});  // whatever was begun is over
   int got = 0;
-  bed.victim.sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+  bed.victim.sink.message = [&](const Incoming&) { return ++got, RxResult::consumed; };
   bed.world.kill(bed.honest);
   LinkConfig again;
   again.seed = 99;

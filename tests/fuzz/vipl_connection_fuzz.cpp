@@ -9,8 +9,8 @@ namespace {
 
 void check_request(std::span<const std::byte, sizeof(WireRequest)> bytes) {
   Request request, again;
-  if (parse(bytes, request) != Parsed::well) return;
-  require(parse(encode(request), again) == Parsed::well);
+  if (parse(bytes, request) != Parsed::valid) return;
+  require(parse(encode(request), again) == Parsed::valid);
   require(again.callee == request.callee && again.caller == request.caller);
   require(again.nonce == request.nonce && again.model == request.model);
   require(again.silent == request.silent);

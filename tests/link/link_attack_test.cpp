@@ -50,7 +50,7 @@ struct LinkAttack : ::testing::Test {
         std::memcpy(&seed, bytes.data() + kFrameHeader + offsetof(Handshake, seed), sizeof seed);
       return true;
     };
-    b.sink.message = [this](const Incoming&) { return ++delivered, Verdict::taken; };
+    b.sink.message = [this](const Incoming&) { return ++delivered, RxResult::consumed; };
     peer = a.link->peer(b.address());
     send_text(a, peer, "an honest message", world.net.now());
     EXPECT_TRUE(world.run_until([this] { return a.link->idle() && delivered == 1; }, seconds{1}));
@@ -382,7 +382,7 @@ TEST(LinkPeers, ManyMayConnectAtOnce) {
   World world;
   Node& hub = world.add({}, {.pool = 4096, .receive_ring = 4096});
   std::size_t got = 0, down = 0;
-  hub.sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+  hub.sink.message = [&](const Incoming&) { return ++got, RxResult::consumed; };
   hub.sink.down = [&](PeerId, const Address&, DownReason) { ++down; };
   constexpr std::size_t kPeers = 2 * kMaxHalfOpen;
   for (std::size_t i = 0; i < kPeers; ++i) {

@@ -18,11 +18,11 @@ TEST(LinkCredit, ManySendersNeverOverrunOneReceiver) {
   std::vector<int> got(kSenders, 0);
   bool busy = true;
   sink.sink.message = [&](const Incoming& m) {
-    if (busy) return Verdict::busy;
+    if (busy) return RxResult::backpressure;
     std::uint32_t from;
     std::memcpy(&from, m.bytes.data(), sizeof(from));
     ++got[from];
-    return Verdict::taken;
+    return RxResult::consumed;
   };
   std::vector<int> sent(kSenders, 0);
   for (int i = 0; i < kSenders; ++i) world.add(config, {.pool = 256, .receive_ring = 64});
@@ -144,7 +144,7 @@ TEST(LinkCredit, ABusyLaneGoesOnAsking) {
   nothing_unasked.idle_window = 0;
   Node& b = world.add(nothing_unasked);
   int got = 0;
-  b.sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+  b.sink.message = [&](const Incoming&) { return ++got, RxResult::consumed; };
   const PeerId peer = a.link->peer(b.address());
   a.link->connect(peer, world.net.now());
   ASSERT_TRUE(world.run_until([&] { return a.link->connected(peer); }, seconds{1}));
@@ -195,10 +195,10 @@ TEST(LinkCredit, CreditThatExpiresBeforeItIsUsedIsAskedForAgain) {
   Node& b = world.add(nothing_unasked);
   const PeerId to_b = a.link->peer(b.address()), to_a = b.link->peer(a.address());
   int requests = 0, answers = 0;
-  a.sink.message = [&](const Incoming&) { return ++requests, Verdict::taken; };
+  a.sink.message = [&](const Incoming&) { return ++requests, RxResult::consumed; };
   b.sink.message = [&](const Incoming& m) {  // the next request is what acknowledges the answer
     send_text(b, to_a, "request", m.now);
-    return ++answers, Verdict::taken;
+    return ++answers, RxResult::consumed;
   };
   send_text(b, to_a, "request", world.net.now());
   for (int round = 1; round < 50; ++round) {
@@ -222,7 +222,7 @@ TEST(LinkCredit, LatecomersAskAndGet) {
   World world;
   Node& hub = world.add({}, {.pool = 1024, .receive_ring = 256});
   int got = 0;
-  hub.sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+  hub.sink.message = [&](const Incoming&) { return ++got, RxResult::consumed; };
   constexpr int kPeers = 100;
   for (int i = 0; i < kPeers; ++i) {
     Node& node = world.add({}, {.pool = 64, .receive_ring = 16});

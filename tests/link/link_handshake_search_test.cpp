@@ -23,7 +23,7 @@ class Search {
       world_.add(new_incarnation(), {.pool = 160, .receive_ring = 32});
       world_.nodes[i]->sink.message = [this, i](const Incoming& m) {
         if (!m.bytes.empty()) arrived_[i] = true;  // else of the steps
-        return Verdict::taken;
+        return RxResult::consumed;
       };
     }
     world_.net.hook = [this](std::uint32_t, std::vector<std::byte>& frame) {

@@ -34,7 +34,7 @@ struct LinkHandshake : ::testing::Test {
   static void watch(Node& node, std::vector<std::string>& got, std::vector<DownReason>& down) {
     node.sink.message = [&got](const Incoming& m) {
       got.emplace_back(reinterpret_cast<const char*>(m.bytes.data()), m.bytes.size());
-      return Verdict::taken;
+      return RxResult::consumed;
     };
     node.sink.down = [&down](PeerId, const Address&, DownReason r) { down.push_back(r); };
   }

@@ -39,7 +39,7 @@ Losses lose_one_frame_each(int trials, const LinkConfig& config, Duration jitter
   std::uint32_t delivered = 0, victim = 0, sent = 0;
   b.sink.message = [&](const Incoming& m) {
     if (delivered++ == victim) delivered_at = m.now;
-    return Verdict::taken;
+    return RxResult::consumed;
   };
   Time lost_at{};
   std::uint32_t data_frames = 0;
@@ -110,7 +110,7 @@ TEST(LinkRecovery, ManyGapsInOneWindowCloseTogether) {
   const PeerId peer = a.link->peer(b.address());
   const std::string full_frame(1400, 'x');
   std::uint32_t delivered = 0, sent = 0, lost = 0;
-  b.sink.message = [&](const Incoming&) { return ++delivered, Verdict::taken; };
+  b.sink.message = [&](const Incoming&) { return ++delivered, RxResult::consumed; };
   const auto send_all = [&](std::uint32_t count) {
     const std::uint32_t goal = delivered + count;
     sent = 0;
@@ -150,10 +150,10 @@ TEST(LinkRecovery, ARoundTripThatRisesIsLearned) {
   Node& a = world.add();
   Node& b = world.add();
   int answers = 0;
-  a.sink.message = [&](const Incoming&) { return ++answers, Verdict::taken; };
+  a.sink.message = [&](const Incoming&) { return ++answers, RxResult::consumed; };
   b.sink.message = [&](const Incoming& m) {
     EXPECT_EQ(send_text(b, m.from, "answer", m.now), SendStatus::sent);
-    return Verdict::taken;
+    return RxResult::consumed;
   };
   const PeerId peer = a.link->peer(b.address());
   const auto rounds = [&](int count) {
@@ -185,7 +185,7 @@ TEST(LinkRecovery, ALostTailIsOneTimeoutNotMany) {
   Node& b = world.add();
   const PeerId peer = a.link->peer(b.address());
   int delivered = 0, lose = 0;
-  b.sink.message = [&](const Incoming&) { return ++delivered, Verdict::taken; };
+  b.sink.message = [&](const Incoming&) { return ++delivered, RxResult::consumed; };
   world.net.hook = [&](std::uint32_t port, std::vector<std::byte>& bytes) {
     const auto& header = *reinterpret_cast<const FrameHeader*>(bytes.data());
     const bool data = (header.version_type & 15) == static_cast<int>(FrameType::data);
@@ -221,7 +221,7 @@ TEST(LinkRecovery, AFullDeviceOnlyDelaysAnAcknowledgement) {
   Node& b = world.add();
   const PeerId peer = a.link->peer(b.address());
   int delivered = 0;
-  b.sink.message = [&](const Incoming&) { return ++delivered, Verdict::taken; };
+  b.sink.message = [&](const Incoming&) { return ++delivered, RxResult::consumed; };
   for (int i = 0; i < 50; ++i) {
     send_text(a, peer, "measure", world.net.now());
     ASSERT_TRUE(world.run_until([&] { return a.link->idle(); }, seconds{1}));
@@ -255,7 +255,7 @@ TEST(LinkRecovery, ALinkTellsWhenItHasWork) {
   int delivered = 0;
   b.sink.message = [&](const Incoming&) {
     ++delivered;
-    return Verdict::taken;
+    return RxResult::consumed;
   };
   const PeerId peer = a.link->peer(b.address());
   int sent = 0, idle_polls = 0;
@@ -277,7 +277,7 @@ TEST(LinkRecovery, LostAcknowledgementsOnlyCostADuplicate) {
   Node& b = world.add();
   const PeerId peer = a.link->peer(b.address());
   int delivered = 0;
-  b.sink.message = [&](const Incoming&) { return ++delivered, Verdict::taken; };
+  b.sink.message = [&](const Incoming&) { return ++delivered, RxResult::consumed; };
   send_text(a, peer, "first", world.net.now());
   ASSERT_TRUE(world.run_until([&] { return a.link->idle(); }, seconds{1}));
   int dropped = 0;

@@ -91,8 +91,8 @@ class Conversations {
     return true;
   }
 
-  Verdict receive(std::size_t at, const Incoming& m) {
-    if (m.bytes[0] == std::byte{0}) return Verdict::taken;
+  RxResult receive(std::size_t at, const Incoming& m) {
+    if (m.bytes[0] == std::byte{0}) return RxResult::consumed;
     for (std::size_t from = 0; from < turns_.size(); ++from) {
       Node& node = *world_.nodes[at];
       if (from == at || node.link->peer(world_.nodes[from]->address()) != m.from) continue;
@@ -101,7 +101,7 @@ class Conversations {
       if (random_() % 2 == 0)
         while (turns_[at][from].left != 0 && send_one(at, from)) continue;
     }
-    return Verdict::taken;
+    return RxResult::consumed;
   }
 
   std::mt19937_64 random_;

@@ -17,7 +17,7 @@ struct LinkTest : ::testing::Test {
   LinkTest() {
     b.sink.message = [this](const Incoming& m) {
       got.emplace_back(reinterpret_cast<const char*>(m.bytes.data()), m.bytes.size());
-      return Verdict::taken;
+      return RxResult::consumed;
     };
   }
   PeerId connected() {
@@ -53,7 +53,7 @@ TEST_F(LinkTest, ConnectsOnFirstUse) {
 
 TEST_F(LinkTest, BothSidesMayConnectAtOnce) {
   int received_by_a = 0;
-  a.sink.message = [&](const Incoming&) { return ++received_by_a, Verdict::taken; };
+  a.sink.message = [&](const Incoming&) { return ++received_by_a, RxResult::consumed; };
   const PeerId to_b = a.link->peer(b.address());
   const PeerId to_a = b.link->peer(a.address());
   send_text(a, to_b, "from a", world.net.now());
@@ -125,9 +125,9 @@ TEST_F(LinkTest, ABusySinkPushesBackAndLosesNothing) {
   bool busy = true;
   std::vector<std::string> taken;
   b.sink.message = [&](const Incoming& m) {
-    if (busy) return Verdict::busy;
+    if (busy) return RxResult::backpressure;
     taken.emplace_back(reinterpret_cast<const char*>(m.bytes.data()), m.bytes.size());
-    return Verdict::taken;
+    return RxResult::consumed;
   };
   int sent = 0;
   for (; sent < 100000; ++sent) {
@@ -147,9 +147,9 @@ TEST_F(LinkTest, UndrainedLanesNeverStopHigh) {
   const PeerId peer = connected();
   int high = 0;
   b.sink.message = [&](const Incoming& m) {
-    if (m.lane != Lane::high) return Verdict::busy;
+    if (m.lane != Lane::high) return RxResult::backpressure;
     ++high;
-    return Verdict::taken;
+    return RxResult::consumed;
   };
   int sent = 0;
   const std::string large(1400, 'x');
@@ -251,9 +251,9 @@ TEST_F(LinkTest, WhatABusySinkHasYetToTakeOutlivesAGoodbye) {
   bool busy = true;
   std::vector<std::string> told;
   b.sink.message = [&](const Incoming& m) {
-    if (busy) return Verdict::busy;
+    if (busy) return RxResult::backpressure;
     told.emplace_back(reinterpret_cast<const char*>(m.bytes.data()), m.bytes.size());
-    return Verdict::taken;
+    return RxResult::consumed;
   };
   b.sink.down = [&](PeerId p, const Address&, DownReason r) {
     EXPECT_EQ(p, back);
@@ -289,7 +289,7 @@ TEST_F(LinkTest, AGoodbyeRightBehindAMessageLosesNothing) {
   int delivered = 0, down = 0;
   b.sink.message = [&](const Incoming&) {
     ++delivered;
-    return Verdict::taken;
+    return RxResult::consumed;
   };
   b.sink.down = [&](PeerId, const Address&, DownReason) { ++down; };
   EXPECT_EQ(send_text(a, peer, "last words", world.net.now()), SendStatus::sent);
@@ -307,7 +307,7 @@ TEST_F(LinkTest, WhatIsAcknowledgedAlreadyIsNotProbedFor) {
   const PeerId peer = connected();
   b.sink.message = [&](const Incoming& m) {
     EXPECT_EQ(send_text(b, m.from, "answer", m.now), SendStatus::sent);
-    return Verdict::taken;
+    return RxResult::consumed;
   };
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(send_text(a, peer, "question", world.net.now()), SendStatus::sent);
@@ -402,7 +402,7 @@ TEST(LinkMtu, APathThatSwallowsFullFramesIsUsedWithSmallerOnes) {
     EXPECT_GT(a.link->counters()[Counter::path_mtu_lowered], 0u);
     int got = 0;
     for (Node* node : {&a, &b})
-      node->sink.message = [&](const Incoming&) { return ++got, Verdict::taken; };
+      node->sink.message = [&](const Incoming&) { return ++got, RxResult::consumed; };
     const std::string message(a.link->max_message(peer), 'x');
     EXPECT_EQ(send_text(a, peer, message, world.net.now()), SendStatus::sent);
     ASSERT_TRUE(world.run_until([&] { return got == 1; }, milliseconds{10}));

@@ -147,20 +147,20 @@ class Scenario {
     return true;
   }
 
-  Verdict receive(std::size_t i, const Incoming& m) {
+  RxResult receive(std::size_t i, const Incoming& m) {
     if (!busy_off_ && config_.busy > 0 &&
         std::uniform_real_distribution<>{}(random_) < config_.busy)
-      return Verdict::busy;
+      return RxResult::backpressure;
     Stamp stamp;
-    if (m.bytes.size() < sizeof(stamp)) return fail("a message was cut"), Verdict::taken;
+    if (m.bytes.size() < sizeof(stamp)) return fail("a message was cut"), RxResult::consumed;
     std::memcpy(&stamp, m.bytes.data(), sizeof(stamp));
     if (stamp.size != m.bytes.size() || stamp.to != i ||
         stamp.lane != static_cast<std::uint8_t>(m.lane) ||
         stamp.order != static_cast<std::uint8_t>(m.order))
-      return fail("a message was altered or misdelivered"), Verdict::taken;
+      return fail("a message was altered or misdelivered"), RxResult::consumed;
     for (std::size_t b = 0; b < m.bytes.size() - sizeof(stamp); ++b)
       if (m.bytes[sizeof(stamp) + b] != pattern(stamp, b))
-        return fail("a message's contents were altered"), Verdict::taken;
+        return fail("a message's contents were altered"), RxResult::consumed;
     ++result_.delivered;
     Stream& stream =
         players_[i].received[{stamp.from, stamp.from_incarnation, stamp.lane, stamp.order}];
@@ -174,7 +174,7 @@ class Scenario {
     } else if (!stream.delivered.insert(stamp.number).second) {
       fail("an unordered message came twice");
     }
-    return Verdict::taken;
+    return RxResult::consumed;
   }
 
   void restart(std::size_t i) {

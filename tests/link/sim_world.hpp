@@ -17,13 +17,15 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // A sink that does what its functions say; by default it takes everything.
-struct FunctionSink final : MessageSink {
-  std::function<Verdict(const Incoming&)> message = [](const Incoming&) { return Verdict::taken; };
+struct FunctionSink final : ReceiveHandler {
+  std::function<RxResult(const Incoming&)> message = [](const Incoming&) {
+    return RxResult::consumed;
+  };
   std::function<void(PeerId, const Address&)> up = [](PeerId, const Address&) {};
   std::function<void(PeerId, const Address&, DownReason)> down = [](PeerId, const Address&,
                                                                     DownReason) {};
 
-  Verdict on_message(const Incoming& m) override { return message(m); }
+  RxResult on_message(const Incoming& m) override { return message(m); }
   void on_peer_up(PeerId p, const Address& a) override { up(p, a); }
   void on_peer_down(PeerId p, const Address& a, DownReason r) override { down(p, a, r); }
 };

@@ -61,7 +61,7 @@ TEST(Fifo, EntriesOfEverySizeUpToItsOwnArriveWholeAndInOrder) {
   EXPECT_FALSE(fifo->front());
   EXPECT_EQ(bed[0].engine.append(writer, {}, bed[0].bytes(0, 16'385), {}, bed.now()).status,
             Status::too_long);
-  const std::vector<std::byte> head(kMaxCarried + 1);
+  const std::vector<std::byte> head(kMaxChainedEntry + 1);
   EXPECT_EQ(bed[0].engine.append(writer, head, {}, {}, bed.now()).status, Status::too_long);
 }
 
@@ -408,7 +408,7 @@ TEST(Fifo, AnEntryOnAWriteNeedsCreditToo) {
       milliseconds{20});
   EXPECT_EQ(sent, 64);
   EXPECT_EQ(bed[1].count(Counter::entries_received), 64u);
-  const std::vector<std::byte> big(kMaxCarried + 1);
+  const std::vector<std::byte> big(kMaxChainedEntry + 1);
   EXPECT_EQ(
       bed[0].engine.write(bed.remote(0, 1), {}, Then::append(writer, big), {}, bed.now()).status,
       Status::too_long);

@@ -8,10 +8,10 @@
 using namespace viaduct;
 using namespace viaduct::link;
 
-struct Sink final : MessageSink {
-  Verdict on_message(const Incoming& message) override {
+struct Sink final : ReceiveHandler {
+  RxResult on_message(const Incoming& message) override {
     got = message.bytes.size() == 5 && std::memcmp(message.bytes.data(), "hello", 5) == 0;
-    return Verdict::taken;
+    return RxResult::consumed;
   }
   bool got = false;
 };

@@ -357,10 +357,10 @@ class Describer {
   std::map<std::pair<std::uint16_t, std::uint32_t>, std::uint32_t> seeds_;
 };
 
-struct Sink final : link::MessageSink {
-  link::Verdict on_message(const link::Incoming&) override {
+struct Sink final : link::ReceiveHandler {
+  link::RxResult on_message(const link::Incoming&) override {
     ++messages;
-    return link::Verdict::taken;
+    return link::RxResult::consumed;
   }
   unsigned messages = 0;
 };

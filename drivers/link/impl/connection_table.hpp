@@ -52,7 +52,7 @@ Link<D>::~Link() {
 }
 
 template <PacketDevice D>
-void Link<D>::attach(Protocol protocol, MessageSink* sink) {
+void Link<D>::attach(Protocol protocol, ReceiveHandler* sink) {
   sinks_[static_cast<std::size_t>(protocol)] = sink;
 }
 
@@ -218,7 +218,7 @@ void Link<D>::end_connection(Peer* p, DownReason reason) {
   free_peer(p);
   if (!tell) return;
   counters_.add(Counter::peers_down);
-  for (MessageSink* sink : sinks_)
+  for (ReceiveHandler* sink : sinks_)
     if (sink) sink->on_peer_down(id, address, reason);
 }
 
@@ -226,7 +226,7 @@ void Link<D>::end_connection(Peer* p, DownReason reason) {
 template <PacketDevice D>
 void Link<D>::report_up(Peer* p) {
   counters_.add(Counter::peers_up);
-  for (MessageSink* sink : sinks_)
+  for (ReceiveHandler* sink : sinks_)
     if (sink) sink->on_peer_up(p->id, p->address);
 }
 

@@ -236,10 +236,10 @@ inline bool Link<D>::deliver(Peer* p, Lane lane, Order order, Frame* f, Time now
     std::memcpy(&header, at, kMessageHeader);
     const std::byte* const body = at + kMessageHeader;
     if (header.length > static_cast<std::size_t>(end - body)) break;
-    MessageSink* const sink = header.protocol < kProtocols ? sinks_[header.protocol] : nullptr;
+    ReceiveHandler* const sink = header.protocol < kProtocols ? sinks_[header.protocol] : nullptr;
     if (sink) [[likely]] {
       const Incoming message{p->id, lane, order, header.kind, now, {body, header.length}};
-      if (sink->on_message(message) == Verdict::busy) [[unlikely]] {
+      if (sink->on_message(message) == RxResult::backpressure) [[unlikely]] {
         D::meta(f).rx.consumed = static_cast<std::uint32_t>(at - payload);
         return false;
       }

@@ -267,14 +267,14 @@ void Engine<D>::on_gone(const link::Incoming& m) {
 // ---- at the owner -----------------------------------------------------------------------------
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::on_want(const link::Incoming& m) {
+link::RxResult Engine<D>::on_want(const link::Incoming& m) {
   Bytes rest = m.bytes;
   Want want;
   if (!take(rest, want) || !rest.empty()) return drop(Counter::drop_length);
   Fifo* fifo = nullptr;
   const Status status = keys_.fifo({want.key}, fifo);
   if (status == Status::ok) {
-    if (fifo->want(m.from, want.writer, want.blocks)) return link::Verdict::taken;
+    if (fifo->want(m.from, want.writer, want.blocks)) return link::RxResult::consumed;
     return drop(Counter::drop_credit);
   }
   return send_gone(m, want.writer, status);
@@ -282,17 +282,17 @@ link::Verdict Engine<D>::on_want(const link::Incoming& m) {
 
 // Refuses a credit message: the FIFO that it names is withdrawn, or was never there.
 template <link::PacketDevice D>
-link::Verdict Engine<D>::send_gone(const link::Incoming& m, std::uint32_t writer, Status why) {
-  if (!may_answer(m.from)) return link::Verdict::busy;
+link::RxResult Engine<D>::send_gone(const link::Incoming& m, std::uint32_t writer, Status why) {
+  if (!may_answer(m.from)) return link::RxResult::backpressure;
   count_refusal(why);
   const Answer gone{writer, static_cast<std::uint32_t>(why)};
   link_.try_send(m.from, link::Lane::high, link::Order::ordered, message_type(Kind::gone),
                  bytes_of(gone), {}, link::Urgency::batch, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::on_give_back(const link::Incoming& m) {
+link::RxResult Engine<D>::on_give_back(const link::Incoming& m) {
   Bytes rest = m.bytes;
   GiveBack back;
   if (!take(rest, back) || !rest.empty()) return drop(Counter::drop_length);
@@ -300,9 +300,9 @@ link::Verdict Engine<D>::on_give_back(const link::Incoming& m) {
   const Status status = keys_.fifo({back.key}, fifo);
   // A writer that closes waits for an answer; another one hears of it with its next entry or want.
   if (status != Status::ok)
-    return back.closing != 0 ? send_gone(m, back.closing, status) : link::Verdict::taken;
+    return back.closing != 0 ? send_gone(m, back.closing, status) : link::RxResult::consumed;
   if (!fifo->give_back(m.from, back.blocks, back.closing != 0)) return drop(Counter::drop_credit);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 // Sends, as owner, what is due to writers: `gone` to those whose FIFO was withdrawn, then grants,

@@ -81,7 +81,7 @@ Issued Engine<D>::write_short(const Remote& to, Bytes data, const Options& optio
 template <link::PacketDevice D>
 Status Engine<D>::check(const Then& then, Writer*& writer, Time now) {
   if (then.kind != Then::Kind::entry) return Status::ok;
-  if (then.entry.size() > kMaxCarried) return Status::too_long;
+  if (then.entry.size() > kMaxChainedEntry) return Status::too_long;
   writer = find_writer(then.writer);
   if (writer == nullptr) return Status::no_key;
   return ensure_credit(*writer, blocks_of(then.entry.size()), now);
@@ -104,7 +104,7 @@ Issued Engine<D>::write(const Remote& to, Bytes data, const Then& then, const Op
                static_cast<std::uint8_t>(then.kind),
                static_cast<std::uint8_t>(then.width),
                static_cast<std::uint16_t>(entry.size())};
-  const std::size_t size = sizeof head - kMaxCarried + entry.size();  // without unused bytes
+  const std::size_t size = sizeof head - kMaxChainedEntry + entry.size();  // without unused bytes
   Issued issued;
   if (size + data.size() <= link_.max_message(to.peer)) {
     issued = issue(Kind::write_then, to, bytes_in(head).first(size), data, options, now);
@@ -254,7 +254,7 @@ template <link::PacketDevice D>
 Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& options, Time now) {
   Writer* writer = find_writer(id);
   if (writer == nullptr) return {Status::no_key, {}};
-  if (head.size() > kMaxCarried) return {Status::too_long, {}};
+  if (head.size() > kMaxChainedEntry) return {Status::too_long, {}};
   const std::size_t size = head.size() + body.size();
   if (const Status status = ensure_credit(*writer, blocks_of(size), now); status != Status::ok)
     return {status, {}};

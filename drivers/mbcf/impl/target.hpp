@@ -4,10 +4,10 @@
 //
 // Exactly once. The link delivers each message once. Each handler first checks the request wholly,
 // then calls may_answer(), and only then touches memory and answers. While the link has no room for
-// the answer, may_answer() is false and the handler returns Verdict::busy (back-pressure): nothing
-// has been done, the link offers the same message again, and only that peer's lane waits. So no
-// request is executed without its answer, and none is executed twice. No call that could take the
-// room may come between may_answer() and the answer.
+// the answer, may_answer() is false and the handler returns RxResult::backpressure (back-pressure):
+// nothing has been done, the link offers the same message again, and only that peer's lane waits.
+// So no request is executed without its answer, and none is executed twice. No call that could take
+// the room may come between may_answer() and the answer.
 #pragma once
 
 #include <atomic>
@@ -82,7 +82,7 @@ void Engine<D>::answer(link::PeerId to, std::uint32_t id, Status status, Time no
 // Where the link delivers every MBCF message. A kind on another lane than its own is dropped: the
 // order of requests, and that answers never wait behind requests, rest on the lanes.
 template <link::PacketDevice D>
-link::Verdict Engine<D>::on_message(const link::Incoming& m) {
+link::RxResult Engine<D>::on_message(const link::Incoming& m) {
   if (m.kind >= kSilentKind) return serve_silent(m, static_cast<Kind>(m.kind - kSilentKind));
   if (m.kind >= kKinds) return drop(Counter::drop_kind);
   const Kind kind{m.kind};
@@ -115,33 +115,33 @@ link::Verdict Engine<D>::on_message(const link::Incoming& m) {
       return serve_request(m, kind, target, rest);
     }
   }
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 // A silent request has no number on the wire: its number is its place among the silent requests of
 // its peer. So both sides must count alike. Each one counts once, when it is taken, also if it is
 // too short. One of an impossible kind, lane or order does not count (docs/wire.md).
 template <link::PacketDevice D>
-inline link::Verdict Engine<D>::serve_silent(const link::Incoming& m, Kind kind) {
+inline link::RxResult Engine<D>::serve_silent(const link::Incoming& m, Kind kind) {
   if (!may_be_silent(kind)) return drop(Counter::drop_kind);
   if (m.lane != link::Lane::low || m.order != link::Order::ordered) return drop(Counter::drop_lane);
   SilentCount& count = silent_count(m.from);
   Bytes rest = m.bytes;
   SilentTarget head;
-  link::Verdict verdict;
+  link::RxResult verdict;
   if (take(rest, head)) [[likely]]
     verdict = serve_request(m, kind, {head.key, head.offset, silent_number(count.received)}, rest);
   else
     verdict = drop(Counter::drop_length);
-  if (verdict == link::Verdict::taken) [[likely]]
+  if (verdict == link::RxResult::consumed) [[likely]]
     ++count.received;
   return verdict;
 }
 
 // Requests that begin with a target. A plain write is expected most often, and tested for first.
 template <link::PacketDevice D>
-inline link::Verdict Engine<D>::serve_request(const link::Incoming& m, Kind kind,
-                                              const TargetHead& target, Bytes rest) {
+inline link::RxResult Engine<D>::serve_request(const link::Incoming& m, Kind kind,
+                                               const TargetHead& target, Bytes rest) {
   if (kind == Kind::write) [[likely]]
     return serve_write(m, target, rest);
   switch (kind) {
@@ -158,20 +158,20 @@ inline link::Verdict Engine<D>::serve_request(const link::Incoming& m, Kind kind
 // ---- writes -----------------------------------------------------------------------------------
 
 template <link::PacketDevice D>
-inline link::Verdict Engine<D>::serve_write(const link::Incoming& m, const TargetHead& head,
-                                            Bytes data) {
+inline link::RxResult Engine<D>::serve_write(const link::Incoming& m, const TargetHead& head,
+                                             Bytes data) {
   std::byte* at = nullptr;
   const Status status = keys_.segment({head.key}, head.offset, data.size(), Rights::write, at);
   // A silent write needs no room for an answer unless it is refused.
   if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
-    return link::Verdict::busy;
+    return link::RxResult::backpressure;
   if (status == Status::ok) [[likely]] {
     store(at, data);
     counters_.add(Counter::writes_served);
     counters_.add(Counter::bytes_written, data.size());
   }
   answer(m.from, head.id, status, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 // The second part of a write with notify, after prepare_chained() has checked it: what
@@ -236,7 +236,7 @@ void Engine<D>::execute_chained(const ChainedOp& op, Bytes entry) {
 // Whether the fields of a second part are possible at all; keys and credit are checked later.
 inline bool plausible(const ThenHead& head) {
   switch (static_cast<Then::Kind>(head.kind)) {
-    case Then::Kind::entry: return head.length <= kMaxCarried;
+    case Then::Kind::entry: return head.length <= kMaxChainedEntry;
     case Then::Kind::signal: return head.length == 0;
     case Then::Kind::flag: return head.length == 0 && valid_width(head.width);
     default: return false;
@@ -246,14 +246,14 @@ inline bool plausible(const ThenHead& head) {
 // A short write with notify: both parts are checked before either is executed, so both happen or
 // neither does. The data is stored first.
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_write_then(const link::Incoming& m, const TargetHead& head,
-                                          Bytes rest) {
+link::RxResult Engine<D>::serve_write_then(const link::Incoming& m, const TargetHead& head,
+                                           Bytes rest) {
   ThenHead then;
   if (!take(rest, then)) return drop(Counter::drop_length);
   if (!plausible(then)) return drop(Counter::drop_field);
   if (then.length > rest.size()) return drop(Counter::drop_length);
   const Bytes entry = rest.first(then.length), data = rest.subspan(then.length);
-  if (!may_answer(m.from)) return link::Verdict::busy;
+  if (!may_answer(m.from)) return link::RxResult::backpressure;
   std::byte* at = nullptr;
   ChainedOp op;
   Status status = keys_.segment({head.key}, head.offset, data.size(), Rights::write, at);
@@ -268,7 +268,7 @@ link::Verdict Engine<D>::serve_write_then(const link::Incoming& m, const TargetH
     execute_chained(op, entry);
   }
   answer(m.from, head.id, status, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 // Answers the long write that was arriving. What still comes of it is dropped.
@@ -280,8 +280,8 @@ void Engine<D>::end_long_write(PeerRequests& peer, Status status, Time now) {
 }
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_long_write(const link::Incoming& m, const TargetHead& head,
-                                          Bytes data) {
+link::RxResult Engine<D>::serve_long_write(const link::Incoming& m, const TargetHead& head,
+                                           Bytes data) {
   LongHead size;
   PeerRequests* peer = peer_of(m.from);
   if (!take(data, size) || data.size() > size.length) return drop(Counter::drop_length);
@@ -293,7 +293,7 @@ link::Verdict Engine<D>::serve_long_write(const link::Incoming& m, const TargetH
   // piece is checked again, as the key may be withdrawn meanwhile.
   const Status status = keys_.segment({head.key}, head.offset, size.length, Rights::write, at);
   const bool last = data.size() == size.length && size.then == 0;
-  if ((last || status != Status::ok) && !may_answer(m.from)) return link::Verdict::busy;
+  if ((last || status != Status::ok) && !may_answer(m.from)) return link::RxResult::backpressure;
   // A correct initiator sends one long write after the other; the one before will never end.
   if (peer->incoming_write.open) counters_.add(Counter::drop_stream);
   peer->incoming_write = {true,
@@ -307,11 +307,11 @@ link::Verdict Engine<D>::serve_long_write(const link::Incoming& m, const TargetH
     counters_.add(Counter::bytes_written, data.size());
   }
   if (last || status != Status::ok) end_long_write(*peer, status, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_long_more(const link::Incoming& m) {
+link::RxResult Engine<D>::serve_long_more(const link::Incoming& m) {
   Bytes data = m.bytes;
   StreamHead head;
   if (!take(data, head)) return drop(Counter::drop_length);
@@ -324,7 +324,7 @@ link::Verdict Engine<D>::serve_long_more(const link::Incoming& m) {
   std::byte* at = nullptr;
   const Status status = keys_.segment({write.key}, write.offset, data.size(), Rights::write, at);
   const bool last = data.size() == write.remaining && !write.then;
-  if ((last || status != Status::ok) && !may_answer(m.from)) return link::Verdict::busy;
+  if ((last || status != Status::ok) && !may_answer(m.from)) return link::RxResult::backpressure;
   if (status == Status::ok) [[likely]] {
     if (!data.empty()) std::memcpy(at, data.data(), data.size());
     counters_.add(Counter::bytes_written, data.size());
@@ -332,11 +332,11 @@ link::Verdict Engine<D>::serve_long_more(const link::Incoming& m) {
   write.offset += data.size();
   write.remaining -= data.size();
   if (last || status != Status::ok) end_long_write(*peer, status, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_long_then(const link::Incoming& m) {
+link::RxResult Engine<D>::serve_long_then(const link::Incoming& m) {
   Bytes entry = m.bytes;
   StreamHead head;
   ThenHead then;
@@ -351,18 +351,19 @@ link::Verdict Engine<D>::serve_long_then(const link::Incoming& m) {
     release_prepaid(m.from, then);
     return drop(Counter::drop_stream);
   }
-  if (!may_answer(m.from)) return link::Verdict::busy;
+  if (!may_answer(m.from)) return link::RxResult::backpressure;
   ChainedOp op;
   const Status status = prepare_chained(m.from, then, op);
   if (status == Status::ok) execute_chained(op, entry);
   end_long_write(*peer, status, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 // ---- FIFO entries -----------------------------------------------------------------------------
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_append(const link::Incoming& m, const TargetHead& head, Bytes data) {
+link::RxResult Engine<D>::serve_append(const link::Incoming& m, const TargetHead& head,
+                                       Bytes data) {
   const std::uint64_t length = head.offset;  // of the whole entry, bytes
   if (data.size() > length) return drop(Counter::drop_length);
   const bool whole = data.size() == length;
@@ -374,7 +375,7 @@ link::Verdict Engine<D>::serve_append(const link::Incoming& m, const TargetHead&
   Status status = keys_.fifo({head.key}, fifo);
   if (status == Status::ok) status = fifo->check(m.from, length);
   if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
-    return link::Verdict::busy;
+    return link::RxResult::backpressure;
   if (!whole && peer->incoming_append.open) return drop(Counter::drop_stream);  // one at a time
   if (status == Status::ok) [[likely]] {
     std::uint32_t at = 0;
@@ -383,19 +384,19 @@ link::Verdict Engine<D>::serve_append(const link::Incoming& m, const TargetHead&
     counters_.add(Counter::bytes_appended, data.size());
     if (!whole) {
       peer->incoming_append = {true, head.id, at, head.key, length, data.size()};
-      return link::Verdict::taken;
+      return link::RxResult::consumed;
     }
     fifo->finish(at);
     counters_.add(Counter::entries_received);
   }
   answer(m.from, head.id, status, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 // The next piece of a long entry. It is copied to its final place at once; the reader does not see
 // the entry before finish().
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_append_more(const link::Incoming& m) {
+link::RxResult Engine<D>::serve_append_more(const link::Incoming& m) {
   Bytes data = m.bytes;
   StreamHead head;
   if (!take(data, head)) return drop(Counter::drop_length);
@@ -407,18 +408,18 @@ link::Verdict Engine<D>::serve_append_more(const link::Incoming& m) {
   Fifo* fifo = nullptr;
   const Status status = keys_.fifo({entry.key}, fifo);
   const bool last = data.size() == entry.length - entry.moved;
-  if ((last || status != Status::ok) && !may_answer(m.from)) return link::Verdict::busy;
+  if ((last || status != Status::ok) && !may_answer(m.from)) return link::RxResult::backpressure;
   if (status == Status::ok) {
     if (!data.empty()) std::memcpy(fifo->bytes(entry.at) + entry.moved, data.data(), data.size());
     counters_.add(Counter::bytes_appended, data.size());
     entry.moved += data.size();
-    if (!last) return link::Verdict::taken;
+    if (!last) return link::RxResult::consumed;
     fifo->finish(entry.at);
     counters_.add(Counter::entries_received);
   }
   entry.open = false;
   answer(m.from, head.id, status, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 // ---- the others -------------------------------------------------------------------------------
@@ -426,26 +427,27 @@ link::Verdict Engine<D>::serve_append_more(const link::Incoming& m) {
 // A read that fits a frame is answered here. A longer one is queued for answer_read() in
 // segmentation.hpp; a peer may have kMaxLongReads of them, and its low lane waits with the next.
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_read(const link::Incoming& m, const TargetHead& head, Bytes rest) {
+link::RxResult Engine<D>::serve_read(const link::Incoming& m, const TargetHead& head, Bytes rest) {
   LongHead size;
   if (!take(rest, size) || !rest.empty()) return drop(Counter::drop_length);
   if (size.then != 0) return drop(Counter::drop_field);
   std::byte* at = nullptr;
   const Status status = keys_.segment({head.key}, head.offset, size.length, Rights::read, at);
-  if (!may_answer(m.from)) return link::Verdict::busy;
+  if (!may_answer(m.from)) return link::RxResult::backpressure;
   if (status != Status::ok) {
     answer(m.from, head.id, status, m.now);
-    return link::Verdict::taken;
+    return link::RxResult::consumed;
   }
   if (size.length + sizeof(StreamHead) > link_.max_message(m.from)) {
     PeerRequests* peer = peer_of(m.from);
     if (peer == nullptr) return drop(Counter::drop_stream);
-    if (peer->incoming_read_count == PeerRequests::kMaxLongReads) return link::Verdict::busy;
+    if (peer->incoming_read_count == PeerRequests::kMaxLongReads)
+      return link::RxResult::backpressure;
     const std::uint32_t place =
         (peer->first_incoming_read + peer->incoming_read_count++) % PeerRequests::kMaxLongReads;
     peer->incoming_reads[place] = {head.id, head.key, head.offset, size.length};
     activate(*peer);
-    return link::Verdict::taken;
+    return link::RxResult::consumed;
   }
   // A word is one load with acquire order; the copy into the frame, which may go byte by byte, then
   // reads `word` instead of the segment.
@@ -463,7 +465,7 @@ link::Verdict Engine<D>::serve_read(const link::Incoming& m, const TargetHead& h
                  bytes_of(StreamHead{head.id}), bytes, link::Urgency::now, m.now);
   counters_.add(Counter::reads_served);
   counters_.add(Counter::bytes_read, size.length);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 // The CPU's atomic instruction, as other threads of this task may use the same word. (In the
@@ -484,7 +486,8 @@ std::uint64_t execute(const AtomicHead& head, std::byte* at) {
 }
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_atomic(const link::Incoming& m, const TargetHead& head, Bytes rest) {
+link::RxResult Engine<D>::serve_atomic(const link::Incoming& m, const TargetHead& head,
+                                       Bytes rest) {
   AtomicHead atomic;
   if (!take(rest, atomic) || !rest.empty()) return drop(Counter::drop_length);
   if (!valid_width(atomic.width) || atomic.op > static_cast<std::uint8_t>(AtomicOp::compare_swap) ||
@@ -494,43 +497,44 @@ link::Verdict Engine<D>::serve_atomic(const link::Incoming& m, const TargetHead&
   Status status = keys_.segment({head.key}, head.offset, atomic.width, Rights::atomic, at);
   if (status == Status::ok && reinterpret_cast<std::uintptr_t>(at) % atomic.width != 0)
     status = Status::misaligned;
-  if (!may_answer(m.from)) return link::Verdict::busy;
+  if (!may_answer(m.from)) return link::RxResult::backpressure;
   if (status != Status::ok) {
     answer(m.from, head.id, status, m.now);
-    return link::Verdict::taken;
+    return link::RxResult::consumed;
   }
   const std::uint64_t before =
       atomic.width == 8 ? execute<std::uint64_t>(atomic, at) : execute<std::uint32_t>(atomic, at);
   counters_.add(Counter::atomics_served);
-  if (head.id >= kSilent) return link::Verdict::taken;
+  if (head.id >= kSilent) return link::RxResult::consumed;
   link_.try_send(m.from, link::Lane::high, link::Order::ordered, message_type(Kind::value),
                  bytes_of(ValueAnswer{head.id, before}), {}, link::Urgency::now, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_signal(const link::Incoming& m, const TargetHead& head, Bytes rest) {
+link::RxResult Engine<D>::serve_signal(const link::Incoming& m, const TargetHead& head,
+                                       Bytes rest) {
   if (!rest.empty()) return drop(Counter::drop_length);
   Signal* signal = nullptr;
   const Status status = keys_.signal({head.key}, signal);
   if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
-    return link::Verdict::busy;
+    return link::RxResult::backpressure;
   if (status == Status::ok) raise(*signal);
   answer(m.from, head.id, status, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 // The low lane is ordered, so all short requests that were issued before the fence are executed by
 // now. The initiator waits for long requests itself (Engine::fence).
 template <link::PacketDevice D>
-link::Verdict Engine<D>::serve_fence(const link::Incoming& m) {
+link::RxResult Engine<D>::serve_fence(const link::Incoming& m) {
   Bytes rest = m.bytes;
   StreamHead head;
   if (!take(rest, head) || !rest.empty()) return drop(Counter::drop_length);
-  if (!may_answer(m.from)) return link::Verdict::busy;
+  if (!may_answer(m.from)) return link::RxResult::backpressure;
   counters_.add(Counter::fences_served);
   answer(m.from, head.id, Status::ok, m.now);
-  return link::Verdict::taken;
+  return link::RxResult::consumed;
 }
 
 }  // namespace viaduct::mbcf

@@ -44,9 +44,9 @@ class MemifRing {
   void fetch_next(std::size_t bytes) const {
     const std::size_t slot = next_slot();
     __builtin_prefetch(const_cast<const std::uint16_t*>(taken_));
-    base::own_soon(descriptors_ + slot * kDescriptor);
+    base::prefetch_for_write(descriptors_ + slot * kDescriptor);
     bytes = std::min(bytes, kMaxFetched);
-    for (std::size_t at = 0; at < bytes; at += kLine) base::own_soon(buffer(slot) + at);
+    for (std::size_t at = 0; at < bytes; at += kLine) base::prefetch_for_write(buffer(slot) + at);
   }
 
   // The end that receives.

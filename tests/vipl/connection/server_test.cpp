@@ -30,7 +30,7 @@ struct BadServers : testing::Test {
       size += static_cast<std::size_t>(n);
     }
     Request request;
-    EXPECT_EQ(parse(bytes, request), Parsed::well);
+    EXPECT_EQ(parse(bytes, request), Parsed::valid);
     return *server;
   }
   std::future<VIP_RETURN> call(Clock::duration longest) {

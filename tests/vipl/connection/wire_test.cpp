@@ -66,7 +66,7 @@ TEST(ConnectionWire, RequestsComeBack) {
     out.card.rdma_write = (flags & 2) != 0;
     out.card.rdma_read = (flags & 4) != 0;
     Request in;
-    ASSERT_EQ(parse(encode(out), in), Parsed::well);
+    ASSERT_EQ(parse(encode(out), in), Parsed::valid);
     EXPECT_EQ(in.model, out.model);
     EXPECT_EQ(in.silent, out.silent);
     EXPECT_EQ(in.nonce, out.nonce);
@@ -77,16 +77,16 @@ TEST(ConnectionWire, RequestsComeBack) {
 }
 
 TEST(ConnectionWire, BadRequestsAreSeen) {
-  EXPECT_EQ(parse_changed(0, 'X'), Parsed::rubbish);
+  EXPECT_EQ(parse_changed(0, 'X'), Parsed::malformed);
   EXPECT_EQ(parse_changed(4, kVersion + 1), Parsed::other_version);
-  EXPECT_EQ(parse_changed(offsetof(WireRequest, model), 2), Parsed::rubbish);
-  EXPECT_EQ(parse_changed(offsetof(WireRequest, callee) + 6, 17), Parsed::rubbish);
-  EXPECT_EQ(parse_changed(offsetof(WireRequest, caller) + 6, 255), Parsed::rubbish);
+  EXPECT_EQ(parse_changed(offsetof(WireRequest, model), 2), Parsed::malformed);
+  EXPECT_EQ(parse_changed(offsetof(WireRequest, callee) + 6, 17), Parsed::malformed);
+  EXPECT_EQ(parse_changed(offsetof(WireRequest, caller) + 6, 255), Parsed::malformed);
   const std::size_t card = offsetof(WireRequest, card);
-  EXPECT_EQ(parse_changed(card + offsetof(WireCard, number) + 3, 1), Parsed::rubbish);
-  EXPECT_EQ(parse_changed(card + offsetof(WireCard, psn) + 3, 1), Parsed::rubbish);
+  EXPECT_EQ(parse_changed(card + offsetof(WireCard, number) + 3, 1), Parsed::malformed);
+  EXPECT_EQ(parse_changed(card + offsetof(WireCard, psn) + 3, 1), Parsed::malformed);
   for (const std::uint8_t level : {0, 3, 5, 6, 7, 8})
-    EXPECT_EQ(parse_changed(card + offsetof(WireCard, reliability), level), Parsed::rubbish);
+    EXPECT_EQ(parse_changed(card + offsetof(WireCard, reliability), level), Parsed::malformed);
 }
 
 TEST(ConnectionWire, MessagesComeBackWhereverTheyAreCut) {
@@ -142,8 +142,8 @@ TEST(ConnectionWire, AnyBytesAreEitherUnderstoodOrRefused) {
     for (int i = 0; i < 3; ++i)
       bytes[random() % bytes.size()] = static_cast<std::byte>(random() & 0xff);
     Request request, again;
-    if (parse(bytes, request) != Parsed::well) continue;
-    ASSERT_EQ(parse(encode(request), again), Parsed::well);
+    if (parse(bytes, request) != Parsed::valid) continue;
+    ASSERT_EQ(parse(encode(request), again), Parsed::valid);
     ASSERT_EQ(again.callee, request.callee);
   }
 }

@@ -177,7 +177,7 @@ std::unique_ptr<Region> FakeDomain::register_memory(void* address, std::size_t b
                                       rights);
 }
 
-std::unique_ptr<QueuePair> FakeDomain::create_queue_pair(const QueuePairPlan& plan) {
+std::unique_ptr<QueuePair> FakeDomain::create_queue_pair(const QueuePairAttributes& plan) {
   const Lock lock = lock_fabric();
   if (Fabric::get().refuses()) return nullptr;
   Fabric::get().last_plan = plan;
@@ -186,7 +186,8 @@ std::unique_ptr<QueuePair> FakeDomain::create_queue_pair(const QueuePairPlan& pl
 
 // ---- queue pairs ----
 
-FakeQueuePair::FakeQueuePair(FakeDevice& device, FakeDomain& domain, const QueuePairPlan& plan)
+FakeQueuePair::FakeQueuePair(FakeDevice& device, FakeDomain& domain,
+                             const QueuePairAttributes& plan)
     : device_(device), domain_(domain), plan_(plan), number_(Fabric::get().add(*this)) {}
 
 FakeQueuePair::~FakeQueuePair() {
@@ -206,7 +207,7 @@ bool FakeQueuePair::prepare(Rights rights) {
   return true;
 }
 
-bool FakeQueuePair::connect(const ConnectionPlan& plan) {
+bool FakeQueuePair::connect(const ConnectAttributes& plan) {
   const Lock lock = lock_fabric();
   if (state_ != State::init) return false;
   remote_ = plan.remote.number;

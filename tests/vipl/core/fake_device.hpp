@@ -46,7 +46,7 @@ class Fabric {
   // Soft-RoCE.
   std::atomic<bool> forgets_late_receives{false};
   // What the last queue pair and the last completion queue were made for.
-  QueuePairPlan last_plan;
+  QueuePairAttributes last_plan;
   std::size_t last_completions = 0;
   // What a new device says.
   Limits limits;
@@ -135,7 +135,7 @@ class FakeDomain final : public Domain {
  public:
   explicit FakeDomain(FakeDevice& device) : device_(device) {}
   std::unique_ptr<Region> register_memory(void* address, std::size_t bytes, Rights rights) override;
-  std::unique_ptr<QueuePair> create_queue_pair(const QueuePairPlan& plan) override;
+  std::unique_ptr<QueuePair> create_queue_pair(const QueuePairAttributes& plan) override;
 
   std::map<std::uint32_t, FakeRegion*> regions;
 
@@ -145,11 +145,11 @@ class FakeDomain final : public Domain {
 
 class FakeQueuePair final : public QueuePair {
  public:
-  FakeQueuePair(FakeDevice& device, FakeDomain& domain, const QueuePairPlan& plan);
+  FakeQueuePair(FakeDevice& device, FakeDomain& domain, const QueuePairAttributes& plan);
   ~FakeQueuePair() override;
   QueuePairAddress address() const override;
   bool prepare(Rights rights) override;
-  bool connect(const ConnectionPlan& plan) override;
+  bool connect(const ConnectAttributes& plan) override;
   bool fail() override;
   bool has_failed() override;
   bool reset() override;
@@ -184,7 +184,7 @@ class FakeQueuePair final : public QueuePair {
 
   FakeDevice& device_;
   FakeDomain& domain_;
-  QueuePairPlan plan_;
+  QueuePairAttributes plan_;
   Rights rights_;
   State state_ = State::reset;
   std::uint32_t number_;

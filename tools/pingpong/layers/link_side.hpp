@@ -24,7 +24,7 @@ namespace viaduct::pingpong {
 
 // Owns the link, which borrows the port of the TurnConfig. One thread uses it and polls the link
 // (through the engine or NIU above it).
-class LinkSide final : private link::MessageSink {
+class LinkSide final : private link::ReceiveHandler {
  public:
   using Link = link::Link<port::Port>;
   // What one side has to tell the other before they can begin: keys of memory, for MBCF.
@@ -88,11 +88,11 @@ class LinkSide final : private link::MessageSink {
     return true;
   }
 
-  link::Verdict on_message(const link::Incoming& message) override {
-    if (message.from != peer_) return link::Verdict::taken;
+  link::RxResult on_message(const link::Incoming& message) override {
+    if (message.from != peer_) return link::RxResult::consumed;
     if (message.kind == kKeys) keys_received_ = receive_control(message, remote_keys_);
     if (message.kind == kFinish) receive_control(message, remote_sent_);
-    return link::Verdict::taken;
+    return link::RxResult::consumed;
   }
   // The server learns here who its client is.
   void on_peer_up(link::PeerId peer, const link::Address&) override {

@@ -50,7 +50,7 @@ class TwoRankLaunch final : public mpi::Launch {
     if (key == key_ && !server_address_.empty()) return server_address_;
     // Two different nodes, whatever the truth is: shared memory is not to be used, and each side
     // has a CPU of its own.
-    if (key == mpi::Nodes::kKey) return mpi::NodeCard{}.text();
+    if (key == mpi::Nodes::kKey) return mpi::NodeInfo{}.text();
     if (key == mpi::kSettingsKey) return mpi::own_settings();  // key_ tells the channel
     throw base::SetupError("the other side has not told " + std::string(key));
   }
