@@ -231,7 +231,7 @@ SegmentMap ShmChannel::open_segment(const NodeInfo& card) const {
   };
   if (process.ended()) throw gone();
   try {
-    return SegmentMap::open(card.pid, card.segment, segment_->rings);
+    return SegmentMap::open(card.pid, card.segment, static_cast<std::uint32_t>(peers_.size()));
   } catch (const base::SetupError&) {
     if (process.ended(std::chrono::milliseconds(100))) throw gone();
     throw;
@@ -251,8 +251,9 @@ std::unique_ptr<ShmChannel::Peer> ShmChannel::attach(int rank) {
 }
 
 void ShmChannel::find_rings() {
-  const std::uint32_t claimed =
-      std::min(segment_->claimed.load(std::memory_order_acquire), segment_->rings);
+  // Others can write to the segment: its own word about its size is not believed.
+  const std::size_t claimed =
+      std::min<std::size_t>(segment_->claimed.load(std::memory_order_acquire), peers_.size());
   while (incoming_rings_.size() < claimed) {
     Ring& ring = segment_->ring(static_cast<std::uint32_t>(incoming_rings_.size()));
     const std::uint32_t writer = ring.writer.load(std::memory_order_acquire);

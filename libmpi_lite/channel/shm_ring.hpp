@@ -36,7 +36,15 @@ inline constexpr RingWord kTurn =
 inline constexpr std::size_t kRecordGrain = kLine / 2;
 inline constexpr std::size_t kMaxRecord = 32 << 10;
 inline constexpr std::size_t kMaxInRing = kMaxRecord - sizeof(RingWord);
-static_assert(kMaxRecord + kRecordGrain <= kHalfRing);
+// The two halves begin in one of six lines, differently from ring to ring: else the next words of
+// all the rings that a process polls would be in one set of its cache.
+inline constexpr std::size_t kStarts = 6;
+inline std::size_t ring_start(const Ring& ring) {
+  return ring.writer.load(std::memory_order_relaxed) % kStarts * kLine;
+}
+// From there on for records, and the word behind the last one.
+inline constexpr std::size_t kHalfRoom = kHalfRing - (kStarts - 1) * kLine;
+static_assert(kMaxRecord + kRecordGrain <= kHalfRoom);
 
 inline std::size_t record_bytes(std::size_t length) {
   return (sizeof(RingWord) + length + kRecordGrain - 1) / kRecordGrain * kRecordGrain;
@@ -46,10 +54,10 @@ inline std::atomic_ref<RingWord> ring_word(std::byte* record) {
   return std::atomic_ref<RingWord>(*reinterpret_cast<RingWord*>(record));
 }
 
-// The sending process's side; one thread at a time.
+// The sending process's side; one thread at a time. The ring has been claimed.
 class RingWriter {
  public:
-  explicit RingWriter(Ring& ring) : ring_(&ring) {}
+  explicit RingWriter(Ring& ring) : ring_(&ring), start_(ring_start(ring)) {}
 
   // head ++ body as one message of at most kMaxInRing bytes; false: full.
   bool write(std::span<const std::byte> head, std::span<const std::byte> body) {
@@ -73,27 +81,29 @@ class RingWriter {
     early_ = half() + turn_after_;
   }
 
-  // Bytes in the writer's half, and the other one if the reader is still there.
+  // Bytes in the writer's half, and in the other one if the reader is still there.
   std::uint64_t unread() const {
     return static_cast<std::uint64_t>(next_ - half()) +
-           (ring_->reader_turns.load(std::memory_order_relaxed) == turns_ ? 0 : kHalfRing);
+           (ring_->reader_turns.load(std::memory_order_relaxed) == turns_ ? 0 : left_behind_);
   }
 
  private:
-  static constexpr std::size_t kEarliest = kPage - 8 * kLine;  // with the ring's head: a page
+  // With the ring's head, and wherever the half begins: within a page.
+  static constexpr std::size_t kEarliest = kPage - (2 + kStarts) * kLine;
   static constexpr std::size_t kLatest = kHalfRing / 2;
   static constexpr std::size_t kLinesAhead = 4;  // that the writer asks for before it needs them
 
-  std::byte* half() const { return ring_->data[turns_ % 2]; }
+  std::byte* half() const { return ring_->data[turns_ % 2] + start_; }
 
   // False: the other half is not free.
   bool turn() {
     if (ring_->reader_turns.load(std::memory_order_acquire) != turns_) return false;
+    left_behind_ = static_cast<std::size_t>(next_ - half());
     ++turns_;
     std::byte* const end = std::exchange(next_, half());
     ring_word(next_).store(0, std::memory_order_relaxed);
     ring_word(end).store(kTurn, std::memory_order_release);
-    last_ = next_ + kHalfRing - kRecordGrain;
+    last_ = next_ + kHalfRoom - kRecordGrain;
     early_ = next_ + turn_after_;
     for (std::size_t line = 0; line < kLinesAhead; ++line)
       base::prefetch_for_write(next_ + line * kLine);
@@ -109,9 +119,11 @@ class RingWriter {
   }
 
   Ring* ring_;
+  std::size_t start_;
   std::uint64_t turns_ = 0;  // how often the writer has left a half
   std::byte* next_ = half();
-  std::byte* last_ = next_ + kHalfRing - kRecordGrain;  // a record ends here at most
+  std::byte* last_ = next_ + kHalfRoom - kRecordGrain;  // a record ends here at most
+  std::size_t left_behind_ = 0;                         // bytes in the other half
   std::size_t turn_after_ = kLatest;
   std::byte* early_ = next_ + turn_after_;  // from here on it is time to turn
 };
@@ -119,7 +131,7 @@ class RingWriter {
 // The receiving process's side; one thread at a time.
 class RingReader {
  public:
-  explicit RingReader(Ring& ring) : ring_(&ring) {}
+  explicit RingReader(Ring& ring) : ring_(&ring), start_(ring_start(ring)) {}
 
   // The oldest message, in place until pop(); an empty span: none. What a broken writer left behind
   // reads as no message.
@@ -133,16 +145,17 @@ class RingReader {
       if (word == 0) return {};
     }
     length_ = word - 1;
-    if (length_ > kMaxInRing || next_ + record_bytes(length_) > half() + kHalfRing - kRecordGrain)
+    if (length_ > kMaxInRing || next_ + record_bytes(length_) > half() + kHalfRoom - kRecordGrain)
       return {};
     return {next_ + sizeof(RingWord), length_};
   }
   void pop() { next_ += record_bytes(length_); }
 
  private:
-  std::byte* half() const { return ring_->data[turns_ % 2]; }
+  std::byte* half() const { return ring_->data[turns_ % 2] + start_; }
 
   Ring* ring_;
+  std::size_t start_;
   std::uint64_t turns_ = 0;  // how often the reader has left a half
   std::byte* next_ = half();
   std::size_t length_ = 0;

@@ -37,7 +37,12 @@ std::string opening_remedy(int error) {
 
 Segment* map(int fd, std::size_t bytes) {
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<Segment*>(memory);
+  if (memory == MAP_FAILED) return nullptr;
+  // Pages that nobody has used take no memory, and are not to: a core dump would make all of them,
+  // and a huge page is eight rings.
+  ::madvise(memory, bytes, MADV_DONTDUMP);
+  ::madvise(memory, bytes, MADV_NOHUGEPAGE);
+  return static_cast<Segment*>(memory);
 }
 
 }  // namespace
