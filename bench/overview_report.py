@@ -9,7 +9,7 @@ import subprocess
 KIB = 1 << 10
 SIZES = [8, 64, 512, 4 * KIB, 64 * KIB]
 
-# Who is compared: the name in the tables, and the layers it is the best of, for each size.
+# The rows that are compared: the name in the tables, and the layers it is the best of, for each size.
 WAYS = {
     "kernel UDP": ["udp"],
     "kernel TCP": ["tcp"],

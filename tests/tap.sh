@@ -40,7 +40,7 @@ end_all() {
 }
 nothing_left() { [[ -z $(processes) ]]; }
 
-# Before a program in the background writes to a file that somebody watches: its own redirection may
+# Before a program in the background writes to a file that another process watches: its own redirection may
 # come too late, and what the file had before would be taken for the program's.
 empty() { : >"$1"; }
 

@@ -295,7 +295,8 @@ class Link {
     std::uint32_t lease_holders = 0;          // peers with more than their base window
     Time contended_until{};  // a peer was refused credit: until then windows shrink
 
-    // What a window may grow by so that as much remains free as the window has then.
+    // What a window may grow by so that as much remains free as the window has then (one frame
+    // less, if the free credit does not divide).
     std::uint32_t max_growth(std::uint32_t window) const {
       const std::uint32_t free = capacity - granted;
       return free > window ? (free - window + 1) / 2 : 0;

@@ -33,9 +33,9 @@ inline std::uint64_t address_key(const Address& a) {
 //        v                        v                |
 //   request_sent ---- H ----> accept_sent <--------'
 //        |                      |  |  ^
-//        | W     .---- W -------'  |  |
-//        v       v                 |  |
-//   accept_received ---------------+--'  H of another incarnation
+//        | W     .---- W -------'  |  |  H of another incarnation
+//        v       v                 |  |  (accept_sent: stays, with a new token)
+//   accept_received ---------------|--'
 //        |                         |
 //        | F                     F |
 //        v                         |
@@ -50,11 +50,15 @@ inline std::uint64_t address_key(const Address& a) {
 //
 // To "ended" lead also:
 //   any state                 disconnect()                                        closed
-//   request_sent,             no answer within dead_after, if our side wants      refused, or
-//   accept_sent,              the connection                                      no_room
-//   accept_received           the retries are answered, kMinMtu does not pass     path_mtu
-//   accept_sent               half_open_for has passed, or evicted for another    (unreported)
-//                             request, and our side has not named the peer
+//   request_sent,             our side wants the connection, and it is not up     refused, or
+//   accept_sent,              after dead_after (an H that changes the state, or   no_room
+//   accept_received           of another incarnation, begins that time anew)
+//                             our small hellos are answered (retry), but not      path_mtu
+//                             even padded ones of kMinMtu bytes
+//   accept_sent               our side has not named the peer, and half_open_for  (unreported)
+//                             has passed, or the peer is evicted for another one
+//   accept_sent,              the peer is a successor, and the peer before it     (unreported)
+//   as a successor            ends, or an H of yet another incarnation arrives
 //   up                        goodbye, and no handler is busy                     left
 //                             dead_after without a frame, keepalives unanswered   silent
 //                             F of the new incarnation's connection               restarted

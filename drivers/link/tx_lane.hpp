@@ -63,8 +63,9 @@ inline Acknowledgement acknowledgement_in(const FrameHeader& header) {
 //     '--- nothing is in flight ------------------------> probing ---- more credit ---> sending
 //                                                          ^  (the timer repeats the probe)
 //                                                          |
-//     sending, nothing in flight, and the lease of the  ---'
-//     credit runs out before a frame leaves (expire_credit)
+//     sending, nothing in flight, no base window, and   ---'
+//     the lease of the credit runs out before a frame
+//     leaves (expire_credit)
 //
 // No lane stays blocked with nothing in flight and no probe: Link::probe_for_credit begins the
 // probe, and Link::check_invariants asserts it.

@@ -23,7 +23,8 @@
 //                                      -> impl/completions.hpp     answers to our requests
 //
 // Order: requests to one peer that fit a frame are executed in the order in which they were issued;
-// so are long writes among each other, and the entries of a FIFO of each writer. Otherwise fence().
+// so are long writes among each other, and the entries that one writer appends to a FIFO (but not
+// those chained to long writes). Otherwise fence().
 //
 // Thread rule: that of the link; one owner thread makes all calls. No call blocks. Other threads of
 // the task may access exported memory at any time, with atomics where requests do.
@@ -121,8 +122,8 @@ class Engine final : private link::ReceiveHandler {
   Issued fence(link::PeerId peer, const Options& options, Time now);
 
   // The writing end of a peer's FIFO; the same one if it is open. Asks the FIFO's owner for credit
-  // at once. WriterId{}: max_writers are open, or this writer is being closed with an entry half
-  // sent: poll, try again. May allocate.
+  // at once. WriterId{}: max_writers are open, or this writer is being closed and has issued
+  // entries that are not wholly sent: poll, try again. May allocate.
   WriterId open_writer(link::PeerId peer, Key fifo, Time now);
   // Gives the credit back. Entries that were issued still arrive.
   void close_writer(WriterId writer);
@@ -180,7 +181,8 @@ class Engine final : private link::ReceiveHandler {
     // either executes or refuses it at once, and answers; or puts it off (RxResult::backpressure),
     // and the link offers it again. Requests in several messages go through these states:
     //
-    //   Write (bulk lane); closed and open are `incoming_write.open`, due is `remaining` == 0:
+    //   Write (bulk lane). `incoming_write.open` is false in closed only; `remaining` is 0 in
+    //   second part due, and more in receiving:
     //
     //            long_write, not all data               last long_more, then
     //     closed ------------------------> receiving ------------------------> second part due
@@ -247,6 +249,8 @@ class Engine final : private link::ReceiveHandler {
   //   (3) The peer has ended, or the owner has answered `gone` with a reason. An open writer keeps
   //       the reason in `why` for the next append. The others have no user any more.
   //
+  //   open_writer does not reopen a writer that has issued entries which are not wholly sent.
+  //
   // Its credit, while it is open:
   //
   //                     append beyond the credit: want(need - credit)
@@ -258,6 +262,9 @@ class Engine final : private link::ReceiveHandler {
   //   not asked:  append within the credit: spend_credit.  recall: give_back(credit).
   //   asked:      grant, credit < need: want the rest.  append of another size: want for that one.
   //               recall: give_back(credit), then want for all of need.
+  //
+  //   A writer that is opened again keeps its credit, so it asks for less than 1 block: want(0), or
+  //   nothing if the owner takes it for open.
   //
   //   The hold: a recall is not answered for kRecallHold after the grant that a blocked user
   //   waited for, or until the user's append succeeds. A message that the link does not take now
@@ -362,8 +369,8 @@ class Engine final : private link::ReceiveHandler {
   void send_credit_updates(Time now);
   bool send_credit_updates(Fifo& fifo, Time now);
 
-  // impl/target.hpp: requests of peers. RxResult::backpressure is back-pressure: nothing was done,
-  // and the link offers the message again.
+  // impl/target.hpp: requests of peers. RxResult::backpressure: nothing was done, and the link
+  // offers the message again.
   link::RxResult on_message(const link::Incoming& message) override;
   link::RxResult serve_silent(const link::Incoming& message, Kind kind);
   [[gnu::always_inline]] link::RxResult serve_request(const link::Incoming& message, Kind kind,

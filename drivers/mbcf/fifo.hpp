@@ -16,7 +16,8 @@
 //      | +---------------------------+                                 |
 //      +---------------------------------------------------------------+
 //
-// Writers can reach only the bytes of entries. The driver keeps apart where entries begin and end.
+// Writers can reach only the bytes of entries. Where entries begin and end is noted in memory of
+// its own.
 //
 // Ownership: the key table owns the FIFO, the FIFO owns its memory. Thread rule: the engine's owner
 // thread makes all calls, the reader's included.
@@ -236,9 +237,9 @@ class Fifo {
       }
     }
   }
-  // The first writer in wanting_ needs more than is free: asks all others to give back what they
-  // have not spent. Once for each first writer; again at the next poll for those whose message the
-  // link did not take.
+  // The first writer in wanting_ needs more than is free (or the link did not take its grant):
+  // asks all others to give back what they have not spent. Once for each first writer; again at the
+  // next poll for those whose message the link did not take.
   template <class SendRecall>
   void recall(SendRecall send) {
     if (recalling_) return;

@@ -158,7 +158,7 @@ void Transfer::receive_unexpected(ReceiveRequest& receive, Unexpected& message) 
                 message.offered ? &message.offer : nullptr);
 }
 
-// `send`: the id that a synchronous message carries; 0: it is not synchronous.
+// `sender_id`: the id that a synchronous message carries; 0: it is not synchronous.
 void Transfer::on_eager(Peer& p, const Head& head, Bytes data, std::uint64_t sender_id) {
   ++p.arrived;
   if (const Ref<ReceiveRequest> receive = matches_[head.context].match_message(head)) {

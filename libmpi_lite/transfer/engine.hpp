@@ -3,7 +3,7 @@
 // match queues. The engine owns the channels, the state of each peer, and the matching.
 //
 //   eager.cpp          short messages; arrival and matching of all messages
-//   rendezvous.cpp     long messages: RTS, CTS, data
+//   rendezvous.cpp     long messages, and those without credit: RTS, CTS, data
 //   write_protocol.cpp MBCF's: RTR, data; the receiver starts the rendezvous
 //   cancel.cpp         MPI_Cancel
 //   loss.cpp           lost processes; failed collectives

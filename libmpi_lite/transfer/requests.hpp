@@ -122,8 +122,8 @@ class Operation : public Request {
 //         |-- long, the peer's RTR waits ---> nothing ----- on_long_sent ---------------> complete
 //         |   (`written` is sent, then the data)
 //         |
-//         '-- long: RTS is sent -----------> first_cts
-//                                               |  |
+//         '-- long, or without credit ------> first_cts
+//             (RTS is sent)                     |  |
 //                        CTS with total > 0     |  '------- CTS with total = 0 ---------> complete
 //                                               v
 //             next CTS, next part  +-----> next_cts ------- on_long_sent, last part ----> complete

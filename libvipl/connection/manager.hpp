@@ -101,9 +101,9 @@ class Manager {
   VIP_RETURN wait(const Discriminator& local, Deadline deadline,
                   std::shared_ptr<ReceivedRequest>& request);
   static const Caller& caller(const ReceivedRequest& request);
-  // VipConnectAccept. Blocks until the client is connected as well. After VIP_INVALID_... the
-  // request can be accepted again or rejected; after VIP_SUCCESS it is spent. VIP_TIMEOUT: the
-  // client no longer waits.
+  // VipConnectAccept. Blocks until the client is connected as well. After VIP_INVALID_..., and if
+  // the device refused (VIP_ERROR_RESOURCE), the request can be accepted again or rejected; after
+  // VIP_SUCCESS it is spent. VIP_TIMEOUT: the client no longer waits.
   static VIP_RETURN accept(const std::shared_ptr<ReceivedRequest>& request, ConnectionUser& user,
                            const Step& begin = {});
   // VipConnectReject: tells the client, and spends the request.

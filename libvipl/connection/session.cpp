@@ -215,7 +215,7 @@ void Session::drop_stream() {
   aliases_.clear();
   request_sent_ = false;
   unacked_aliases_ = 0;
-  // unknown_ is 0 now: a thread in Manager::announce() need not wait for this session.
+  // unacked_aliases_ is 0 now: a thread in Manager::announce() need not wait for this session.
   table_.aliases_acked.notify_all();
 }
 

@@ -91,7 +91,9 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   //                                  +------+
   //
   // close() leads from every state to over, and so does a device that refuses to connect; a peer's
-  // deadline also ends accepting.
+  // deadline also ends accepting. A client's request ends, too, with an error of the network or of
+  // this host (on_connect_error()). Attributes that do not match lead from open_passive() to over
+  // at once. fail() in accepting counts as in connected: the other side is connected.
   enum class State { requesting, accepting, connected, over };
 
   // active_open.cpp: this side's request.

@@ -37,6 +37,9 @@
 //              v                                 v VipSendNotify, VipRecvNotify
 //                     the program's again
 //
+// flush() also completes failed descriptors. A receive that the device flushes on a connected
+// unreliable VI does not complete: the repaired queue pair gets it (post_again()).
+//
 // A receive with wrong contents is posted all the same, clipped to what is right: the error shows
 // only if a message needs more than that (clip_receive(), error_of_failed_receive()).
 //
@@ -74,8 +77,9 @@ class WorkQueue {
   };
 
  public:
-  // Memory for `depth` descriptors of `segments` segments. Made before the queue is changed,
-  // because there may be no memory (std::bad_alloc).
+  // Memory for `depth` descriptors, and for the segments, at most `segments`, of the one that is
+  // being posted. Made before the queue is changed, because there may be no memory
+  // (std::bad_alloc).
   class Storage {
    public:
     Storage(std::uint32_t depth, std::uint32_t segments)

@@ -1,7 +1,7 @@
 // Whatever a connected link receives: the input is a row of frames, each behind a 16-bit length.
-// Half of them are sealed with the right addresses, connection, token, lives and checksum first, so
-// that the inside of frames is reached as well as the outside. The link must survive, leak nothing,
-// and still exchange messages with its honest peer afterwards.
+// Half of them are sealed with the right addresses, connection, token, incarnations and checksum
+// first, so that the inside of frames is reached as well as the outside. The link must survive,
+// leak nothing, and still exchange messages with its honest peer afterwards.
 #include "drivers/base/crc32c.hpp"
 #include "tests/fuzz/require.hpp"
 #include "tests/link/sim_world.hpp"
@@ -60,8 +60,8 @@ struct Bed {
   }
 };
 
-// A welcome or retry to this victim, from this life of the honest peer or, as its last byte says,
-// from another; or a hello with its cookie.
+// A welcome or retry to this victim, from this incarnation of the honest peer or, as its last byte
+// says, from another; or a hello with its cookie.
 void seal_handshake(std::byte* payload, const Secrets& secrets) {
   Handshake body;
   std::memcpy(&body, payload, sizeof body);

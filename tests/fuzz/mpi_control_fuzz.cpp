@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kMe = 0, kPeer = 1;
 constexpr std::size_t kEager = 32, kLargest = 96, kGuard = 16, kMaxOperations = 32;
-constexpr std::size_t kPlaces = 8, kEarly = 4;  // of long receives; before they are announced
+constexpr std::size_t kPlaces = 8, kEarly = 4;  // of long receives; before their RTS
 
 class Input {
  public:

@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   config.link.idle_window = std::min<std::uint32_t>(in[13] % 4u, config.link.max_window);
   config.restarts = in[14] % 3u;
   config.partitions = in[15] % 2u;
-  // A restarted node that has nothing to say to a peer is found dead by that peer's patience alone.
+  // A restarted node that has nothing to say to a peer is found dead by that peer's dead_after
+  // alone.
   if (config.restarts != 0) config.link.dead_after = viaduct::link::LinkConfig{}.dead_after;
   const ScenarioResult result = run_scenario(config);
   if (!result.failure.empty()) {

@@ -156,7 +156,7 @@ TEST(RxLane, CreditNeverReachesFurtherPastAGapThanABitmap) {
   EXPECT_LE(flow.limit(), kMaxWindow);
 }
 
-// While the user takes his time over frames beyond a gap, what was lent is reclaimed; then the gap
+// While the user takes his time over frames beyond a gap, the lease is reclaimed; then the gap
 // closes, and more has arrived than may be sent.
 TEST(RxLane, CreditIsNeverLessThanNone) {
   Receive flow;

@@ -226,8 +226,8 @@ TEST_F(LinkAttack, HandshakesWithImpossibleValues) {
   expect_dropped(test::sealed(cut, 0), Counter::drop_length);
 }
 
-// A hello of an earlier life whose cookie is still good, replayed: it gets a welcome that nobody
-// confirms, and the live connection goes on.
+// A hello of an earlier incarnation whose cookie is still good, replayed: it gets a welcome that
+// nobody confirms, and the live connection goes on.
 TEST_F(LinkAttack, AReplayedHelloOfAnEarlierLifeEndsNothing) {
   const Bytes hello = changed(last(FrameType::hello), [](Handshake& h) { h.token ^= 1; });
   const auto peers = b.link->peers().size();
@@ -376,8 +376,8 @@ TEST_F(LinkFlood, HalfOpenConnectionsAreBoundedAndTheOldestGiveWay) {
   EXPECT_EQ(b.link->peers().size(), peers + 10);
 }
 
-// More than may be half-open at a time: those who find no room try again, and nobody is evicted
-// whose connection is being made.
+// More than may be half-open at a time: peers that find no room try again, and no peer is
+// evicted whose connection is being made.
 TEST(LinkPeers, ManyMayConnectAtOnce) {
   World world;
   Node& hub = world.add({}, {.pool = 4096, .receive_ring = 4096});
@@ -395,7 +395,7 @@ TEST(LinkPeers, ManyMayConnectAtOnce) {
   EXPECT_EQ(down, 0u);
 }
 
-// All places are taken by connections: who is refused is told so.
+// All slots are taken by connections: the link tells a peer that it refuses why.
 TEST(LinkPeers, AFullTableSaysSo) {
   World world;
   LinkConfig small;

@@ -53,7 +53,8 @@ TEST(LinkCredit, ManySendersNeverOverrunOneReceiver) {
   EXPECT_EQ(sink.link->counters()[Counter::drop_credit], 0u);
 }
 
-// Sends so many full frames, as fast as the sink gives credit; how long until all are acknowledged.
+// Sends so many full frames, as fast as the receiver grants credit; how long until all are
+// acknowledged.
 Duration stream(World& world, Node& from, Node& to, int messages) {
   const PeerId peer = from.link->peer(to.address());
   const Time start = world.net.now();
@@ -136,7 +137,7 @@ TEST(LinkCredit, MemoryFollowsTrafficNotPeers) {
 }
 
 // A lane without credit that messages join at every poll asks for it all the same, and again when
-// its questions are lost.
+// its probes are lost.
 TEST(LinkCredit, ABusyLaneGoesOnAsking) {
   World world;
   Node& a = world.add();
@@ -166,15 +167,15 @@ TEST(LinkCredit, ABusyLaneGoesOnAsking) {
   EXPECT_GT(questions, 3);
 }
 
-// What is on loan comes back, so it does not cost those who connect meanwhile what an idle peer may
-// always send.
+// Leased credit comes back, so it does not cost peers that connect meanwhile the base window, which
+// an idle peer may always send.
 TEST(LinkCredit, WhoConnectsWhileOthersBorrowGetsTheUsualWindow) {
   World world;
   Node& sink = world.add({}, {.pool = 1024, .receive_ring = 128});
   Node& first = world.add();
   Node& second = world.add();
   stream(world, first, sink, 500);
-  stream(world, second, sink, 500);  // now more than half of the lane is lent
+  stream(world, second, sink, 500);  // now more than half of the lane is leased
   Node& late = world.add();
   const PeerId peer = late.link->peer(sink.address());
   late.link->connect(peer, world.net.now());

@@ -77,7 +77,7 @@ TEST_F(LinkDump, TellsWhatAConnectionWaitsFor) {
       a.link->dump(peer, world.net.now()),
       AllOf(HasSubstr(b.address().text() + ": up"), HasSubstr("timer in "),
             HasSubstr("low lane: sends: 0 waiting, 0 in flight"), Not(HasSubstr("counted"))));
-  // The receiver's sink takes nothing more: frames are held there, then credit is used up.
+  // The receive handler takes nothing more: frames are held there, then credit is used up.
   b.sink.message = [](const Incoming&) { return RxResult::backpressure; };
   while (send(world, a, peer)) world.run(microseconds{20});
   world.run(milliseconds{20});

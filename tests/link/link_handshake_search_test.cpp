@@ -1,9 +1,9 @@
 // Connections, searched: every order of a few steps of two processes and their network, and many
 // longer ones drawn at random. A step is what users, networks, schedules and deaths do: one process
 // polls, one frame arrives, one is lost, an old one comes again, one process asks for a connection,
-// ends one, dies and begins another life, time passes without either being scheduled. Afterwards
-// nothing more goes wrong, and a message of each must reach the other. The link's patience is an
-// hour, so that no keepalive sets right what got stuck.
+// ends one, dies and restarts, time passes without either being scheduled. Afterwards nothing more
+// goes wrong, and a message of each must reach the other. The link's dead_after is an hour, so that
+// no keepalive sets right what got stuck.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -57,14 +57,14 @@ class Search {
   }
 
   // Whether a message of each reaches the other. The first asks alone unless it takes itself for
-  // connected: if that is to a dead life, only the word of the second can tell it.
+  // connected: if that is to a dead incarnation, only a message of the second can tell it.
   bool conclude() {
     lose_next_ = false;
     return (node(0).link->connected(peer(0)) || arrive({0})) && arrive({0, 1});
   }
 
  private:
-  // Whether messages of these reach the others, sent again to each new life.
+  // Whether messages of these reach the others, sent again to each new incarnation.
   bool arrive(std::initializer_list<std::size_t> senders) {
     arrived_[0] = arrived_[1] = false;
     sent_to_[0] = sent_to_[1] = {};

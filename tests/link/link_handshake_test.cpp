@@ -1,4 +1,4 @@
-// Making connections when lives end and begin in the middle of it.
+// Making connections when incarnations end and begin in the middle of it.
 #include <gtest/gtest.h>
 
 #include "tests/link/sim_world.hpp"
@@ -43,7 +43,7 @@ struct LinkHandshake : ::testing::Test {
     config.seed = seed;
     node.start(config);
   }
-  // b's second hello reaches a, and b is dead before the welcome reaches it; another life begins.
+  // b's second hello reaches a, and b is dead before the welcome reaches it; b restarts.
   void leave_a_half_open() {
     b.link->connect(b.link->peer(a.address()), world.net.now());
     world.run_until([&] { return !a.link->peers().empty(); }, milliseconds{1});
@@ -109,7 +109,7 @@ TEST_F(LinkHandshake, AHelloOfADeadLifeDoesNotEndOurOwnKnocking) {
   EXPECT_TRUE(down_a.empty());
 }
 
-// Somebody who has only been named is not given up because its hello led to nothing.
+// A peer that has only been named is not given up because its hello led to nothing.
 TEST_F(LinkHandshake, AStrayHelloDoesNotEndAPeerThatNobodyAskedFor) {
   const PeerId peer = a.link->peer(b.address());
   leave_a_half_open();
@@ -160,7 +160,7 @@ TEST_F(LinkHandshake, AWelcomeThatIsReadTooLateIsNoConnection) {
   EXPECT_TRUE(down_a.empty());
 }
 
-// A user who connects anew as soon as it hears of the restart finds the new life.
+// A user who connects anew as soon as it hears of the restart finds the new incarnation.
 TEST_F(LinkHandshake, WhoeverConnectsAtOnceToARestartedPeerEndsNothing) {
   send_text(a, a.link->peer(b.address()), "before", world.net.now());
   ASSERT_TRUE(run_until_idle(milliseconds{10}));
@@ -179,7 +179,8 @@ TEST_F(LinkHandshake, WhoeverConnectsAtOnceToARestartedPeerEndsNothing) {
   EXPECT_EQ(b.link->peers().size(), 1u);
 }
 
-// What a life sent that heard our welcome says nothing of the life that we have welcomed since.
+// A frame of the incarnation that got our first welcome does not confirm the incarnation that we
+// have welcomed since.
 TEST_F(LinkHandshake, AnEarlierLifeDoesNotSpeakForALaterOne) {
   Bytes ack;
   world.net.hook = [&](std::uint32_t port, Bytes& bytes) {

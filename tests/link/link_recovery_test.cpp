@@ -212,7 +212,7 @@ TEST(LinkRecovery, ALostTailIsOneTimeoutNotMany) {
   EXPECT_LT(one, 10.0);  // the tail took two timeouts: this one is four times as long
 }
 
-// An acknowledgement that finds the device full is owed until there is room.
+// An acknowledgement that finds the device full stays due until there is room.
 TEST(LinkRecovery, AFullDeviceOnlyDelaysAnAcknowledgement) {
   sim::SimConfig net;
   net.latency = microseconds{50};

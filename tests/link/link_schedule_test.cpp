@@ -1,7 +1,7 @@
 // Conversations among processes that lose their CPU for 0.1 to 100 ms at any reading of the clock.
-// In a conversation nobody has anything to send but what the other waits for, and the link's
-// patience is an hour, as MPI sets it: whatever gets stuck stays stuck. A failing seed replays with
-// VIADUCT_TEST_SEED=N VIADUCT_TEST_SCENARIOS=1.
+// In a conversation a node has nothing to send but what the other waits for, and the link's
+// dead_after is an hour, as MPI sets it: whatever gets stuck stays stuck. A failing seed replays
+// with VIADUCT_TEST_SEED=N VIADUCT_TEST_SCENARIOS=1.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -13,8 +13,8 @@ namespace viaduct::link::test {
 namespace {
 
 // Each node has a conversation with each other one. A turn is some messages on one lane, the last
-// of them marked; who has received the mark takes the next turn, at once from within the sink or
-// after its poll.
+// of them marked; the node that has received the mark takes the next turn, at once from within the
+// receive handler or after its poll.
 class Conversations {
  public:
   explicit Conversations(std::uint64_t seed) : random_(seed), world_(network(seed)) {

@@ -244,7 +244,8 @@ TEST_F(LinkTest, AGoodbyeIsHeardAtOnce) {
   EXPECT_EQ(reasons, std::vector{DownReason::left});
 }
 
-// What was acknowledged is delivered, however long a sink is busy, before the peer is gone.
+// What was acknowledged is delivered, however long a receive handler is busy, before the peer
+// is gone.
 TEST_F(LinkTest, WhatABusySinkHasYetToTakeOutlivesAGoodbye) {
   const PeerId peer = connected();
   const PeerId back = b.link->peers()[0];

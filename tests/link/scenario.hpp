@@ -19,7 +19,7 @@ struct ScenarioConfig {
   sim::SimConfig net;
   sim::SimPortConfig port;
   LinkConfig link;
-  double busy = 0;             // probability that a sink says busy
+  double busy = 0;             // probability of RxResult::backpressure
   std::size_t restarts = 0;    // kills, each followed by a restart, at random moments
   std::size_t partitions = 0;  // short ones, healed before anybody is given up
   PauseConfig pauses;          // when nodes lose their CPU

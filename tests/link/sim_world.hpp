@@ -1,4 +1,5 @@
-// Links on a simulated network, for tests: nodes with a sink each, one virtual clock, one loop.
+// Links on a simulated network, for tests: nodes with a receive handler each, one virtual clock,
+// one loop.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A sink that does what its functions say; by default it takes everything.
+// A receive handler that does what its functions say; by default it consumes everything.
 struct FunctionSink final : ReceiveHandler {
   std::function<RxResult(const Incoming&)> message = [](const Incoming&) {
     return RxResult::consumed;
@@ -35,7 +36,7 @@ struct Node {
   FunctionSink sink;
   std::unique_ptr<SimLink> link;
 
-  // A (new) life of the node.
+  // Starts the node, or a new incarnation of it.
   void start(LinkConfig config) {
     link = std::make_unique<SimLink>(*port, config);
     link->attach(Protocol::test, &sink);
@@ -52,7 +53,7 @@ struct World {
       : net(config), schedule(net, [this](std::size_t i, Time now) {
           if (nodes[i]->link) nodes[i]->link->poll(now);
         }) {}
-  // Links still speak as they end; what a test's hook refers to ended before.
+  // Links still send frames as they end; what a test's hook refers to ended before.
   ~World() { net.hook = nullptr; }
 
   Node& add(const LinkConfig& config = {}, const sim::SimPortConfig& port = {}) {

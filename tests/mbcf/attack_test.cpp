@@ -1,5 +1,5 @@
 // Messages that no honest engine sends, and honest ones told twice: counted by reason, answered
-// where there is somebody to answer, and nothing outside what was granted changes.
+// where there is a peer to answer, and nothing outside the exported memory changes.
 #include <limits>
 
 #include "tests/mbcf/bed.hpp"
@@ -78,7 +78,7 @@ class Attack : public ::testing::Test {
     send_on(lane_of(kind), Order::ordered, silent_type(kind).kind, bytes_of(target), body);
   }
   std::uint64_t count(Counter c) { return bed[0].count(c); }
-  // How often `c` has been counted since the last question.
+  // How often `c` has been counted since the last call.
   std::uint64_t newly_counted(Counter c) {
     const std::uint64_t before = seen[static_cast<std::size_t>(c)];
     return (seen[static_cast<std::size_t>(c)] = count(c)) - before;
@@ -308,7 +308,7 @@ TEST_F(Attack, ImpossibleCredit) {
   send(Kind::give_back, 0, GiveBack{name, 32, 5});
   send(Kind::give_back, 0, GiveBack{name, 0, 5});
   EXPECT_EQ(fifo->free_blocks(), 64u);
-  // Credit for FIFOs that we do not write to, or from somebody else.
+  // Credit for FIFOs that we do not write to, or from another peer than the owner.
   send(Kind::grant, 0, Grant{0x10001, 1, 64});
   send(Kind::grant, 0, Grant{0, 1, 64});
   send(Kind::recall, 0, StreamHead{~0u});

@@ -1,4 +1,4 @@
-// Nodes with an MBCF engine each on the simulated network, for the tests in this room.
+// Nodes with an MBCF engine each on the simulated network, for the tests in this directory.
 #pragma once
 
 #include <gtest/gtest.h>

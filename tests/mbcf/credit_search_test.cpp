@@ -3,7 +3,7 @@
 // network allows: a step polls one node only, the network delivers when a step says so, and a node
 // may be without its CPU for longer than any timer of the drivers. Afterwards everybody runs again,
 // and both writers must get the whole FIFO in turn: whatever got stuck or lost shows as one who
-// never does. The link's patience is an hour, so no keepalive sets anything right.
+// never does. The link's dead_after is an hour, so no keepalive sets anything right.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -60,7 +60,7 @@ class Search {
           milliseconds{200});
       if (!got) return "writer " + std::to_string(n) + " never gets the whole FIFO";
     }
-    // What is neither free nor lent to an open end has been lost.
+    // What is neither free nor granted to an open writer has been lost.
     bed_.run_for(milliseconds{1});
     read_all();
     for (std::size_t n : {0u, 1u}) bed_[n].engine.close_writer(writers_[n]);

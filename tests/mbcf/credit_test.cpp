@@ -204,7 +204,7 @@ TEST(FifoCredit, AnEndWhoseFifoIsWithdrawnBeforeTheFarewellEnds) {
   }
 }
 
-// Credit that is lent while the answer to a recall is on its way can be recalled, too.
+// Credit that is granted while the answer to a recall is on its way can be recalled, too.
 TEST(FifoCredit, ARecallIsNotTakenForAnEarlierOne) {
   Bed bed(nodes(4));
   Fifo* fifo = bed[2].engine.create_fifo(4096);

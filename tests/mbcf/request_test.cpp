@@ -1,4 +1,4 @@
-// Each request does what it says, and its requester learns what became of it.
+// Each request does what it promises, and its initiator learns the outcome.
 #include <poll.h>
 #include <unistd.h>
 

@@ -123,7 +123,7 @@ TEST_F(SilentTest, ANewLifeOfAPeerIsCountedAnew) {
   bed[2].link.connect(bed.peer(2, 0), bed.now());
   ASSERT_TRUE(bed.run([&] { return bed.peer(0, 2) != before; }, std::chrono::seconds{10}));
   take();
-  // Issued to the life that has ended: they are refused here and must not disturb the count.
+  // Issued to the incarnation that has ended: they are refused here and must not disturb the count.
   EXPECT_EQ(bed[0].engine.write({before, {77}, 0}, bed[0].bytes(0, 8), kQuiet, bed.now()).status,
             Status::peer_down);
   exchange(3);

@@ -179,7 +179,7 @@ TEST_F(TwoProcesses, AllRequestsWork) {
   });
 }
 
-// Everything that can be asked for, of somebody who no longer answers.
+// Every request, to a peer that no longer answers.
 TEST_F(TwoProcesses, RequestsToAKilledProcessEnd) {
   kill_one(
       [](Side& side) {

@@ -1,4 +1,4 @@
-// What is made of a memif's control messages, which a stranger may have written.
+// What is made of a memif's control messages, which an unknown process may have written.
 #include "drivers/port/quirks/memif_rings.hpp"
 
 #include <gtest/gtest.h>

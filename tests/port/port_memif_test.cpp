@@ -233,7 +233,7 @@ TEST_F(Memif, CarriesTheMtuThatIsAskedFor) {
   }
 }
 
-// A stranger on the socket must neither break the port nor keep others away.
+// An unknown process on the socket must neither break the port nor keep others away.
 TEST_F(Memif, StrangersOnTheSocketAreShownOut) {
   Child server([&] { echo(devargs("server")); });
   ASSERT_TRUE(server.wait_until_told());

@@ -1,6 +1,6 @@
 // Nodes with a driver each on the simulated network, for the tests of the drivers. Node is the
-// room's own: constructible from (port, link config, driver config), with `port`, `link` and
-// poll(now).
+// type of the driver's tests: constructible from (port, link config, driver config), with `port`,
+// `link` and poll(now).
 #pragma once
 
 #include <functional>

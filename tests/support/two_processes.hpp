@@ -93,7 +93,7 @@ class TwoProcesses : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   // On a busy machine a process may be off its CPU for seconds: who waits for no death is patient.
-  // Still less than until() is, as a lost goodbye is silence.
+  // Still less than the limit of until(), because the peer falls silent when its goodbye is lost.
   static constexpr const char *kPatient = "20000", *kAwaitsDeath = "1000";  // ms
 
   // DPDK is started in the children only: a process starts it once.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What `meson install` installs is enough to build and run somebody else's program, and the installed
+# What `meson install` installs is enough to build and run another project's program, and the installed
 # tools find each other. Prints TAP. Arguments: build directory, C++ compiler.
 source "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 build=$(realpath "$1")
@@ -135,7 +135,7 @@ vipl() {
     [[ $? == 2 && $said == usage:* ]] || return 1
   done
 }
-# To the real prefix, as an administrator does it, but where nobody else sees it; not even the dynamic
+# To the real prefix, as an administrator does it, but where no other process sees it; not even the dynamic
 # linker's cache.
 in_its_place() {
   local libdir

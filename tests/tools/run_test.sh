@@ -7,7 +7,7 @@ program=$(realpath "$2")
 shift 2
 program_arguments=("$@")
 
-# What other runs on this machine have does not count: beds bear their owner's process id.
+# What other runs on this machine have does not count: testbeds bear their owner's process id.
 beds_of() { ip netns list | sed -n "s/^\(vrun-$1-[0-9]*\)-.*/\1/p" | sort -u; }
 no_bed_of() { [[ -z $(beds_of "$1") ]]; }
 
@@ -76,7 +76,7 @@ sleepers_ended() {
   local pid
   all_run || return 1
   while read -r pid; do
-    # Where nobody collects them, the dead stay in the table.
+    # Where no parent collects them, dead processes stay in the process table.
     grep -s '^State:' "/proc/$pid/status" | grep -vq Z && return 1
   done <"$scratch/pids"
   return 0
@@ -86,7 +86,7 @@ signalled() {  # signal, exit status
   kill -"$1" "$runner"
   returns "$2" wait "$runner" && no_bed_of "$runner" && sleepers_ended
 }
-# The next run removes what a killed one has left, and nothing of one that lives.
+# The next run removes what a killed run has left, and nothing of a running one.
 killed() {
   local dead living
   start_sleepers || return 1
@@ -107,7 +107,7 @@ killed() {
   rm "$scratch/stay"
   returns 0 wait "$living" && no_bed_of "$living"
 }
-# Somebody was killed while he removed a bed: any of its namespaces may be what is left.
+# A run was killed while it removed a testbed: any of its namespaces may be left.
 half_removed() {
   local dead=4194305 testbed bed  # more than any process id
   testbed=$(dirname "$run")/viaduct-testbed bed=vrun-$dead-1

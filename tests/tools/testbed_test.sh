@@ -12,7 +12,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# Everything of the caller's namespace a bed could leave behind.
+# Everything of the caller's namespace a testbed could leave behind.
 left() { ip netns list | grep -e "$bed" | sort; ip -o link show | sed 's/^[0-9]*: \([^:]*\):.*/\1/' | sort; }
 
 nothing_left() { diff <(echo "$before") <(left); }
@@ -93,7 +93,7 @@ no_capability() {
     tr -d '\t' | diff - <(printf '65534\n65534\nCapPrm:%016d\nCapEff:%016d\nCapBnd:%016d\n' 0 0 0)
 }
 
-# Starts `up` of a bed that takes a while, kills it after $1 ms, then removes what there is.
+# Starts `up` of a testbed that takes a while, kills it after $1 ms, then removes what there is.
 # Adds to half_made when the kill met it between the first namespace and the end.
 half_made=0
 kill_up() {
@@ -128,7 +128,7 @@ killed_then_up() {
   local delay=10 met=0
   while next_delay "$met" 2 29; do
     kill_up "$delay" KILL
-    flock /run/viaduct true  # the killed one's last child may be about to complete the bed
+    flock /run/viaduct true  # the killed one's last child may be about to complete the testbed
     is_up && { tb down; continue; }
     ip netns list | grep -qe "$bed-host" && met=$((met + 1))
     tb up --hosts 2 --ports 1 || return 1

@@ -498,7 +498,7 @@ class Talk {
     poll_both();
   }
 
-  // Frames that a link drops but a reader of the wire wants explained.
+  // Frames that a link drops, and that the dissector explains all the same.
   void unexpected() {
     std::vector<std::byte> frame(60);
     link::FrameHeader h{};

@@ -20,7 +20,7 @@ frames_with() { shark -Y "$1" | wc -l; }
 explains() { (($(frames_with "$1") == $2)); }
 summary() { shark | grep -E -- "$1"; }
 
-# All but a recall (17), which takes two who write to one FIFO.
+# All but a recall (17), which takes two writers to one FIFO.
 every_kind() {
   diff <(shark -T fields -e mbcf.kind | tr ',' '\n' | grep . | sort -nu) <(seq 0 16; echo 18)
 }

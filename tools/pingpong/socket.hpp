@@ -9,8 +9,8 @@
 
 namespace viaduct::pingpong {
 
-// TCP and UDP ports of the server: control channel, layer udp, layer tcp, introductions of layer
-// verbs.
+// TCP and UDP ports of the server: control channel, layer udp, layer tcp, exchange of addresses of
+// layer verbs.
 inline constexpr std::uint16_t kControlPort = 17751, kUdpPort = 17752, kTcpPort = 17753,
                                kVerbsPort = 17754;
 

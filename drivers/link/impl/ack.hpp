@@ -64,9 +64,9 @@ void Link<D>::send_due_acks(Time now) {
 
 // Sends an ack frame, also as keepalive and window probe (`flags`: kFlagAnswer). The frame has a
 // block for each lane with something to acknowledge, a gap, or frames waiting for credit
-// (kFlagWant); with flags for every lane. False: no frame or no place in the burst; nothing counts
-// as acknowledged. The caller, or the end of the poll, flushes. The burst takes over the only
-// reference.
+// (kFlagWant); with kFlagAnswer, one for every lane. False: no frame or no place in the burst;
+// nothing counts as acknowledged. The caller, or the end of a poll, flushes. The burst takes over
+// the only reference.
 template <PacketDevice D>
 bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
   if (tx_burst_size_ == kBurst) flush();

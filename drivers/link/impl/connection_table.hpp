@@ -90,8 +90,8 @@ void Link<D>::remove_half_open(Peer* p) {
   --half_open_count_;
 }
 
-// Gives up a half-open peer for a newer request. end_connection() does not report half-open peers,
-// so no handler sees the reason.
+// Gives up a half-open peer for a newer request, or for a peer that our side names.
+// end_connection() does not report half-open peers, so no handler sees the reason.
 template <PacketDevice D>
 void Link<D>::evict(Peer* half_open) {
   counters_.add(Counter::half_open_evicted);
@@ -207,7 +207,7 @@ void Link<D>::on_goodbye(Peer* p) {
 }
 
 // Ends a peer: frees the peer and reports `reason` to all handlers, unless the peer is half-open.
-// `peer` is invalid afterwards. The handlers are called last, when the link's state is consistent
+// `p` is invalid afterwards. The handlers are called last, when the link's state is consistent
 // again, because they may call try_send.
 template <PacketDevice D>
 void Link<D>::end_connection(Peer* p, DownReason reason) {

@@ -144,7 +144,7 @@ void Link<D>::send_goodbye(Peer* p) {
   D::release(f);
 }
 
-// Checks a handshake frame and passes it on. `peer`: the connection that the frame's route names;
+// Checks a handshake frame and passes it on. `p`: the connection that the frame's route names;
 // nullptr for most hellos.
 template <PacketDevice D>
 void Link<D>::receive_handshake(Peer* p, FrameType type, const FrameHeader& header,

@@ -112,8 +112,8 @@ std::size_t Engine<D>::capacity(WriterId id) const {
 }
 
 // ok if the writer may send an entry of so many blocks now; the caller then calls spend_credit().
-// no_room: it has asked the owner for what is missing. Otherwise the reason why no such entry can
-// be sent.
+// no_room: it has asked the owner for what is missing, or a long entry is half sent. Otherwise the
+// reason why no such entry can be sent.
 template <link::PacketDevice D>
 Status Engine<D>::ensure_credit(Writer& w, std::uint64_t blocks, Time now) {
   if (w.state == Writer::State::gone) return w.why;

@@ -1,4 +1,4 @@
-// Processes with a network channel each on the simulated network, for the tests in this room.
+// Processes with a network channel each on the simulated network, for the tests in this directory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ class Bed {
   }
   ~Bed() {
     schedule.set_pauses({});
-    // Links still speak as they end.
+    // Links still send frames as they end.
     for (auto& p : processes_) p->channel.reset();
   }
   Channel& operator[](int rank) { return *at(rank).channel; }

@@ -109,7 +109,7 @@ TEST_P(NetChannels, ARankWithOurOwnAddressIsAMistakeThatIsNamed) {
   EXPECT_THAT(bed.sink(0).lost[1], HasSubstr("VIADUCT_PORTS"));
 }
 
-// Whichever of them speaks first.
+// Whichever of them sends first.
 TEST_P(NetChannels, RanksThatDoNotAgreeOnEagerMessagesAreNamed) {
   for (const int speaker : {0, 1}) {
     Bed bed = make({.eager_of_last = 4096});
@@ -480,8 +480,8 @@ TEST_P(NetChannels, AnEndDoesNotOvertakeWhatHasArrived) {
 
 // ---- everything at once on a bad network -----------------------------------------------------
 
-// Everybody asks everybody, and answers at once, as a receive answers an announcement; nobody asks
-// again before all answers are there, so nothing comes to the help of one that is stuck.
+// Every rank asks every other, and answers at once, as a receive answers an RTS; no rank asks again
+// before all answers are there, so nothing comes to the help of one that is stuck.
 bool ask_and_answer(Bed& bed, int rounds, std::size_t bytes) {
   struct Waiting {
     int from, to;
@@ -515,8 +515,8 @@ bool ask_and_answer(Bed& bed, int rounds, std::size_t bytes) {
   return true;
 }
 
-// Wherever they read the clock, and for 0.1 to 100 ms. With MPI's patience no keepalive sets right
-// in time what is stuck.
+// Wherever they read the clock, and for 0.1 to 100 ms. With MPI's dead_after no keepalive sets
+// right in time what is stuck.
 TEST_P(NetChannels, WhoLosesTheCpuLosesNothing) {
   std::uint64_t pauses = 0;
   for (std::uint64_t seed = 1; seed <= test::effort(200); ++seed) {

@@ -274,7 +274,7 @@ void different_operations(bool nb) {
   }
 }
 
-// Where early messages are not judged, who waits asks.
+// Where early messages are not judged, a rank that waits sends status queries.
 void groups_disagree(bool nb) {
   const bool first = rank() < size() / 2;
   MPI_Comm local, inter;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Programs compiled with somebody else's mpi.h of the standard ABI (MPI 5.0, chapter 20) run with our
+# Programs compiled with another MPI's mpi.h of the standard ABI (MPI 5.0, chapter 20) run with our
 # library. The header is that of MPICH 5 in Debian unstable; it is downloaded and only used here. Prints
 # TAP. Arguments: libmpi_abi.so, the directory of the examples;
 # FOREIGN_MPI_H: a directory that has such a header already.

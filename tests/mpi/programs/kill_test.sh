@@ -1,7 +1,7 @@
 #!/bin/bash
 # A rank is killed in the middle of communication: the job must end with an error within seconds and
-# leave nothing behind. And those who wait for a dead process hear of it, if the launcher does not end
-# them before. Prints TAP. Arguments: stress, viaduct-run, survivors.
+# leave nothing behind. And processes that wait for a dead process hear of it, if the launcher does
+# not end them before. Prints TAP. Arguments: stress, viaduct-run, survivors.
 program=$(realpath "$1") viaduct_run=$(realpath "$2") survivors=$(realpath "$3")
 source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
 mine=$scratch/stress

@@ -70,7 +70,7 @@ void expect(int got, int wanted, const char* what) {
   std::printf("%s: error class %d, expected %d\n", what, got, wanted);
 }
 
-// It has announced a long message before, whose receive comes when it is known to be dead.
+// It has sent the RTS of a long message, whose receive comes when it is known to be dead.
 void announced(int rank) {
   std::vector<char> data(kLong);
   MPI_Request request;

@@ -17,7 +17,7 @@ class FakeNet {
  public:
   static constexpr std::size_t kEager = 24;
   static constexpr std::size_t kPlaces = 8,
-                               kEarly = 4;  // of long receives; before they are announced
+                               kEarly = 4;  // of long receives; before their RTS
 
   class End;
   explicit FakeNet(std::uint64_t seed) : random(seed) {}

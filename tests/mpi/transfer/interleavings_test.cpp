@@ -252,7 +252,8 @@ class Job {
     ASSERT_TRUE(request->complete || !death || !may_have_died(o.operation->peer))
         << "rank " << rank << " waits for the dead";
     if (o.receive && !o.receive->complete) check_unmet(rank, o);
-    // A send that is not complete is announced or synchronous, and no receive is there for it.
+    // A send that is not complete has sent an RTS or is synchronous, and no receive is there for
+    // it.
     if (!o.send || o.send->complete) return;
     for (const Posted& r : process(o.operation->peer).posted) {
       const bool waits = r.receive && !r.receive->complete;

@@ -114,8 +114,8 @@ class Peers : public testing::Test {
 
 // ---- long messages in parts ------------------------------------------------------------------
 
-// The receiver has a part, and grants the next one, before the channel says at the sender that the
-// part is through.
+// The receiver has a part, and sends the CTS of the next one, before the channel says at the sender
+// that the part is through.
 TEST_F(Peers, AGrantMayComeBeforeThePartBeforeItIsThrough) {
   for (const bool gaps : {true, false}) {
     channel_->sending.clear();
@@ -261,7 +261,7 @@ TEST_F(Peers, APersistentReceiveFromAnybodyIsForAnybodyEachTime) {
 // An eager message has no name at the receiver; it must not be asked for by one.
 TEST_F(Peers, APersistentSendThatGoesEagerlyIsNotCancelledByAnOldName) {
   const Ref<Request> request = make_send(bytes(kEager), world(1), SendMode::standard);
-  {  // the budget is used up, so that the first one is announced
+  {  // the budget is used up, so that the first one goes by an RTS
     std::vector<Ref<SendRequest>> others;
     while (count_said(Kind::request_to_send) == 0) others.push_back(send(bytes(kEager), 1));
     start(*request);
@@ -347,12 +347,12 @@ TEST_F(Peers, NoSleepWhileSomethingWaitsForRoom) {
 
 // ---- early receives --------------------------------------------------------------------------
 
-// Places must be left for what is announced, or a sender whose message comes in another order than
-// the receives waits for ever.
+// Places must be left for messages with an RTS, or a sender whose message comes in another order
+// than the receives waits for ever.
 TEST_F(Peers, EarlyReceivesLeavePlaces) {
   int tag = 0;
   const auto expect_rtrs = [&](std::size_t expected, const char* when) {
-    // Until none asks; after one has asked in vain two do not anyway.
+    // Until none sends an RTR; after one was missed, two send none anyway.
     for (int silent = 0; silent < 3;) {
       const std::size_t before = count_said(Kind::ready_to_receive);
       receive(bytes(kLong), world(1, ++tag));
@@ -362,7 +362,7 @@ TEST_F(Peers, EarlyReceivesLeavePlaces) {
     EXPECT_EQ(count_said(Kind::ready_to_receive), expected) << when;
   };
   expect_rtrs(kEarly, "at first");
-  // The first one meets an announced message, and its place is another's.
+  // The first one meets a message with an RTS, and another receive gets its place.
   hear_rts(1, 50, kLong, 1);
   EXPECT_EQ(channel_->closed, 1);
   expect_rtrs(kEarly + 1, "one has met another message");
@@ -376,7 +376,7 @@ TEST_F(Peers, EarlyReceivesLeavePlaces) {
   expect_rtrs(kEarly + 2, "one was written");
 }
 
-// To ask costs as much as a message, so where it is always too late it is hardly ever tried.
+// An RTR costs as much as a message, so where it is always too late hardly any is sent.
 TEST_F(Peers, WhoAsksInVainAsksLessAndLess) {
   constexpr std::size_t kMessages = 1000;
   for (std::size_t i = 1; i <= kMessages; ++i) {
@@ -386,7 +386,7 @@ TEST_F(Peers, WhoAsksInVainAsksLessAndLess) {
   const std::size_t in_vain = count_said(Kind::ready_to_receive);
   EXPECT_GE(in_vain, kMessages / 64);
   EXPECT_LE(in_vain, kMessages / 64 + 8);
-  // Those that could not take each other's messages ask for themselves.
+  // Receives that could not take each other's messages send an RTR each.
   for (int tag = 1; tag <= 128; ++tag) receive(bytes(kLong), world(1, 100 + tag));
   EXPECT_EQ(count_said(Kind::ready_to_receive), in_vain + 2);
 }
@@ -432,7 +432,7 @@ TEST_F(Peers, WhoKeepsReceivesPostedGoesOnAskingToo) {
   receive(bytes(kLong), world(1));
   ASSERT_EQ(count_said(Kind::ready_to_receive), 3u);
   for (std::size_t i = 1; i < 10; ++i) {
-    written_into(i < 3 ? i : i + 1);  // the announced message's place is between them
+    written_into(i < 3 ? i : i + 1);  // the place of the message with the RTS is between them
     receive(bytes(kLong), world(1));
     EXPECT_EQ(count_said(Kind::ready_to_receive), 4 + i) << "the silent one's and its own";
   }
@@ -454,7 +454,7 @@ TEST_F(Peers, OnlySoManyAskAtATime) {
   for (; silent <= 64 && asked == 0; ++silent) asked = asked_by_the_next();
   ASSERT_GT(silent, 16u) << "they would ask one by one";
   EXPECT_EQ(asked, 8u);
-  // One of them is written into: those that are left ask with the next ones.
+  // One of them is written into: those that are left send RTRs with the next ones.
   WrittenHead written{};
   written.head = {Kind::written, {}, kContext, 1, 7};
   written.receive = channel_->open.back().cookie;
@@ -534,7 +534,7 @@ LossHead loss(int from, std::uint32_t process, int tag = 7) {
   return {{Kind::loss, {}, kContext, from, tag}, process, 0};
 }
 
-// Whether the receive was there before, after, or had even asked to be written into.
+// Whether the receive was there before, after, or had even sent an RTR.
 TEST_F(Peers, ALossThatAnotherTellsOfEndsTheReceive) {
   const auto before = receive(bytes(8), world(2));
   const auto asking = receive(bytes(kLong), world(2, 8));

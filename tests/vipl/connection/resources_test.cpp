@@ -1,5 +1,5 @@
-// What connections cost and leave behind: descriptors, ports, memory; and what happens where the
-// system has none of these.
+// What connections cost and leave behind: file descriptors, ports, memory; and what happens where
+// the system has none of these.
 #include <gtest/gtest.h>
 
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 
 namespace {
 
-// Of this thread: the library finds no room for the next descriptor it wants to watch.
+// Of this thread: the library cannot watch one more file descriptor.
 thread_local bool no_room_to_watch = false;
 
 // Of the process: no connection can be accepted. Limits of the system would stop sanitizers too.
@@ -111,8 +111,8 @@ TEST_F(Resources, RefusedRequestsLeaveNothing) {
   EXPECT_LT(ends_in_time_wait(), kept + 100);
 }
 
-// A process that has the descriptors of another by fork() must not keep a connection open that this
-// one has closed.
+// A process that has the file descriptors of another by fork() must not keep a connection open that
+// this one has closed.
 TEST_F(Resources, AChildOfForkDoesNotKeepConnectionsOpen) {
   auto [incoming, outcome] = hold_request(a, client, b);
   const pid_t child = ::fork();

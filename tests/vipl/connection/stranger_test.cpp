@@ -1,7 +1,7 @@
-// Whoever else connects to the control port: sends rubbish, nothing, half a request, a correct
-// request and then rubbish; and whoever sends what he likes to the rendezvous sockets of a host.
-// Nothing of that may keep the program from connecting, block it, or cost a descriptor for longer
-// than a second.
+// Unknown peers that connect to the control port: they send malformed bytes, nothing, half a
+// request, or a correct request and then malformed bytes; and unknown processes that send anything
+// to the rendezvous sockets of a host. Nothing of that may keep the program from connecting, block
+// it, or cost a file descriptor for longer than a second.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -208,7 +208,7 @@ TEST_F(Strangers, ASideThatDoesNotReadIsCutOff) {
   EXPECT_TRUE(server.wait_for(State::error));
 }
 
-// Who remembers what a stranger says has to stop somewhere.
+// The library remembers a limited number of aliases of an unknown peer.
 TEST_F(Strangers, EndlessAliasesAreCutOff) {
   auto served = std::async(std::launch::async, [&] { return b.serve(server, "server"); });
   std::optional<Raw> caller = accepted_call();

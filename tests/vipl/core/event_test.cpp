@@ -188,7 +188,7 @@ void expect_settles_at(const std::atomic<int>& number, int expected) {
   EXPECT_EQ(number, expected);
 }
 
-// The descriptor of a device that is removed is in error for ever.
+// The file descriptor of a device that is removed is in error for ever.
 TEST(EventThread, ARemovedDeviceDoesNotKeepItBusy) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

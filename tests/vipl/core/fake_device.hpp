@@ -72,7 +72,7 @@ class Fabric {
   std::map<std::uint32_t, FakeQueuePair*> queue_pairs_;
 };
 
-// Descriptor that is readable while there are events.
+// File descriptor that is readable while there are events.
 class EventFd {
  public:
   EventFd();

@@ -338,7 +338,7 @@ TEST_F(Told, WhoSendsDisconnectsAtOnce) {
   }
 }
 
-// A server that takes over what the caller has can accept.
+// A server that adopts what the caller has can accept.
 TEST_F(Told, TheCallersQualityOfService) {
   VIP_VI_ATTRIBUTES attributes = vi_attributes();
   for (const VIP_QOS quality : {VIP_QOS{nullptr}, VIP_QOS{&attributes}}) {

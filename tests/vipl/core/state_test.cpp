@@ -1,4 +1,4 @@
-// The life of a VI: states, disconnecting, reconnecting, losing the other side, being destroyed.
+// The states of a VI: disconnecting, reconnecting, losing the other side, being destroyed.
 #include <atomic>
 #include <chrono>
 #include <thread>
