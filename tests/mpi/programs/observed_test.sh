@@ -94,7 +94,7 @@ unset VIADUCT_HANG_REPORT_SECONDS
 check "a signal makes ranks tell their state" dumps USR1 cycle mpiexec.hydra -n 3 -- \
   'rank 0: in MPI_Recv, has waited .* for a receive from rank 1, tag 7' \
   'rank 2: operations under way: 1' 'rank 2:   receive from rank 0, tag 7, MPI_COMM_WORLD, at most 4 bytes: no message yet' \
-  'rank 1: rank 2 by shm, ring of .*; that process is in MPI' 'rank 1:   pid [0-9]+, [0-9]+ of 131072 bytes'
+  'rank 1: rank 2 by shm, ring of .*; that process is in MPI' 'rank 1:   pid [0-9]+, [0-9]+ bytes in the ring'
 check "messages without receives and sends without are told, and who is not in MPI says that it heard" \
   dumps USR1 busy mpiexec.hydra -n 3 -- \
   'rank 0:   send to rank 1, tag 4, MPI_COMM_WORLD, 1048576 bytes: announced; its receive has not been called' \
