@@ -51,8 +51,9 @@ inline FrameState& frame_state(rte_mbuf* f) {
 
 enum class PoolKind : std::uint8_t {
   ordinary,
-  umem,  // AF_XDP's: frames lie without gaps and are all initialised at once, as the kernel pins
-         // them all
+  copied,  // no device reaches into these frames, as the driver copies them (memif, af_packet)
+  umem,    // AF_XDP's: frames lie without gaps and are all initialised at once, as the kernel pins
+           // them all
 };
 // A pool of frames that hold `room` bytes each, headroom included, on NUMA node `socket`. nullptr:
 // rte_errno tells why. The calling thread becomes the owner thread. The caller frees the pool with

@@ -343,9 +343,11 @@ void Port::create_pool() {
   // count from 0; but no two copies own the same port at a time.
   const std::string name = "viaduct_" + std::to_string(port_) + "_" + std::to_string(serial++);
   const int socket = rte_eal_has_hugepages() != 0 ? rte_eth_dev_socket_id(port_) : SOCKET_ID_ANY;
-  pool_ =
-      create_frame_pool(name, p.config.frames, static_cast<std::uint16_t>(room), socket,
-                        p.config.kind == PortKind::af_xdp ? PoolKind::umem : PoolKind::ordinary);
+  const bool copies = p.config.kind == PortKind::memif || p.config.kind == PortKind::af_packet;
+  const PoolKind kind = p.config.kind == PortKind::af_xdp ? PoolKind::umem
+                        : copies                          ? PoolKind::copied
+                                                          : PoolKind::ordinary;
+  pool_ = create_frame_pool(name, p.config.frames, static_cast<std::uint16_t>(room), socket, kind);
   if (pool_ == nullptr)
     throw base::SetupError(
         "cannot open port " + p.config.requested + ": no memory for " +

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rte_mempool.h>
+#include <sys/resource.h>
 
 #include <cstring>
 #include <fstream>
@@ -42,6 +43,33 @@ std::size_t dirty_memory() {
     if (line.starts_with("Private_Dirty:")) return std::stoul(line.substr(sizeof "Private_Dirty:"));
   ADD_FAILURE() << "no Private_Dirty";
   return 0;
+}
+
+// The kernel's count of pages that this process has touched for the first time.
+long page_faults() {
+  rusage usage{};
+  EXPECT_EQ(::getrusage(RUSAGE_SELF, &usage), 0);
+  return usage.ru_minflt;
+}
+
+// 8191 frames take 4000 pages and more.
+TEST(FramePool, TouchesNoFrameWhenItGoes) {
+  EXPECT_TRUE(succeeds([] {
+    setenv("VIADUCT_MEMORY", "nohuge", 1);
+    port::ensure_eal({});
+    rte_mempool* const pool =
+        port::create_frame_pool("untouched", 8191, 2048, SOCKET_ID_ANY, port::PoolKind::copied);
+    ASSERT_NE(pool, nullptr);
+    rte_mbuf* const frame = rte_pktmbuf_alloc(pool);
+    ASSERT_NE(frame, nullptr);
+    std::memset(rte_pktmbuf_mtod(frame, void*), 1, 1500);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(frame) % RTE_CACHE_LINE_SIZE, 0u);
+    rte_pktmbuf_free(frame);
+    EXPECT_EQ(rte_mempool_avail_count(pool), 8191u);
+    const long before = page_faults();
+    rte_mempool_free(pool);
+    EXPECT_LT(page_faults() - before, 500);
+  }));
 }
 
 // 8191 frames take 16 MiB and more once all are touched.
