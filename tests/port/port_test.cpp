@@ -246,10 +246,11 @@ TEST(Eal, TheApplicationsOwnIsAccepted) {
     std::vector<char*> argv;
     for (const char* argument : arguments) argv.push_back(const_cast<char*>(argument));
     ASSERT_GE(rte_eal_init(static_cast<int>(argv.size()), argv.data()), 0);
-    EXPECT_THAT(refusal({.devargs = "net_memif0,socket=x"}),
+    EXPECT_THAT(refusal({.devargs = "net_null0"}),
                 AllOf(HasSubstr("no memory for 8191 frames"), HasSubstr("VIADUCT_FRAMES")));
     const Time before = port::now();
-    EXPECT_EQ(refusal({.devargs = "net_memif0,socket=x", .frames = 2047}), "(opened)");
+    // The frames of a memif are not in DPDK's memory.
+    EXPECT_EQ(refusal({.devargs = "net_memif0,socket=x"}), "(opened)");
     EXPECT_GT(port::now(), before);
   });
   EXPECT_THAT(output, IsEmpty());
