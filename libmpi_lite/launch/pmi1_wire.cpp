@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -169,6 +170,7 @@ void Pmi1Wire::send_line(std::string_view request) {
 }
 
 std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
+  const auto until = forever ? Clock::time_point::max() : Clock::now() + timeout_;
   while (true) {
     if (const auto end = received_.find('\n'); end != std::string::npos) {
       std::string line = received_.substr(0, end);
@@ -178,8 +180,7 @@ std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
     if (received_.size() > kMaxLine)
       throw base::SetupError("the process manager " + manager_ +
                              " sends lines without end; does it speak PMI-1?");
-    // The time limit is for each piece of a line, not for the whole answer.
-    wait_readable(cmd, forever);
+    wait_readable(cmd, until);
     std::array<char, 2048> piece;
     const ssize_t n = recv(fd_, piece.data(), piece.size(), MSG_DONTWAIT);
     if (n > 0)
@@ -191,11 +192,15 @@ std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
   }
 }
 
-void Pmi1Wire::wait_readable(std::string_view cmd, bool forever) {
+// A signal ends it early: the caller finds nothing and waits again, but not for longer in all.
+void Pmi1Wire::wait_readable(std::string_view cmd, Clock::time_point until) {
   pollfd readable{fd_, POLLIN, 0};
-  // Interrupted by a signal, poll() counts as ready: the caller finds nothing and waits again.
-  const int ready = poll(&readable, 1, forever ? -1 : static_cast<int>(timeout_.count()));
-  if (ready == 0)
+  int patience = -1;
+  if (until != Clock::time_point::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    patience = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  }
+  if (poll(&readable, 1, patience) == 0)
     throw base::SetupError(
         "the process manager " + manager_ + " has not sent cmd=" + std::string(cmd) + " for " +
         std::to_string(timeout_.count()) + " ms; does it still run, and does it speak PMI-1?");

@@ -59,11 +59,13 @@ class Pmi1Wire {
   void close() noexcept;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   // `forever`: without a time limit.
   Pmi1Message receive(std::string_view cmd, bool forever);
   void send_line(std::string_view request);
   std::string receive_line(std::string_view cmd, bool forever);
-  void wait_readable(std::string_view cmd, bool forever);
+  void wait_readable(std::string_view cmd, Clock::time_point until);
   // The manager is gone: throws SetupError. `doing`: what the manager was to do, `why` it did not.
   [[noreturn]] void throw_lost(const std::string& doing, const std::string& why) const;
 

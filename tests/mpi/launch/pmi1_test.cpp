@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/time.h>
 
 #include <csignal>
 
@@ -185,6 +186,22 @@ TEST(Pmi1, AManagerThatIsSilentIsAnError) {
   FakeManager manager(Script{{"cmd=init", ""}, {"never", ""}});
   const Environment environment(as_hydra(manager.fd()));
   EXPECT_SAYS(Pmi1::join(50ms), "has not sent cmd=response_to_init for 50 ms");
+}
+
+// A profiler's timer, say.
+TEST(Pmi1, SignalsDoNotPutOffTheEndOfTheWait) {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  struct sigaction before {};
+  sigaction(SIGALRM, &action, &before);
+  const itimerval often{{0, 10'000}, {0, 10'000}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  FakeManager manager(Script{{"cmd=init", ""}, {"never", ""}});
+  const Environment environment(as_hydra(manager.fd()));
+  EXPECT_SAYS(Pmi1::join(100ms), "has not sent cmd=response_to_init for 100 ms");
+  const itimerval never{};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
 }
 
 // A fence takes as long as the slowest rank.
