@@ -59,7 +59,6 @@ std::vector<int> hosts_of_ranks(std::string_view mapping, int size) {
       // The hosts [first, end). Host numbers must fit an int.
       const std::int64_t end = std::int64_t{first} + count;
       if (end > std::int64_t{std::numeric_limits<int>::max()} + 1) text.refuse();
-      if (each == 0) continue;  // not 2^31 hosts that nobody is on
       for (std::int64_t host = first; host < end && hosts.size() < wanted; ++host)
         for (int i = 0; i < each && hosts.size() < wanted; ++i)
           hosts.push_back(static_cast<int>(host));
