@@ -160,6 +160,40 @@ TEST_F(LinkHandshake, AWelcomeThatIsReadTooLateIsNoConnection) {
   EXPECT_TRUE(down_a.empty());
 }
 
+// Both knock, and the answer to our hello is late: the peer has connected, said goodbye and is
+// gone. Messages of it that a handler has still to take keep it in the table.
+TEST_F(LinkHandshake, AnAnswerAfterTheGoodbyeBeginsNothing) {
+  Bytes late_retry;
+  int hellos = 0;
+  world.net.hook = [&](std::uint32_t port, Bytes& bytes) {
+    if (port == 0) hellos += type_of(bytes) == FrameType::hello;
+    if (port == 0 || type_of(bytes) != FrameType::retry) return true;
+    late_retry = bytes;
+    return false;
+  };
+  const PeerId peer = a.link->peer(b.address());
+  a.link->connect(peer, world.net.now());
+  b.link->connect(b.link->peer(a.address()), world.net.now());
+  ASSERT_TRUE(world.run_until([&] { return a.link->connected(peer); }, milliseconds{10}));
+  ASSERT_FALSE(late_retry.empty());
+  bool busy = true;
+  a.sink.message = [&](const Incoming&) {
+    return busy ? RxResult::backpressure : RxResult::consumed;
+  };
+  send_text(b, b.link->peer(a.address()), "waits", world.net.now());
+  world.run(milliseconds{1});
+  b.link->disconnect(b.link->peer(a.address()), world.net.now());
+  world.run(milliseconds{1});
+  ASSERT_EQ(a.link->view(peer).state, PeerState::draining);
+  hellos = 0;
+  world.net.inject(*a.port, late_retry);
+  world.run(microseconds{10});
+  EXPECT_EQ(hellos, 0);
+  busy = false;
+  world.run(milliseconds{1});
+  EXPECT_EQ(down_a, std::vector<DownReason>{DownReason::left});
+}
+
 // A user who connects anew as soon as it hears of the restart finds the new incarnation.
 TEST_F(LinkHandshake, WhoeverConnectsAtOnceToARestartedPeerEndsNothing) {
   send_text(a, a.link->peer(b.address()), "before", world.net.now());
