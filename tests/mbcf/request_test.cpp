@@ -102,6 +102,18 @@ TEST_F(RequestTest, SilentRequestsActAndSayNothingUnlessRefused) {
   EXPECT_EQ(c.status, Status::out_of_range);
 }
 
+// What relocate() moves is the rest of an append: another request's data stays where it is.
+TEST_F(RequestTest, OnlyAppendsCanBeMoved) {
+  bed[0].fill(0, 400'000, 1);
+  const Issued write = a().write(at_b(0), bed[0].bytes(0, 400'000), {}, bed.now());
+  ASSERT_EQ(write.status, Status::ok);
+  const std::vector<std::byte> other(400'000);
+  a().relocate(write.id, other);
+  Completion c;
+  ASSERT_TRUE(bed.run([&] { return a().next_completion(c); }));
+  EXPECT_TRUE(bed[1].holds(0, 400'000, 1));
+}
+
 // A fence must not pass long requests, which travel apart from it.
 TEST_F(RequestTest, AFenceWaitsForAllBeforeItAndForNothingBehindIt) {
   bed[0].fill(0, 400'000, 1);
