@@ -34,12 +34,18 @@ bool flag_is_set(const char* interface, const char* word) {
   return shell(std::string("ip -d link show ") + interface + " | grep -qw -- " + word);
 }
 
-class Interface : public testing::TestWithParam<std::string> {
+// Tests on interfaces in network namespaces of their own; skipped where none can be made.
+template <class Test>
+class InNamespace : public Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0 || !shell("unshare -n true 2>/dev/null"))
       GTEST_SKIP() << "needs the right to make a network namespace";
   }
+};
+
+class Interface : public InNamespace<testing::TestWithParam<std::string>> {
+ protected:
   static port::PortConfig on(const char* interface, int number = 0, std::size_t mtu = 0) {
     return {.devargs = GetParam() + std::to_string(number) + ",iface=" + interface, .mtu = mtu};
   }
@@ -184,11 +190,9 @@ TEST_P(PacketSocket, AFrameThatTheWireCannotCarryStopsNoOther) {
 INSTANTIATE_TEST_SUITE_P(Driver, PacketSocket, testing::Values("net_af_packet"),
                          [](const auto& info) { return info.param; });
 
-class Jumbo : public testing::TestWithParam<int> {};
+class Jumbo : public InNamespace<testing::TestWithParam<int>> {};
 
 TEST_P(Jumbo, FramesCrossWhole) {
-  if (geteuid() != 0 || !shell("unshare -n true 2>/dev/null"))
-    GTEST_SKIP() << "needs the right to make a network namespace";
   EXPECT_TRUE(succeeds([] {
     make_veth(GetParam());
     const auto a = port::Port::open({.devargs = "net_af_packet0,iface=va"});
@@ -203,9 +207,9 @@ TEST_P(Jumbo, FramesCrossWhole) {
 
 INSTANTIATE_TEST_SUITE_P(Mtu, Jumbo, testing::Values(576, 1900, 3000, 9000, 15000));
 
-TEST(AfXdp, JumboFramesAreRefusedWithTheLimit) {
-  if (geteuid() != 0 || !shell("unshare -n true 2>/dev/null"))
-    GTEST_SKIP() << "needs the right to make a network namespace";
+class AfXdp : public InNamespace<testing::Test> {};
+
+TEST_F(AfXdp, JumboFramesAreRefusedWithTheLimit) {
   EXPECT_TRUE(succeeds([] {
     make_veth(9000);
     const std::string refused = refusal({.devargs = "net_af_xdp0,iface=va"});
