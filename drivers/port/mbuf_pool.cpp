@@ -168,9 +168,9 @@ unsigned pool_get_count(const rte_mempool* pool) {
   return static_cast<unsigned>(stack.free.size());
 }
 
-// Takes memory for all frames from the kernel. DPDK writes to all memory that it takes back: every
-// frame that was never used would be touched when the port closes, which takes 40 MB for a moment
-// and, in virtual machines, longer than all else that a short job does. Returns a negative errno.
+// Takes memory for all frames from the kernel. DPDK writes to all memory that it takes back, so
+// every frame that was never used would be touched when the port closes: 40 MB for a moment, and a
+// quarter of the time of a short ping-pong. 0 or a negative errno.
 int populate_from_kernel(rte_mempool* pool) {
   std::size_t smallest = 0, alignment = 0;
   const ssize_t bytes =
@@ -184,8 +184,9 @@ int populate_from_kernel(rte_mempool* pool) {
   const int found = rte_mempool_populate_iova(
       pool, static_cast<char*>(memory), RTE_BAD_IOVA, size,
       [](rte_mempool_memhdr* chunk, void*) { ::munmap(chunk->addr, chunk->len); }, nullptr);
-  if (found <= 0) ::munmap(memory, size);
-  return found == 0 || (found > 0 && static_cast<unsigned>(found) < pool->size) ? -ENOMEM : found;
+  if (found <= 0) ::munmap(memory, size);  // else the pool does, when it is freed
+  if (found < 0) return found;
+  return static_cast<unsigned>(found) == pool->size ? 0 : -ENOMEM;
 }
 
 // A name for the operations of this copy of the code. A process may have several copies, one in
