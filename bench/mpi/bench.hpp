@@ -55,8 +55,9 @@ struct Row {
   double min, median, max;  // over the samples
   int samples;
 };
-// Runs one case: warms up, decides how many samples to take, takes them. Collective.
-Row measure(const Case& test, const Options& options);
+// Runs one case: warms up (longer before the `first` one), decides how many samples to take, takes
+// them. Collective.
+Row measure(const Case& test, const Options& options, bool first);
 
 // The tests by name, in the order in which they are run.
 struct Test {

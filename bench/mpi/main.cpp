@@ -81,7 +81,7 @@ void run(const Options& options) {
     if (!wanted(test, options)) continue;
     const std::vector<std::size_t> once{0};
     for (const std::size_t size : test.sized ? options.sizes : once) {
-      rows.push_back(measure(test.make(size), options));
+      rows.push_back(measure(test.make(size), options, rows.empty()));
       if (root) print_row(rows.back());
     }
   }

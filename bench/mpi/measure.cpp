@@ -27,12 +27,11 @@ struct SamplePlan {
 };
 
 // At least Options::warmup calls and a tenth of the time: a library's memory is touched for the
-// first time here. Rank 0 says when it is enough, because the clocks of ranks differ.
-void warm_up(const Case& test, const Options& options) {
-  static bool first = true;
-  const double share = options.seconds * kWarmUpShare;
-  const double end = MPI_Wtime() + (first ? std::max(share, kFirstWarmUp) : share);
-  first = false;
+// first time here, before the first row that of its ports. Rank 0 says when it is enough, because
+// the clocks of ranks differ.
+void warm_up(const Case& test, const Options& options, bool first) {
+  const double end =
+      MPI_Wtime() + std::max(options.seconds * kWarmUpShare, first ? kFirstWarmUp : 0);
   int more = options.warmup;
   do {
     for (int i = 0; i < more; ++i) test.call();
@@ -42,10 +41,9 @@ void warm_up(const Case& test, const Options& options) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// Estimates the time of a call after the warm-up. Batched cases get as many calls a sample as take
+// Estimates the time of a call. Batched cases get as many calls a sample as take
 // 30 us.
 SamplePlan make_plan(const Case& test, const Options& options) {
-  warm_up(test, options);
   constexpr int kTrials = 5;
   const double each = std::max(time_of(test, kTrials) / kTrials, 1e-9);
   int plan[2];
@@ -68,7 +66,8 @@ double figure(const Case& test, double seconds) {
 
 }  // namespace
 
-Row measure(const Case& test, const Options& options) {
+Row measure(const Case& test, const Options& options, bool first) {
+  warm_up(test, options, first);
   const SamplePlan plan = make_plan(test, options);
   std::vector<double> mine(static_cast<std::size_t>(plan.samples)), all(mine.size());
   for (double& sample : mine) {
