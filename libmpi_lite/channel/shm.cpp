@@ -216,7 +216,8 @@ ShmChannel::Peer* ShmChannel::connect(int rank) {
   return peers_[at].get();
 }
 
-// What a process fills in others' rings while they keep pace is bounded, however many it writes to.
+// What a process fills in others' rings while they keep pace is bounded by the budget; by two pages
+// for each where it writes to more than 64.
 void ShmChannel::divide_ring_memory() {
   const auto peers = std::count_if(peers_.begin(), peers_.end(), [](const auto& p) { return !!p; });
   for (const auto& peer : peers_)
