@@ -51,7 +51,8 @@ inline FrameState& frame_state(rte_mbuf* f) {
 
 enum class PoolKind : std::uint8_t {
   ordinary,
-  copied,  // no device reaches into these frames, as the driver copies them (memif, af_packet)
+  copied,  // no device reaches into these frames, as the driver copies them (af_packet, and memif
+           // without zero-copy)
   umem,    // AF_XDP's: frames lie without gaps and are all initialised at once, as the kernel pins
            // them all
 };

@@ -343,7 +343,9 @@ void Port::create_pool() {
   // count from 0; but no two copies own the same port at a time.
   const std::string name = "viaduct_" + std::to_string(port_) + "_" + std::to_string(serial++);
   const int socket = rte_eal_has_hugepages() != 0 ? rte_eth_dev_socket_id(port_) : SOCKET_ID_ANY;
-  const bool copies = p.config.kind == PortKind::memif || p.config.kind == PortKind::af_packet;
+  // A zero-copy memif gives its peer the frames themselves, which lie in DPDK's memory for that.
+  const bool copies = p.config.kind == PortKind::af_packet ||
+                      (p.config.kind == PortKind::memif && !devarg(p.config.devargs, "zero-copy"));
   const PoolKind kind = p.config.kind == PortKind::af_xdp ? PoolKind::umem
                         : copies                          ? PoolKind::copied
                                                           : PoolKind::ordinary;

@@ -56,6 +56,22 @@ TEST_P(MemifRole, EitherSideMayComeFirst) {
   EXPECT_TRUE(first.running());
 }
 
+// The peer reads the client's frames where they lie, so these must be in memory that it can map.
+TEST_P(MemifRole, FramesAreReachedByAPeerThatCopiesNothing) {
+  const auto open = [&](const std::string& role) {
+    setenv("VIADUCT_EAL", "--single-file-segments", 1);
+    return port::Port::open({.devargs = devargs(role) + ",zero-copy=yes"});
+  };
+  Child first([&] {
+    const auto port = open(GetParam());
+    Child::tell();
+    while (true) echo_once(*port);
+  });
+  ASSERT_TRUE(first.wait_until_told());
+  EXPECT_TRUE(succeeds([&] { EXPECT_EQ(ping(*open(other(GetParam())), 500, 1500), 500); }));
+  EXPECT_TRUE(first.running());
+}
+
 TEST_P(MemifRole, AFrameWakesTheSleeper) {
   Child other_end([&] {
     const auto port = port::Port::open({.devargs = devargs(other(GetParam()))});
