@@ -310,11 +310,18 @@ void Collectives::for_each_status_query(const MatchQueues& queues,
 }
 
 // The answer is yes if the operation has ended here. While it is under way, or has not started, the
-// querying process goes on waiting and gets no answer.
+// querying process goes on waiting and gets no answer. If it has failed here, the answer is a
+// refusal with the error: the one of the rank that has found the mistake may still be on its way to
+// the querying process, and "ended" would make that one report another error.
 bool Collectives::on_status_query(MatchQueues& queues, const StatusQuery& query, int process) {
-  Collective* const op = Collective::find(queues, query.number);
-  if (op && op->tag() != query.tag) op->on_mismatch(process, query.tag);
-  return !op && is_past(query.number, queues.next_collective);
+  if (Collective* const op = Collective::find(queues, query.number)) {
+    if (op->tag() != query.tag) op->on_mismatch(process, query.tag);
+    return false;
+  }
+  if (!is_past(query.number, queues.next_collective)) return false;
+  const Refusal* const refusal = find_refusal(queues, query.number);
+  if (refusal) Transfer::self().send_refusal(process, query.context, query.number, refusal->error);
+  return !refusal;
 }
 
 // The answer is in order behind all messages of that process. If this rank still awaits one of

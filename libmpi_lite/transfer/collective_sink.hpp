@@ -38,7 +38,8 @@ class CollectiveSink {
   // due: the longer an operation has waited, the rarer its queries are.
   virtual void for_each_status_query(const MatchQueues& queues,
                                      const std::function<void(int, const StatusQuery&)>& visit) = 0;
-  // That process has sent a query. Returns whether the operation has ended here.
+  // That process has sent a query. Returns whether the answer is that the operation has ended here.
+  // If it has failed here, that is told by a refusal instead.
   virtual bool on_status_query(MatchQueues& queues, const StatusQuery& query, int process) = 0;
   // That process has answered that the operation has ended there. The answer is in order behind all
   // messages that it has sent.

@@ -1,0 +1,86 @@
+// What one process of a job of three answers about an operation that has failed; what the others
+// say, the test decides.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "libmpi_lite/collective/collective_request.hpp"
+#include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/transfer/engine.hpp"
+#include "tests/mpi/transfer/mock_channel.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+constexpr std::uint32_t kContext = 4;
+constexpr int kAnyTag = 7;
+
+class Disagreement : public testing::Test {
+ protected:
+  Disagreement() {
+    define_datatypes();
+    TransferConfig config;
+    config.collectives = &collective_sink();
+    transfer_ = std::make_unique<Transfer>(
+        [&](ChannelSink& sink) {
+          sink_ = &sink;
+          std::vector<std::unique_ptr<Channel>> channels;
+          auto channel = std::make_unique<MockChannel>();
+          channel_ = channel.get();
+          channels.push_back(std::move(channel));
+          return channels;
+        },
+        [](int) { return 0; }, 0, 3, config);
+    world_ = make<Comm>(kContext, make<Group>(std::vector{0, 1, 2}, 0), nullptr, nullptr);
+  }
+
+  void hear_refusal(int from, std::uint32_t number, int error) {
+    const RefusalHead head{Kind::refusal, {}, world_->collective_context(), number, error};
+    sink_->on_control(from, bytes_of(head));
+  }
+  void hear_query(int from, std::uint32_t number) {
+    const StatusQueryHead head{Kind::question, {}, world_->collective_context(), number, kAnyTag};
+    sink_->on_control(from, bytes_of(head));
+  }
+  template <class HeadType>
+  std::vector<HeadType> said(Kind kind) const {
+    std::vector<HeadType> found;
+    for (const std::vector<std::byte>& message : channel_->said)
+      if (message[0] == static_cast<std::byte>(kind))
+        std::memcpy(&found.emplace_back(), message.data(), sizeof(HeadType));
+    return found;
+  }
+
+  ChannelSink* sink_ = nullptr;
+  MockChannel* channel_ = nullptr;
+  std::unique_ptr<Transfer> transfer_;
+  Ref<Comm> world_;
+};
+
+// Process 1 has found a mistake, and is not scheduled between its refusals to this process and to
+// process 2. Process 2 learns the error from this one, not that the operation "has ended".
+TEST_F(Disagreement, WhoAsksAboutAFailedOperationLearnsTheError) {
+  auto barrier = make<Collective>(*world_, CollectiveKind::barrier);
+  hear_refusal(1, 0, MPI_ERR_OTHER);
+  EXPECT_EQ(barrier->error, MPI_ERR_OTHER);
+  barrier = {};
+  hear_query(2, 0);
+  const auto refusals = said<RefusalHead>(Kind::refusal);
+  ASSERT_EQ(refusals.size(), 1u);
+  EXPECT_EQ(refusals[0].number, 0u);
+  EXPECT_EQ(refusals[0].error, MPI_ERR_OTHER);
+  EXPECT_TRUE(said<StatusQueryHead>(Kind::ended).empty());
+}
+
+TEST_F(Disagreement, NoAnswerBeforeTheOperationHasBegun) {
+  hear_query(2, 0);
+  EXPECT_TRUE(channel_->said.empty());
+  hear_refusal(1, 0, MPI_ERR_OTHER);
+  hear_query(2, 0);
+  EXPECT_TRUE(channel_->said.empty());
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
