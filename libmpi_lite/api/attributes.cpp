@@ -5,7 +5,7 @@
 // only of MPI_COMM_WORLD. MPI_APPNUM and MPI_UNIVERSE_SIZE are there only if the launcher tells
 // them. The functions of MPI-1 (MPI_Keyval_create, MPI_Attr_put and kin) work on the same key
 // values as the newer ones.
-#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/api/arguments/arguments.hpp"
 #include "libmpi_lite/core/errors.hpp"
 #include "libmpi_lite/core/keyval.hpp"
 

@@ -22,8 +22,8 @@
 #include <mpi.h>
 
 #include "libmpi_lite/core/comm.hpp"
+#include "libmpi_lite/core/data/op.hpp"
 #include "libmpi_lite/core/error.hpp"
-#include "libmpi_lite/core/op.hpp"
 #include "libmpi_lite/core/request.hpp"
 #include "libmpi_lite/transfer/process.hpp"
 #include "libmpi_lite/transfer/transfer.hpp"

@@ -1,6 +1,6 @@
 // The blocking collectives (MPI 5.0, sections 6.3 to 6.11): each starts the operation
 // (collective_arguments.cpp) and runs it to its end.
-#include "libmpi_lite/api/collective_arguments.hpp"
+#include "libmpi_lite/api/arguments/collective_arguments.hpp"
 #include "libmpi_lite/collective/collective.hpp"
 
 using namespace viaduct::mpi;

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "libmpi_lite/api/arguments.hpp"
-#include "libmpi_lite/api/hints.hpp"
+#include "libmpi_lite/api/arguments/arguments.hpp"
+#include "libmpi_lite/api/arguments/hints.hpp"
 #include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/collective/construction.hpp"
 #include "libmpi_lite/core/keyval.hpp"

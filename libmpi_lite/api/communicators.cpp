@@ -5,8 +5,8 @@
 #include <array>
 #include <string_view>
 
-#include "libmpi_lite/api/arguments.hpp"
-#include "libmpi_lite/api/hints.hpp"
+#include "libmpi_lite/api/arguments/arguments.hpp"
+#include "libmpi_lite/api/arguments/hints.hpp"
 #include "libmpi_lite/core/keyval.hpp"
 
 using namespace viaduct::mpi;

@@ -6,9 +6,9 @@
 // results. A freed datatype lives on in types made of it and in operations under way, which hold
 // references.
 
-#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/api/arguments/arguments.hpp"
 #include "libmpi_lite/api/int_result.hpp"
-#include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/core/data/datatype_builder.hpp"
 #include "libmpi_lite/core/keyval.hpp"
 
 using namespace viaduct::mpi;

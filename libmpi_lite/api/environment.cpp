@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string>
 
-#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/api/arguments/arguments.hpp"
 
 using namespace viaduct::mpi;
 

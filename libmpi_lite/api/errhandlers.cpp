@@ -3,7 +3,7 @@
 // Choices where the standard leaves one: MPI_Comm_get_errhandler returns the handle that the
 // program already has, and counts; the handle is invalid after as many frees as it was given out.
 // The functions of MPI-1 are the same functions.
-#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/api/arguments/arguments.hpp"
 #include "libmpi_lite/core/errors.hpp"
 
 using namespace viaduct::mpi;

@@ -2,7 +2,7 @@
 // allowed at any time. The registry is in core/errors.cpp, which also checks classes and codes.
 #include "libmpi_lite/core/errors.hpp"
 
-#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/api/arguments/arguments.hpp"
 
 using namespace viaduct::mpi;
 

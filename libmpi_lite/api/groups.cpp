@@ -1,7 +1,7 @@
 // Groups (MPI 5.0, section 7.3). Purely local: a group is an immutable list of ranks in
 // MPI_COMM_WORLD (core/group.hpp), where the set operations are. An empty result is always
 // MPI_GROUP_EMPTY.
-#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/api/arguments/arguments.hpp"
 
 using namespace viaduct::mpi;
 

@@ -5,7 +5,7 @@
 // MPI_Init (core/environment_info.hpp). Keys and values that are too long are errors, not cut.
 #include <algorithm>
 
-#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/api/arguments/arguments.hpp"
 #include "libmpi_lite/core/environment_info.hpp"
 #include "libmpi_lite/launch/single.hpp"
 

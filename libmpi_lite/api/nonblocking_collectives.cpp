@@ -1,7 +1,7 @@
 // The nonblocking collectives (MPI 5.0, section 6.12): each starts the same operation as its
 // blocking form (collective_arguments.cpp) and returns the request. The operation proceeds inside
 // later calls of the library only.
-#include "libmpi_lite/api/collective_arguments.hpp"
+#include "libmpi_lite/api/arguments/collective_arguments.hpp"
 
 using namespace viaduct::mpi;
 

@@ -3,12 +3,12 @@
 //
 // Choices: MPI_Pack makes the bytes of the data one after another, without a header, so
 // MPI_Pack_size is exact and a packed message may be received with the type itself. "external32" is
-// big-endian (core/external32.cpp) and the only representation that MPI_Pack_external knows.
+// big-endian (core/data/external32.cpp) and the only representation that MPI_Pack_external knows.
 #include <cstring>
 
 #include "libmpi_lite/api/call.hpp"
 #include "libmpi_lite/api/int_result.hpp"
-#include "libmpi_lite/core/external32.hpp"
+#include "libmpi_lite/core/data/external32.hpp"
 
 using namespace viaduct::mpi;
 

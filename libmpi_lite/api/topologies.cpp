@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "libmpi_lite/api/arguments.hpp"
+#include "libmpi_lite/api/arguments/arguments.hpp"
 #include "libmpi_lite/collective/construction.hpp"
 
 using namespace viaduct::mpi;

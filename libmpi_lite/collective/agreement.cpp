@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "libmpi_lite/collective/algorithms.hpp"
+#include "libmpi_lite/collective/algorithms/algorithms.hpp"
 #include "libmpi_lite/core/error.hpp"
 
 namespace viaduct::mpi {

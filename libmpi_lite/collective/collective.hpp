@@ -11,7 +11,7 @@
 // Threads: one thread at a time is in the library.
 #pragma once
 
-#include "libmpi_lite/core/op.hpp"
+#include "libmpi_lite/core/data/op.hpp"
 #include "libmpi_lite/transfer/collective_sink.hpp"
 #include "libmpi_lite/transfer/transfer.hpp"
 

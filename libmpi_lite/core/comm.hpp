@@ -13,7 +13,7 @@
 #include <string>
 
 #include "libmpi_lite/core/attribute.hpp"
-#include "libmpi_lite/core/datatype.hpp"
+#include "libmpi_lite/core/data/datatype.hpp"
 #include "libmpi_lite/core/errhandler.hpp"
 #include "libmpi_lite/core/group.hpp"
 #include "libmpi_lite/core/info.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "libmpi_lite/core/comm.hpp"
-#include "libmpi_lite/core/datatype.hpp"
+#include "libmpi_lite/core/data/datatype.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/core/errors.hpp"
 

@@ -8,7 +8,7 @@
 #include <mpi.h>
 
 #include "libmpi_lite/core/comm.hpp"
-#include "libmpi_lite/core/datatype.hpp"
+#include "libmpi_lite/core/data/datatype.hpp"
 #include "libmpi_lite/core/status.hpp"
 
 namespace viaduct::mpi {

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "libvipl/connection/drops.hpp"
-#include "libvipl/connection/stream.hpp"
+#include "libvipl/connection/socket/stream.hpp"
 
 namespace viaduct::vipl {
 

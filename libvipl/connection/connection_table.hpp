@@ -19,12 +19,12 @@
 #include "libvipl/connection/acceptor.hpp"
 #include "libvipl/connection/closing_connections.hpp"
 #include "libvipl/connection/drops.hpp"
-#include "libvipl/connection/fork.hpp"
 #include "libvipl/connection/listen_queue.hpp"
 #include "libvipl/connection/received_request.hpp"
 #include "libvipl/connection/rendezvous_socket.hpp"
 #include "libvipl/connection/session.hpp"
-#include "libvipl/connection/wakeups.hpp"
+#include "libvipl/connection/socket/fork.hpp"
+#include "libvipl/connection/socket/wakeups.hpp"
 
 namespace viaduct::vipl {
 

@@ -51,7 +51,7 @@
 
 #include "libvipl/connection/address.hpp"
 #include "libvipl/connection/connection_user.hpp"
-#include "libvipl/connection/deadline.hpp"
+#include "libvipl/connection/socket/deadline.hpp"
 
 namespace viaduct::vipl {
 

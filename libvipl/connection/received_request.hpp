@@ -11,7 +11,7 @@
 
 #include "libvipl/connection/manager.hpp"
 #include "libvipl/connection/rendezvous_socket.hpp"
-#include "libvipl/connection/stream.hpp"
+#include "libvipl/connection/socket/stream.hpp"
 
 namespace viaduct::vipl {
 

@@ -16,8 +16,8 @@
 #include <list>
 
 #include "libvipl/connection/closing_connections.hpp"
-#include "libvipl/connection/loop.hpp"
-#include "libvipl/connection/socket.hpp"
+#include "libvipl/connection/socket/loop.hpp"
+#include "libvipl/connection/socket/socket.hpp"
 #include "libvipl/connection/wire.hpp"
 
 namespace viaduct::vipl {

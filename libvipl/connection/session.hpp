@@ -17,7 +17,7 @@
 
 #include "libvipl/connection/received_request.hpp"
 #include "libvipl/connection/rendezvous_socket.hpp"
-#include "libvipl/connection/wakeups.hpp"
+#include "libvipl/connection/socket/wakeups.hpp"
 
 namespace viaduct::vipl {
 

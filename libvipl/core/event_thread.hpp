@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "libvipl/connection/deadline.hpp"
-#include "libvipl/connection/loop.hpp"
+#include "libvipl/connection/socket/deadline.hpp"
+#include "libvipl/connection/socket/loop.hpp"
 
 namespace viaduct::vipl {
 

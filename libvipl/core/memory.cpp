@@ -6,7 +6,7 @@
 
 #include "libvipl/connection/wire.hpp"
 #include "libvipl/core/slot_table.hpp"
-#include "libvipl/core/work_reader.hpp"
+#include "libvipl/core/work/work_reader.hpp"
 
 namespace viaduct::vipl {
 namespace {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "drivers/vi_over_verbs/verbs.hpp"
-#include "libvipl/connection/fork.hpp"
 #include "libvipl/connection/manager.hpp"
+#include "libvipl/connection/socket/fork.hpp"
 #include "libvipl/core/event_thread.hpp"
 #include "libvipl/core/handlers.hpp"
 #include "libvipl/core/memory.hpp"

@@ -6,8 +6,8 @@
 #include <bit>
 #include <utility>
 
-#include "libvipl/core/cq.hpp"
 #include "libvipl/core/nic.hpp"
+#include "libvipl/core/work/cq.hpp"
 
 namespace viaduct::vipl {
 namespace {

@@ -28,7 +28,7 @@
 #include "libvipl/core/memory.hpp"
 #include "libvipl/core/remote_keys.hpp"
 #include "libvipl/core/slot_table.hpp"
-#include "libvipl/core/work_queue.hpp"
+#include "libvipl/core/work/work_queue.hpp"
 
 namespace viaduct::vipl {
 

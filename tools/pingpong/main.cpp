@@ -11,10 +11,10 @@
 #include "drivers/port/config_vars.hpp"
 #include "libmpi_lite/core/config_vars.hpp"
 #include "libvipl/core/config_vars.hpp"
-#include "tools/pingpong/bed.hpp"
 #include "tools/pingpong/error.hpp"
-#include "tools/pingpong/hosts.hpp"
 #include "tools/pingpong/run.hpp"
+#include "tools/pingpong/testbed/bed.hpp"
+#include "tools/pingpong/testbed/hosts.hpp"
 #include "tools/pingpong/watch.hpp"
 
 namespace viaduct::pingpong {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libmpi_lite/collective/collective_request.hpp"
-#include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/core/data/datatype_builder.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 #include "tests/mpi/transfer/mock_channel.hpp"
 

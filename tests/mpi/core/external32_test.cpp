@@ -1,5 +1,5 @@
 // "external32": the bytes that the standard's table demands (MPI 5.0, section 14.5.2).
-#include "libmpi_lite/core/external32.hpp"
+#include "libmpi_lite/core/data/external32.hpp"
 
 #include <cmath>
 #include <limits>

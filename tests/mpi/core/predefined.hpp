@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "libmpi_lite/core/datatype_builder.hpp"
-#include "libmpi_lite/core/op.hpp"
+#include "libmpi_lite/core/data/datatype_builder.hpp"
+#include "libmpi_lite/core/data/op.hpp"
 
 namespace viaduct::mpi {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/core/data/datatype_builder.hpp"
 
 namespace viaduct::mpi::reference {
 

@@ -10,7 +10,7 @@
 #include <random>
 #include <unordered_set>
 
-#include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/core/data/datatype_builder.hpp"
 #include "tests/mpi/transfer/step_net.hpp"
 #include "tests/support/effort.hpp"
 

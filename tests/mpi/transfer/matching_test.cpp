@@ -5,7 +5,7 @@
 // left over.
 #include <gtest/gtest.h>
 
-#include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/core/data/datatype_builder.hpp"
 #include "tests/mpi/transfer/fake_net.hpp"
 #include "tests/support/effort.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "libmpi_lite/core/datatype_builder.hpp"
+#include "libmpi_lite/core/data/datatype_builder.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/buffered.hpp"
 #include "libmpi_lite/transfer/engine.hpp"

@@ -4,7 +4,7 @@
 #include <deque>
 #include <future>
 
-#include "libvipl/connection/wakeups.hpp"
+#include "libvipl/connection/socket/wakeups.hpp"
 #include "tests/vipl/connection/bed.hpp"
 
 namespace viaduct::vipl::test {

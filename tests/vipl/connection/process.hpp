@@ -14,7 +14,7 @@
 
 #include <string>
 
-#include "libvipl/connection/unique_fd.hpp"
+#include "libvipl/connection/socket/unique_fd.hpp"
 #include "tests/vipl/connection/bed.hpp"
 
 namespace viaduct::vipl::test {

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "libvipl/connection/socket.hpp"
+#include "libvipl/connection/socket/socket.hpp"
 #include "libvipl/connection/wire.hpp"
 #include "tests/vipl/connection/bed.hpp"
 

@@ -14,7 +14,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "libvipl/connection/socket.hpp"
+#include "libvipl/connection/socket/socket.hpp"
 #include "tests/vipl/connection/bed.hpp"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <random>
 
 #include "libvipl/connection/rendezvous_socket.hpp"
-#include "libvipl/connection/socket.hpp"
+#include "libvipl/connection/socket/socket.hpp"
 #include "libvipl/connection/wire.hpp"
 #include "tests/vipl/connection/raw.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "libvipl/connection/deadline.hpp"
+#include "libvipl/connection/socket/deadline.hpp"
 
 namespace viaduct::vipl {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tools/pingpong/layers/messages.hpp"
-#include "tools/pingpong/rdma_devices.hpp"
 #include "tools/pingpong/socket.hpp"
+#include "tools/pingpong/testbed/rdma_devices.hpp"
 
 namespace viaduct::pingpong {
 

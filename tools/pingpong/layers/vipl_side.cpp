@@ -9,7 +9,7 @@
 #include "libvipl/api/code_names.hpp"
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/layers/messages.hpp"
-#include "tools/pingpong/rdma_devices.hpp"
+#include "tools/pingpong/testbed/rdma_devices.hpp"
 
 namespace viaduct::pingpong {
 

@@ -1,0 +1,152 @@
+// MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7): short blocks by Bruck's algorithm, or in
+// stages; long ones by a ring between nodes, or directly on one node. Both forms are one algorithm,
+// as all ranks know all counts.
+#include <algorithm>
+
+#include "libmpi_lite/collective/algorithms/algorithms.hpp"
+#include "libmpi_lite/collective/algorithms/inter.hpp"
+#include "libmpi_lite/collective/algorithms/sizes.hpp"
+
+namespace viaduct::mpi {
+
+// Bruck: a process has its own block and those that follow it, packed. In round k it sends them to
+// the process 2^k before it, and receives as many from the process 2^k after it, so their number
+// doubles. Works for any number of processes; the last round may be shorter.
+Task doubling_allgather(Subgroup subgroup, const Blocks& blocks) {
+  PoolVector<std::size_t> starts;  // by distance after this process: where that block is, packed
+  starts.reserve(blocks.size() + 1);
+  starts.push_back(0);
+  const auto block = [&](int distance) -> const Items& {
+    return blocks[static_cast<std::size_t>(subgroup.after(subgroup.me, distance))];
+  };
+  for (int i = 0; i < subgroup.size; ++i) starts.push_back(starts.back() + length(block(i)));
+  const auto start = [&](int distance) { return starts[static_cast<std::size_t>(distance)]; };
+
+  const Scratch all(starts.back());
+  pack(block(0), all.data());
+  Pending pending(subgroup.op());
+  for (int have = 1; have < subgroup.size; have *= 2) {
+    const int more = std::min(have, subgroup.size - have);
+    pending.add(
+        subgroup.send(subgroup.after(subgroup.me, -have), bytes_at(all.data(), start(more))));
+    pending.add(
+        subgroup.receive(subgroup.after(subgroup.me, have),
+                         bytes_at(all.data() + start(have), start(have + more) - start(have))));
+    co_await pending;
+  }
+  for (int i = 1; i < subgroup.size; ++i) unpack(all.data() + start(i), block(i));
+}
+
+// In each step a process passes on the block that it got in the step before.
+Task ring_allgather(Subgroup subgroup, const Blocks& blocks) {
+  const auto block = [&](int distance) -> const Items& {
+    return blocks[static_cast<std::size_t>(subgroup.after(subgroup.me, -distance))];
+  };
+  Pending pending(subgroup.op());
+  for (int step = 0; step < subgroup.size - 1; ++step) {
+    pending.add(subgroup.receive(subgroup.after(subgroup.me, -1), block(step + 1)));
+    pending.add(subgroup.send(subgroup.after(subgroup.me, 1), block(step)));
+    co_await pending;
+  }
+}
+
+// Receives first, so that no block is unexpected for want of its receive here. Each process starts
+// with another neighbour, so that they do not all send to the same one.
+Task direct_allgather(Subgroup subgroup, const Blocks& blocks) {
+  Pending pending(subgroup.op());
+  for (int i = 1; i < subgroup.size; ++i) {
+    const int from = subgroup.after(subgroup.me, -i);
+    pending.add(subgroup.receive(from, blocks[static_cast<std::size_t>(from)]));
+  }
+  for (int i = 1; i < subgroup.size; ++i)
+    pending.add(subgroup.send(subgroup.after(subgroup.me, i),
+                              blocks[static_cast<std::size_t>(subgroup.me)]));
+  co_await pending;
+}
+
+// On one node all paths are equal and the waits cost most. Between nodes, a ring in node order
+// sends every block through each link once.
+Task long_allgather(Subgroup subgroup, const Blocks& blocks) {
+  return plan_of(subgroup.op().comm()).nodes() == 1 ? direct_allgather(subgroup, blocks)
+                                                    : ring_allgather(subgroup, blocks);
+}
+
+namespace {
+
+Blocks blocks_of(const Subgroup& subgroup, const Spread& spread) {
+  Blocks blocks;
+  blocks.reserve(static_cast<std::size_t>(subgroup.size));
+  for (int i = 0; i < subgroup.size; ++i) blocks.push_back(spread[subgroup.rank(i)]);
+  return blocks;
+}
+
+// Blocks go to the leader of each node, are exchanged between the leaders, and go back to all ranks
+// of the node; packed in node order.
+Task staged_allgather(Collective& op, Spread into) {
+  const Hierarchy hierarchy(op);
+  const Plan& plan = plan_of(op.comm());
+  PoolVector<std::size_t> lengths;  // of the blocks of this node
+  for (const int rank : plan.members(plan.my_node())) lengths.push_back(length(into[rank]));
+  PoolVector<std::size_t> starts(1, 0);  // of the nodes
+  for (int node = 0; node < plan.nodes(); ++node) {
+    starts.push_back(starts.back());
+    for (const int rank : plan.members(node)) starts.back() += length(into[rank]);
+  }
+
+  const Scratch all(starts.back());
+  co_await tree_gather(hierarchy.local, into[op.comm().rank()], {0, lengths.data()},
+                       all.data() + starts[static_cast<std::size_t>(plan.my_node())], 0);
+  if (hierarchy.is_leader() && plan.nodes() > 1) {
+    Blocks nodes;
+    for (std::size_t i = 0; i + 1 < starts.size(); ++i)
+      nodes.push_back(bytes_at(all.data() + starts[i], starts[i + 1] - starts[i]));
+    co_await doubling_allgather(hierarchy.leaders, nodes);
+  }
+  co_await tree_broadcast(hierarchy.local, bytes_at(all.data(), all.size()), 0);
+
+  const std::byte* from = all.data();
+  for (const int rank : plan.by_node()) {
+    if (rank != op.comm().rank()) unpack(from, into[rank]);
+    from += length(into[rank]);
+  }
+}
+
+// The choice depends on the total, which all ranks know.
+Task allgather(Collective& op, Items mine, Spread into) {
+  const Plan& plan = plan_of(op.comm());
+  if (mine.data != MPI_IN_PLACE) copy(op, mine, into[op.comm().rank()]);
+  std::size_t total = 0;
+  for (int rank = 0; rank < op.comm().size(); ++rank) total += length(into[rank]);
+  if (total > kShortAllgather) {
+    op.take_long_form();
+    const Subgroup subgroup = by_node(op);
+    const Blocks blocks = blocks_of(subgroup, into);
+    co_await long_allgather(subgroup, blocks);
+  } else if (plan.staged()) {
+    co_await staged_allgather(op, into);
+  } else {
+    const Subgroup subgroup = all_ranks(op);
+    const Blocks blocks = blocks_of(subgroup, into);
+    co_await doubling_allgather(subgroup, blocks);
+  }
+}
+
+template <class Into>
+Ref<Request> start(Comm& comm, const Part& from, const Into& into) {
+  auto op = make<Collective>(comm, CollectiveKind::allgather);
+  const Spread to(*op, into);
+  const Items mine = from.data == MPI_IN_PLACE ? nothing_at(MPI_IN_PLACE) : op->items(from);
+  return op->run(comm.inter() ? inter_allgather(*op, mine, to) : allgather(*op, mine, to));
+}
+
+}  // namespace
+
+Ref<Request> start_allgather(Comm& comm, const Part& from, const Part& into) {
+  return start(comm, from, into);
+}
+
+Ref<Request> start_allgatherv(Comm& comm, const Part& from, const Parts& into) {
+  return start(comm, from, into);
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,83 @@
+// The datatype constructors (MPI 5.0, sections 5.1.2 to 5.1.4 and 5.1.6), and DatatypeBuilder,
+// which they are made with.
+//
+// api/ has checked the arguments. But these may describe positions or sizes beyond what 64-bit
+// arithmetic can handle: then the functions throw Error with MPI_ERR_VALUE_TOO_LARGE. The types
+// they return are not committed. The caller owns what is returned; component types are held by the
+// new type.
+#pragma once
+
+#include <span>
+
+#include "libmpi_lite/core/data/datatype.hpp"
+
+namespace viaduct::mpi {
+
+using Ints = std::span<const int>;            // counts, block lengths, displacements in extents
+using Addresses = std::span<const MPI_Aint>;  // displacements in bytes
+
+Ref<Datatype> make_contiguous(int count, Datatype& old);
+Ref<Datatype> make_vector(int count, int block_length, int stride, Datatype& old);
+// Stride and displacements are in bytes in hvector, hindexed, hindexed_block and struct, and in
+// extents of `old` in vector, indexed and indexed_block.
+Ref<Datatype> make_hvector(int count, int block_length, MPI_Aint stride, Datatype& old);
+Ref<Datatype> make_indexed(Ints block_lengths, Ints displacements, Datatype& old);
+Ref<Datatype> make_hindexed(Ints block_lengths, Addresses displacements, Datatype& old);
+Ref<Datatype> make_indexed_block(int block_length, Ints displacements, Datatype& old);
+Ref<Datatype> make_hindexed_block(int block_length, Addresses displacements, Datatype& old);
+Ref<Datatype> make_struct(Ints block_lengths, Addresses displacements,
+                          std::span<Datatype* const> types);
+Ref<Datatype> make_resized(Datatype& old, MPI_Aint lb, MPI_Aint extent);
+// MPI_Type_dup, but for the attributes: as committed as the old type.
+Ref<Datatype> make_dup(Datatype& old);
+// The same type once more, made in the same way: for the handles that MPI_Type_get_contents gives.
+// Without name and attributes.
+Ref<Datatype> make_equal(const Datatype& old);
+
+// In array_types.cpp. `order`: MPI_ORDER_C or MPI_ORDER_FORTRAN.
+Ref<Datatype> make_subarray(Ints sizes, Ints subsizes, Ints starts, int order, Datatype& old);
+// The distribution of an array over a grid of processes: one entry for each dimension.
+struct Distribution {  // of an array over a grid of processes, for each dimension
+  Ints sizes, kinds, arguments, processes;
+};
+Ref<Datatype> make_darray(int size, int rank, const Distribution& distribution, int order,
+                          Datatype& old);
+
+// Puts one datatype together from copies of others. add() in the order of the type map, then
+// finish(), which may be called once. All functions may throw Error (MPI_ERR_VALUE_TOO_LARGE).
+class DatatypeBuilder {
+ public:
+  DatatypeBuilder();
+
+  // Adds `count` copies of `type`, the first at `displacement`, each `stride` bytes behind the one
+  // before.
+  void add(const Datatype& type, MPI_Count displacement, MPI_Count count, MPI_Count stride);
+  void add(const Datatype& type, MPI_Count displacement, MPI_Count count = 1) {
+    add(type, displacement, count, type.extent());
+  }
+  // Sets lower and upper bound, whatever the components say.
+  void set_bounds(MPI_Count lb, MPI_Count ub);
+  // The finished type. `shape`: how it was made.
+  Ref<Datatype> finish(Datatype::Shape shape);
+
+  // Predefined types: one basic element; MPI_LB or MPI_UB; and, from a builder with value and index
+  // added, a pair for MPI_MINLOC and MPI_MAXLOC. `constant` is the handle in the ABI.
+  static Ref<Datatype> basic(const Basic& basic, MPI_Datatype constant, const char* name);
+  static Ref<Datatype> marker(MPI_Datatype constant, const char* name);
+  Ref<Datatype> finish_pair(MPI_Datatype constant, const char* name);
+
+  // A copy of a type with another shape; nullptr: with the same one. The copy is not predefined,
+  // even if `old` is.
+  static Ref<Datatype> equal(const Datatype& old,
+                             std::shared_ptr<const Datatype::Shape> shape = nullptr);
+
+ private:
+  // The part of add() that is about data, and the part of finish() that is about bounds.
+  void add_bytes(const Datatype& type, MPI_Count displacement, MPI_Count count, MPI_Count stride);
+  void compute_bounds();
+  static void name(Datatype& type, Elementary kind, MPI_Datatype constant, const char* name);
+
+  Ref<Datatype> type_;  // being built; nothing after finish()
+};
+
+}  // namespace viaduct::mpi
