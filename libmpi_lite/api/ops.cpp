@@ -1,6 +1,6 @@
 // Reduction operations of the program's own, and reductions within one process (MPI 5.0, section
-// 6.9). The predefined operations are in core/data/op.cpp. A freed operation lives on for collectives
-// that use it, because they hold a reference.
+// 6.9). The predefined operations are in core/data/op.cpp. A freed operation lives on for
+// collectives that use it, because they hold a reference.
 #include "libmpi_lite/api/arguments/aliasing.hpp"
 #include "libmpi_lite/api/call.hpp"
 

@@ -1,6 +1,7 @@
 // The datatype constructors (MPI 5.0, sections 5.1.2 to 5.1.4 and 5.1.7). Arguments are checked
-// here; the types are made in core/data/datatype_builder.cpp and core/data/array_types.cpp. The functions
-// that MPI-3 removed (MPI_Type_hvector, MPI_Type_hindexed, MPI_Type_struct) are there and the same.
+// here; the types are made in core/data/datatype_builder.cpp and core/data/array_types.cpp. The
+// functions that MPI-3 removed (MPI_Type_hvector, MPI_Type_hindexed, MPI_Type_struct) are there and
+// the same.
 //
 // Choice: a count of 0 is valid everywhere but in the dimensions of arrays, and makes an empty
 // type.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <future>
 #include <thread>
+#include <utility>
 
 #include "tests/vipl/core/node.hpp"
 
@@ -394,17 +395,24 @@ TEST_F(Waits, ThreadsShareAVi) {
   EXPECT_EQ(state(from), VIP_STATE_CONNECTED);
 }
 
-// VIs come and go while others use handles of theirs, old and new.
+// VIs come and go while others use handles of theirs, old and new. A descriptor that was posted is
+// the library's until its VI is gone, so a thread takes the next ones for each VI, and those of one
+// VI again when it has seen two later ones.
 TEST_F(Waits, HandlesOutliveTheirVis) {
+  constexpr std::size_t kOfVi = 8, kOfThread = 4 * kOfVi;
   std::atomic<VIP_VI_HANDLE> current{a};
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t)
+  for (std::size_t t = 0; t < 3; ++t)
     threads.emplace_back([&, t] {
-      while (!done) {
+      std::size_t vis = 0, posted = 0;
+      for (VIP_VI_HANDLE before = nullptr; !done;) {
         const VIP_VI_HANDLE vi = current;
+        if (vi != std::exchange(before, vi)) ++vis, posted = 0;
         VIP_DESCRIPTOR* d = nullptr;
-        VipPostRecv(vi, memory->message(static_cast<std::size_t>(t), 0, 8), memory->handle());
+        if (posted < kOfVi)
+          VipPostRecv(vi, memory->message(t * kOfThread + vis % 4 * kOfVi + posted++, 0, 8),
+                      memory->handle());
         VipRecvDone(vi, &d);
         VipRecvWait(vi, 1, &d);
         VipQueryVi(vi, nullptr, nullptr, nullptr, nullptr);
