@@ -1,5 +1,7 @@
 // Parses the command line (options.hpp). Options are taken one by one; whether they fit each other
-// is checked at the end, so that their order does not matter.
+// is checked at the end, so that their order does not matter. Parsed by hand rather than with
+// CLI11: that made the parser and its help 31 of 560 lines shorter, but took 20 s more to compile
+// and 0.3 MB of the program, and its sentences about wrong values said less.
 #include "tools/pingpong/options.hpp"
 
 #include <arpa/inet.h>

