@@ -1,11 +1,12 @@
-// CRC32C over longer data: four implementations, from a table for any CPU to AVX-512, and the
-// choice among them at run time. Each computes the CRC alone or together with a copy (kCopy). A
-// program compiled for SSE4.2 sums short data inline (crc32c.hpp) and calls this file for longer
-// data.
+// CRC32C over longer data: ISA-L's on any CPU, ours on those with AVX-512, and the choice between
+// them at run time. Each computes the CRC alone or together with a copy (kCopy). A program compiled
+// for SSE4.2 sums short data inline (crc32c.hpp) and calls this file for longer data.
 
 #include "drivers/base/crc32c.hpp"
 
-#include <array>
+#include <isa-l/crc.h>
+
+#include <algorithm>
 #include <atomic>
 
 #if defined(__x86_64__)
@@ -15,60 +16,29 @@
 namespace viaduct::base {
 namespace {
 
-constexpr std::uint32_t kPolynomial = 0x82f63b78;  // Castagnoli, bits reflected
+// --- any CPU: ISA-L ------------------------------------------------------------------------------
 
-// `value` times x to the n-th, modulo the polynomial; `value` is 1 by default. Polynomials are
-// reflected: bit 31 is the constant term.
-constexpr std::uint32_t power_of_x(unsigned n, std::uint32_t value = 0x80000000) {
-  for (; n > 0; --n) value = (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
-  return value;
-}
-
-// --- any CPU: eight bytes at a time by table -----------------------------------------------------
-
-// "Slicing by 8": tables[t][byte] is the CRC of that byte followed by t bytes of 0, without
-// the complements at begin and end.
-using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
-
-constexpr Tables make_tables() {
-  Tables tables{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t value = byte;
-    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
-    tables[0][byte] = value;
-  }
-  for (std::size_t t = 1; t < 8; ++t)
-    for (std::size_t byte = 0; byte < 256; ++byte) {
-      const std::uint32_t before = tables[t - 1][byte];
-      tables[t][byte] = (before >> 8) ^ tables[0][before & 255];
-    }
-  return tables;
-}
-
-constexpr Tables kTables = make_tables();
+// ISA-L copies nothing. Blocks are summed while they are in the first-level cache; and on AMD Zen 3
+// memcpy of 4 KiB or more (`rep movsb`) takes twenty times as long if the target lies less than 32
+// bytes behind the source modulo 4096. What is summed is the copy: the source may change meanwhile.
+constexpr std::size_t kBlock = 2048;
 
 template <bool kCopy>
-std::uint32_t by_table(std::byte* to, const std::byte* from, std::size_t size, std::uint32_t crc) {
+std::uint32_t by_isal(std::byte* to, const std::byte* from, std::size_t size, std::uint32_t crc) {
   std::uint32_t state = ~crc;
-  for (; size >= 8; size -= 8, from += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, from, 8);
-    if constexpr (kCopy) {
-      std::memcpy(to, &word, 8);
-      to += 8;
-    }
-    word ^= state;  // right on little-endian hosts, the only ones (wire_format.hpp asserts it)
-    state = 0;
-    for (std::size_t i = 0; i < 8; ++i) state ^= kTables[7 - i][word >> (8 * i) & 255];
-  }
-  for (; size > 0; --size, ++from) {
-    if constexpr (kCopy) *to++ = *from;
-    state = (state >> 8) ^ kTables[0][(state ^ static_cast<std::uint32_t>(*from)) & 255];
+  while (size > 0) {
+    const std::size_t bytes = std::min(size, kCopy ? kBlock : std::size_t{1} << 30);
+    if constexpr (kCopy) std::memcpy(to, from, bytes);
+    const std::byte* const summed = kCopy ? to : from;
+    state = crc32_iscsi(const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(summed)),
+                        static_cast<int>(bytes), state);
+    if constexpr (kCopy) to += bytes;
+    from += bytes;
+    size -= bytes;
   }
   return ~state;
 }
 
-// The table's Crc32cImplementation::usable.
 bool always() {
   return true;
 }
@@ -76,12 +46,12 @@ bool always() {
 #if defined(__x86_64__)
 
 #define VIADUCT_SSE42 __attribute__((target("sse4.2")))
-#define VIADUCT_PCLMUL __attribute__((target("sse4.2,pclmul")))
 #define VIADUCT_AVX512 \
   __attribute__((target("sse4.2,pclmul,avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq")))
 
-// --- SSE4.2: one instruction every eight bytes ---------------------------------------------------
+// --- AVX-512 and VPCLMULQDQ: 256 bytes at a time -------------------------------------------------
 
+// What is too short for folding: one instruction every eight bytes.
 template <bool kCopy>
 VIADUCT_SSE42 std::uint32_t serial(std::byte* to, const std::byte* from, std::size_t size,
                                    std::uint32_t crc) {
@@ -103,80 +73,19 @@ VIADUCT_SSE42 std::uint32_t serial(std::byte* to, const std::byte* from, std::si
   return ~narrow;
 }
 
-bool has_sse42() {
-  return __builtin_cpu_supports("sse4.2") != 0;
+constexpr std::uint32_t kPolynomial = 0x82f63b78;  // Castagnoli, bits reflected
+
+// x to the n-th, modulo the polynomial. Polynomials are reflected: bit 31 is the constant term.
+constexpr std::uint32_t power_of_x(unsigned n) {
+  std::uint32_t value = 0x80000000;
+  for (; n > 0; --n) value = (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
+  return value;
 }
-
-// --- SSE4.2 and PCLMULQDQ: three chains at once --------------------------------------------------
-
-// The CRC instruction can start every cycle, but its result comes after three. Three independent
-// chains over neighbouring stretches keep the unit busy (V. Gopal et al., "Fast CRC Computation for
-// iSCSI Polynomial Using CRC32 Instruction", Intel, 2011). To append a stretch of n bits to a
-// chain's CRC is to multiply that CRC by x^n. Two details: the carry-less product of two reflected
-// numbers is short of one power of x, and the CRC instruction that reduces the product multiplies
-// by x^32; hence the exponent n - 33.
-constexpr std::size_t kMaxWords = 96;  // the longest stretch, in words of eight bytes
-
-// shifts[n] moves a CRC over n words: x^(64 n - 33).
-constexpr std::array<std::uint32_t, 2 * kMaxWords + 1> make_shifts() {
-  std::array<std::uint32_t, 2 * kMaxWords + 1> shifts{};
-  shifts[1] = power_of_x(64 - 33);
-  for (std::size_t words = 2; words <= 2 * kMaxWords; ++words)
-    shifts[words] = power_of_x(64, shifts[words - 1]);
-  return shifts;
-}
-constexpr auto kShifts = make_shifts();
-
-// A chain's state moved over `words` words, not reduced yet.
-VIADUCT_PCLMUL inline __m128i moved(std::uint64_t state, std::size_t words) {
-  return _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(state)),
-                              _mm_cvtsi32_si128(static_cast<int>(kShifts[words])), 0);
-}
-
-template <bool kCopy>
-VIADUCT_PCLMUL inline std::uint64_t fetch(std::byte* to, const std::byte* from, std::size_t at) {
-  std::uint64_t word;
-  std::memcpy(&word, from + at, 8);
-  if constexpr (kCopy) std::memcpy(to + at, &word, 8);
-  return word;
-}
-
-// The three stretches are equally long. The last bytes, less than 192, are left to one chain:
-// combining the chains would not pay.
-template <bool kCopy>
-VIADUCT_PCLMUL std::uint32_t interleaved(std::byte* to, const std::byte* from, std::size_t size,
-                                         std::uint32_t crc) {
-  while (size >= 24 * 8) {
-    const std::size_t words = size / 24 < kMaxWords ? size / 24 : kMaxWords;
-    const std::size_t stretch = words * 8;
-    std::uint64_t a = static_cast<std::uint32_t>(~crc), b = 0, c = 0;
-    for (std::size_t at = 0; at < stretch; at += 8) {
-      a = _mm_crc32_u64(a, fetch<kCopy>(to, from, at));
-      b = _mm_crc32_u64(b, fetch<kCopy>(to, from, at + stretch));
-      c = _mm_crc32_u64(c, fetch<kCopy>(to, from, at + 2 * stretch));
-    }
-    // The first chain is followed by two stretches, the second by one. Both products are added
-    // before the one reduction.
-    const __m128i both = _mm_xor_si128(moved(a, 2 * words), moved(b, words));
-    const std::uint64_t folded = static_cast<std::uint64_t>(_mm_cvtsi128_si64(both));
-    crc = ~static_cast<std::uint32_t>(_mm_crc32_u64(0, folded) ^ c);
-    if constexpr (kCopy) to += 3 * stretch;
-    from += 3 * stretch;
-    size -= 3 * stretch;
-  }
-  return serial<kCopy>(to, from, size, crc);
-}
-
-bool has_pclmul() {
-  return has_sse42() && __builtin_cpu_supports("pclmul") != 0;
-}
-
-// --- AVX-512 and VPCLMULQDQ: 256 bytes at a time -------------------------------------------------
 
 // Folding (V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 // Instruction", Intel, 2009): a 128-bit lane is moved over kBits bits by multiplying its halves
-// with powers of x, and is then added to the data there. As above, a product is short of one power
-// of x.
+// with powers of x, and is then added to the data there. The carry-less product of two reflected
+// numbers is short of one power of x; hence the 1 in the exponents.
 template <unsigned kBits>
 constexpr auto kLow = static_cast<long long>(std::uint64_t{power_of_x(kBits + 63)} << 32);
 template <unsigned kBits>
@@ -221,7 +130,7 @@ VIADUCT_AVX512 inline __m512i fetch_64(std::byte*& to, const std::byte*& from) {
 template <bool kCopy>
 VIADUCT_AVX512 std::uint32_t folded(std::byte* to, const std::byte* from, std::size_t size,
                                     std::uint32_t crc) {
-  if (size < 256) return interleaved<kCopy>(to, from, size, crc);
+  if (size < 256) return serial<kCopy>(to, from, size, crc);
   __m512i a = fetch_64<kCopy>(to, from), b = fetch_64<kCopy>(to, from),
           c = fetch_64<kCopy>(to, from), d = fetch_64<kCopy>(to, from);
   // The state so far (the complement of `crc`) is added to the first four bytes.
@@ -243,9 +152,9 @@ VIADUCT_AVX512 std::uint32_t folded(std::byte* to, const std::byte* from, std::s
 }
 
 bool has_vpclmul() {
-  return has_pclmul() && __builtin_cpu_supports("avx512f") != 0 &&
-         __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-         __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0;
+  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+         __builtin_cpu_supports("vpclmulqdq") != 0;
 }
 
 #endif
@@ -259,10 +168,8 @@ std::uint32_t only_crc(const std::byte* data, std::size_t size, std::uint32_t cr
 constexpr Crc32cImplementation kImplementations[] = {
 #if defined(__x86_64__)
     {"avx512-vpclmulqdq", has_vpclmul, only_crc<folded<false>>, folded<true>},
-    {"sse4.2-interleaved", has_pclmul, only_crc<interleaved<false>>, interleaved<true>},
-    {"sse4.2", has_sse42, only_crc<serial<false>>, serial<true>},
 #endif
-    {"table", always, only_crc<by_table<false>>, by_table<true>},
+    {"isa-l", always, only_crc<by_isal<false>>, by_isal<true>},
 };
 
 const Crc32cImplementation& best() {

@@ -1,6 +1,13 @@
 // CRC32C (Castagnoli, RFC 3720 appendix B.4), the checksum that ends every frame's header. Short
 // data are summed inline where the compiler may use SSE4.2; longer data by the fastest
 // implementation that the CPU has (crc32c.cpp). Any thread may call these functions.
+//
+// Of longer data ISA-L takes the CRC, but on CPUs with AVX-512, where ours takes 43, 54 and 59 GB/s
+// at 256, 1472 and 8960 bytes and ISA-L 28, 30 and 53, and copies in the same pass. Without AVX-512
+// (AMD Zen 3, data in the first-level cache, median of 201 alternating rounds) ISA-L's 10.7, 20.1
+// and 19.8 GB/s are near what three interleaved chains of CRC instructions gave, 14.3, 22.0 and
+// 20.1, and with a copy before it, in blocks, it is nearly twice as fast as those fused with the
+// copy.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +42,9 @@ std::uint32_t crc32c_copy_any(std::byte* to, const std::byte* from, std::size_t 
                               std::uint32_t crc);
 
 #if defined(__SSE4_2__)
-// Bytes up to which a chain of single CRC instructions ends before a wider method has started.
-inline constexpr std::size_t kCrc32cShort = 128;
+// Bytes up to which a chain of single CRC instructions takes less time than a wider method (at 192
+// bytes 24 ns, ISA-L 30).
+inline constexpr std::size_t kCrc32cShort = 192;
 
 // Reads the next word, copies it if wanted, and moves the pointers on.
 template <class Word, bool kCopy>
