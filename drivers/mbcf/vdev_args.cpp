@@ -3,7 +3,7 @@
 
 namespace viaduct::mbcf {
 
-VdevArgs parse_vdev_args(std::string_view text) {
+VdevArgs parse_vdev_args(const std::string& text) {
   VdevArgs args;
   args.port = rawdev::parse_vdev_args(text, {{"max_keys", &args.conf.max_keys},
                                              {"max_requests", &args.conf.max_requests},

@@ -10,6 +10,6 @@ namespace viaduct::mbcf {
 using VdevArgs = rawdev::VdevArgs<rte_pmd_mbcf_conf>;
 
 // Throws SetupError that names the bad argument and shows what is accepted.
-VdevArgs parse_vdev_args(std::string_view text);
+VdevArgs parse_vdev_args(const std::string& text);
 
 }  // namespace viaduct::mbcf

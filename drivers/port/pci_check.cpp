@@ -1,7 +1,8 @@
 // PCI addresses, and which driver of the kernel's has a function, from /sys/bus/pci.
 #include "drivers/port/pci_check.hpp"
 
-#include <cstdio>
+#include <rte_pci.h>
+
 #include <filesystem>
 
 #include "drivers/link/types.hpp"
@@ -9,20 +10,11 @@
 namespace viaduct::port {
 
 std::string pci_address(std::string_view devargs) {
-  // %n tells how much was read: text behind the address means that it is no address.
+  rte_pci_addr address{};
   const std::string name(devargs.substr(0, devargs.find(',')));
-  unsigned domain = 0, bus = 0, device = 0, function = 0;
-  int used = 0;
-  if (std::sscanf(name.c_str(), "%4x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &used) !=
-          4 ||
-      used != static_cast<int>(name.size())) {
-    domain = 0;
-    if (std::sscanf(name.c_str(), "%2x:%2x.%1x%n", &bus, &device, &function, &used) != 3 ||
-        used != static_cast<int>(name.size()))
-      return "";
-  }
-  char text[24];
-  std::snprintf(text, sizeof text, "%04x:%02x:%02x.%x", domain, bus, device, function);
+  if (rte_pci_addr_parse(name.c_str(), &address) != 0) return "";
+  char text[PCI_PRI_STR_SIZE];
+  rte_pci_device_name(&address, text, sizeof text);
   return text;
 }
 

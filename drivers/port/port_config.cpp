@@ -11,6 +11,7 @@
 
 #include "drivers/link/wire_format.hpp"
 #include "drivers/port/config_vars.hpp"
+#include "drivers/port/kvargs.hpp"
 #include "drivers/port/netdev_check.hpp"
 #include "drivers/port/pci_check.hpp"
 #include "drivers/port/port.hpp"
@@ -147,33 +148,27 @@ void resolve_memif(ResolvedPortConfig& resolved) {
 
 }  // namespace
 
-// The part before the first comma is the device's name.
-std::optional<std::string> devarg(std::string_view devargs, std::string_view key) {
-  while (true) {
-    const auto comma = devargs.find(',');
-    if (comma == std::string_view::npos) return {};
-    devargs.remove_prefix(comma + 1);
-    const auto pair = devargs.substr(0, devargs.find(','));
-    if (pair.starts_with(key) && pair.substr(key.size()).starts_with('='))
-      return std::string(pair.substr(key.size() + 1));
-  }
+std::optional<std::string> devarg(const std::string& devargs, const std::string& key) {
+  const Kvargs arguments(devargs);
+  const char* const value = arguments.get(key);
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
-std::string with_default(std::string devargs, std::string_view key, std::string_view value) {
-  if (devarg(devargs, key)) return devargs;
-  return devargs.append(",").append(key).append("=").append(value);
+std::string with_default(const std::string& devargs, const std::string& key,
+                         const std::string& value) {
+  return devarg(devargs, key) ? devargs : devargs + "," + key + "=" + value;
 }
 
-std::string with_devarg(std::string_view devargs, std::string_view key, std::string_view value) {
-  std::string out(devargs.substr(0, devargs.find(',')));
-  while (true) {
-    const auto comma = devargs.find(',');
-    if (comma == std::string_view::npos) break;
-    devargs.remove_prefix(comma + 1);
-    const auto pair = devargs.substr(0, devargs.find(','));
-    if (pair.substr(0, pair.find('=')) != key) out.append(",").append(pair);
+std::string with_devarg(const std::string& devargs, const std::string& key,
+                        const std::string& value) {
+  std::string out;
+  for (const auto& [name, old] : Kvargs(devargs)) {
+    if (name == key) continue;
+    out += name;
+    if (old != nullptr) out.append("=").append(old);
+    out += ",";
   }
-  return out.append(",").append(key).append("=").append(value);
+  return out + key + "=" + value;
 }
 
 std::size_t frame_room(std::size_t mtu) {

@@ -38,12 +38,15 @@ struct ResolvedPortConfig {
   std::size_t receive_capacity = 0;  // frames; 0: the descriptors of the receive queue
 };
 
-// The value of `key` in "name,key=value,...".
-std::optional<std::string> devarg(std::string_view devargs, std::string_view key);
+// The value of `key` in "name,key=value,...". This and the next two throw SetupError if DPDK would
+// misunderstand `devargs`.
+std::optional<std::string> devarg(const std::string& devargs, const std::string& key);
 // `devargs` with key=value, unless it has the key already.
-std::string with_default(std::string devargs, std::string_view key, std::string_view value);
+std::string with_default(const std::string& devargs, const std::string& key,
+                         const std::string& value);
 // `devargs` with key=value whatever it had.
-std::string with_devarg(std::string_view devargs, std::string_view key, std::string_view value);
+std::string with_devarg(const std::string& devargs, const std::string& key,
+                        const std::string& value);
 
 // Throws SetupError, with reason and remedy, when this machine cannot do what is asked.
 ResolvedPortConfig resolve_port_config(const PortConfig& config);

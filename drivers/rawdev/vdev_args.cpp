@@ -1,12 +1,11 @@
-// Parses "key=value,key=value...". Strict, because a mistyped argument would otherwise be silently
-// ignored: unknown keys, empty values and zeros are refused with a sentence.
+// Takes the pairs that DPDK's parser finds. Strict, because a mistyped argument would otherwise be
+// silently ignored: unknown keys, empty values and zeros are refused with a sentence.
 #include "drivers/rawdev/vdev_args.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <limits>
 
-#include "drivers/link/types.hpp"
+#include "drivers/port/kvargs.hpp"
 
 namespace viaduct::rawdev {
 namespace {
@@ -15,15 +14,11 @@ class Parser {
  public:
   explicit Parser(std::initializer_list<NumberArgument> numbers) : numbers_(numbers) {}
 
-  std::string parse(std::string_view text) {
-    while (!text.empty()) {
-      const std::string_view pair = text.substr(0, text.find(','));
-      // The last pair has no comma behind it.
-      text.remove_prefix(std::min(pair.size() + 1, text.size()));
-      const auto equals = pair.find('=');
-      if (equals == std::string_view::npos || equals + 1 == pair.size())
-        throw_bad_argument(std::string(pair) + " is not key=value");
-      set(pair.substr(0, equals), pair.substr(equals + 1));
+  std::string parse(const std::string& text) {
+    for (const auto& [key, value] : port::Kvargs(text)) {
+      if (value == nullptr || *value == '\0')
+        throw_bad_argument(std::string(key) + (value == nullptr ? "" : "=") + " is not key=value");
+      set(key, value);
     }
     if (port_.empty()) throw_bad_argument("no port was named");
     return port_;
@@ -66,7 +61,8 @@ class Parser {
 
 }  // namespace
 
-std::string parse_vdev_args(std::string_view text, std::initializer_list<NumberArgument> numbers) {
+std::string parse_vdev_args(const std::string& text,
+                            std::initializer_list<NumberArgument> numbers) {
   return Parser(numbers).parse(text);
 }
 

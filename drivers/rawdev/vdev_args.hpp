@@ -1,4 +1,4 @@
-// The arguments of --vdev rawdev_...0,port=NAME_OR_ID[,name=number]...: the parser that both
+// The arguments of --vdev rawdev_...0,port=NAME_OR_ID[,name=number]...: what both
 // drivers' rawdevs use. Plain functions, which any thread may call.
 #pragma once
 
@@ -24,6 +24,6 @@ struct NumberArgument {
 
 // Fills in the numbers and returns the port. Throws SetupError that names the bad argument and
 // shows what is accepted.
-std::string parse_vdev_args(std::string_view text, std::initializer_list<NumberArgument> numbers);
+std::string parse_vdev_args(const std::string& text, std::initializer_list<NumberArgument> numbers);
 
 }  // namespace viaduct::rawdev

@@ -4,7 +4,7 @@
 
 namespace viaduct::startx {
 
-VdevArgs parse_vdev_args(std::string_view text) {
+VdevArgs parse_vdev_args(const std::string& text) {
   VdevArgs args;
   args.port = rawdev::parse_vdev_args(text, {{"queue_depth", &args.conf.queue_depth},
                                              {"max_open", &args.conf.max_open},

@@ -11,6 +11,6 @@ using VdevArgs = rawdev::VdevArgs<rte_pmd_startx_conf>;
 
 // The port and the configuration; arguments that are absent stay 0, which means their default.
 // Throws SetupError that names the bad argument and shows what is accepted.
-VdevArgs parse_vdev_args(std::string_view text);
+VdevArgs parse_vdev_args(const std::string& text);
 
 }  // namespace viaduct::startx

@@ -163,6 +163,12 @@ TEST(Port, RefusalsSayWhatWhyAndWhatToDo) {
     EXPECT_THAT(refusal({.devargs = "net_memif0,socket=x,zero-copy=yes"}),
                 HasSubstr("single-file-segments"));
     EXPECT_THAT(refusal({.devargs = "net_memif0,socket=x,rsize=99"}), HasSubstr("ring size"));
+    // What DPDK's parser would read as something else.
+    EXPECT_THAT(refusal({.devargs = "net_memif0,socket=a=b"}),
+                AllOf(HasSubstr("socket=a=b"), HasSubstr("no '=' in a value")));
+    std::string many = "net_memif0";
+    for (int i = 0; i < 40; ++i) many += ",id=1";
+    EXPECT_THAT(refusal({.devargs = many}), HasSubstr("leave some out"));
     // After all these a port opens as if nothing had been.
     EXPECT_EQ(refusal({.devargs = "net_memif0,socket=x"}), "(opened)");
   }));
