@@ -450,7 +450,8 @@ void Port::prepare_slow_path(const base::FaultSpec& faults) {
   if (p.config.kind == PortKind::af_packet)
     p.packet_ring = PacketRing(
         p.config.interface,
-        std::strtoul(devarg(p.config.devargs, "framesz").value_or("2048").c_str(), nullptr, 10));
+        std::strtoul(devarg(p.config.devargs, "framesz").value_or("2048").c_str(), nullptr, 10),
+        receive_capacity_);
   slow_transmit_ = slow_path_ || p.packet_ring;
   p.receive_fds = p.xdp.descriptors();
   if (p.packet_ring.socket() >= 0) p.receive_fds.push_back(p.packet_ring.socket());

@@ -35,10 +35,14 @@ int find_socket(const std::string& interface) {
 }  // namespace
 
 // The driver maps both rings of a socket in one piece: receive, then transmit, of one size.
-PacketRing::PacketRing(const std::string& interface, std::size_t slot_bytes)
+PacketRing::PacketRing(const std::string& interface, std::size_t slot_bytes, std::size_t slots)
     : socket_(find_socket(interface)), slot_bytes_(slot_bytes) {
+  int version = -1;
+  socklen_t size = sizeof version;
   struct stat status {};
-  if (socket_ < 0 || slot_bytes == 0 || fstat(socket_, &status) != 0) return;
+  if (getsockopt(socket_, SOL_PACKET, PACKET_VERSION, &version, &size) != 0 ||
+      version != TPACKET_V2 || fstat(socket_, &status) != 0)
+    return;
   const std::string name = "socket:[" + std::to_string(status.st_ino) + "]";
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -46,9 +50,10 @@ PacketRing::PacketRing(const std::string& interface, std::size_t slot_bytes)
     if (!line.ends_with(name) ||
         std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &first, &last) != 2)
       continue;
-    const std::size_t ring = (last - first) / 2;
+    const std::size_t ring = slots * slot_bytes;
+    if (last - first != 2 * ring) continue;
     slots_ = reinterpret_cast<std::byte*>(first + ring);
-    count_ = ring / slot_bytes;
+    count_ = slots;
     return;
   }
 }

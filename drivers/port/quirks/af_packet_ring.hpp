@@ -1,4 +1,7 @@
 // Works around: Linux (seen with 6.18) and DPDK's af_packet driver (seen with 22.11).
+// Safe with another version: it knows nothing, and is not used, unless the kernel says that the
+// socket has rings of TPACKET_V2 and their mapping has exactly the size that the driver was told.
+// Costs: errno is set and read around each burst, which is a system call.
 //
 // The transmit ring of a packet socket, where one frame that the kernel cannot pass on stops all
 // that come behind it. A veth pair whose far end has a smaller MTU refuses a long frame as if it
@@ -19,9 +22,9 @@ namespace viaduct::port {
 class PacketRing {
  public:
   PacketRing() = default;
-  // That of this process's packet socket on the interface, with slots of that many bytes. Knows
-  // nothing (false) if it cannot be found.
-  PacketRing(const std::string& interface, std::size_t slot_bytes);
+  // That of this process's packet socket on the interface, with so many slots of that many bytes.
+  // Knows nothing (false) if there is no such ring.
+  PacketRing(const std::string& interface, std::size_t slot_bytes, std::size_t slots);
   explicit operator bool() const { return slots_ != nullptr; }
 
   // Readable when frames have arrived; -1: it was not found.

@@ -1,9 +1,11 @@
 // Works around: DPDK's af_xdp driver (seen with 22.11).
+// Safe with another version: what the driver closes itself, until its device is removed, is not
+// there any more, and a socket is known by its inode. Costs: nothing while the port is open.
 //
 // The driver miscounts the users of a port's memory area and never closes the socket that holds it,
 // nor its rings: the interface stays busy until the process ends. So a port notes the AF_XDP
 // sockets that appear while it is opened, and closes those that are left after the driver has
-// closed. With a driver that closes them itself, none is left and nothing is done.
+// closed.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,7 @@
 // Works around: DPDK (seen with 22.11), whose functions return an errno, but say only in the log
 // why.
+// Safe with another version: it uses DPDK's public functions, and those of libbpf and libxdp only
+// from the libraries of the ABI (.so.1) that has them. Costs: nothing but while a port is set up.
 //
 // Keeps DPDK's log back while something is being set up, so that success is silent and a failure
 // can quote the reason. Lines that are known to explain nothing are left out of the quotation;
