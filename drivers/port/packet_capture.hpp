@@ -1,6 +1,10 @@
 // Writes Ethernet frames to a file that tcpdump and Wireshark read: the classic pcap format with
 // time stamps in nanoseconds. The port owns it (VIADUCT_PCAP). Thread rule: the port's; one owner
 // thread.
+//
+// Not DPDK's rte_pcapng, though that records the direction, too: it needs a pool of mbufs to copy
+// the frames into, makes a system call for each burst, and was experimental in DPDK 22.11 (its
+// functions have changed since); opening, locking and errors of the file would stay ours.
 #pragma once
 
 #include <cstdio>
