@@ -1,12 +1,13 @@
 // An endpoint: a port, the link over that port and one driver on the link, opened together.
-// Programs use the drivers' own classes, which derive from EndpointOf. The endpoint owns all three;
-// members are in the order of construction, so the driver ends first and the port last. One owner
-// thread.
+// Programs use the drivers' own classes, which derive from EndpointOf. The endpoint owns all three,
+// and tells telemetry of them; members are in the order of construction, so the port ends last. One
+// owner thread.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "drivers/endpoint/telemetry.hpp"
 #include "drivers/link/config.hpp"
 #include "drivers/link/link.hpp"
 #include "drivers/port/config_vars.hpp"
@@ -57,6 +58,7 @@ class EndpointOf {
   std::unique_ptr<port::Port> port_;
   link::Link<port::Port> link_;
   Driver driver_;
+  Telemetry telemetry_{*port_, link_};
 };
 
 }  // namespace viaduct::endpoint

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -122,7 +123,8 @@ class SignalsBlocked {
 // EAL makes a runtime directory, and the one around it for the machine's first DPDK process, but a
 // process that shares nothing puts no file there. rmdir() leaves directories that are in use,
 // because they are not empty.
-void remove_runtime_directory(const std::filesystem::path& directory) {
+void remove_runtime_directory() {
+  const std::filesystem::path directory = rte_eal_get_runtime_dir();
   rmdir(directory.c_str());
   rmdir(directory.parent_path().c_str());
 }
@@ -145,6 +147,9 @@ void init_eal(const std::vector<std::string>& arguments) {
 
   cpu_set_t affinity;
   const bool affine = pthread_getaffinity_np(pthread_self(), sizeof affinity, &affinity) == 0;
+  // The socket of telemetry is in the directory until DPDK's exit handler removes it. Exit handlers
+  // run in the reverse order, so this one comes first.
+  if (config_vars().on("VIADUCT_TELEMETRY")) std::atexit(remove_runtime_directory);
   const LogCapture log;
   int result = 0, error = 0;
   std::string complaint;
@@ -160,7 +165,7 @@ void init_eal(const std::vector<std::string>& arguments) {
     const std::string reason = !complaint.empty() ? complaint : log.reason(rte_strerror(error));
     throw base::SetupError("DPDK does not start: " + reason + "; " + remedy(reason));
   }
-  remove_runtime_directory(rte_eal_get_runtime_dir());
+  remove_runtime_directory();
 }
 
 }  // namespace
@@ -171,8 +176,9 @@ std::recursive_mutex& setup_lock() {
 }
 
 std::vector<std::string> eal_arguments(const EalOptions& options) {
-  std::vector<std::string> words{"--no-telemetry",
-                                 "--file-prefix=viaduct_" + std::to_string(getpid())};
+  std::vector<std::string> words{"--file-prefix=viaduct_" + std::to_string(getpid())};
+  // Telemetry is a thread, and a socket that outlives a process that is killed.
+  if (!config_vars().on("VIADUCT_TELEMETRY")) words.emplace_back("--no-telemetry");
   if (options.pci_allow.empty()) {
     words.emplace_back("--no-pci");
   } else {

@@ -207,6 +207,7 @@ struct Port::Parts {
   std::unique_ptr<PcapWriter> recording;
   DeviceQueue queue;
   std::unique_ptr<PortFaults> faults;
+  std::function<void()> idle;  // on_idle()
 
   // Throws SetupError: `what` failed, the reason from DPDK's log or else the errno, and the remedy.
   [[noreturn]] void throw_cannot_open(const std::string& what, int error,
@@ -519,6 +520,7 @@ std::uint16_t Port::receive_slowly(Frame** burst, std::uint16_t count) {
 // request would not wake us. Sockets need no such order, because they stay readable.
 bool Port::sleep(base::Duration most, int also) {
   const Parts& p = *parts_;
+  if (p.idle) p.idle();
   if (p.receive_interrupt) {
     const bool frame_waits = !p.receive_interrupt.unmask();
     const bool slept = frame_waits || wait_readable({&p.receive_interrupt.event(), 1}, also, most);
@@ -543,7 +545,9 @@ bool Port::sleep(base::Duration most, int also) {
 // Moves a memif's connection on, outside of bursts, as only the owner thread may. When the peer has
 // come or gone, the rings that the fast path looks at change.
 void Port::housekeeping() {
+  if (parts_->idle) parts_->idle();
   MemifControl* const memif = parts_->memif.get();
+  empty_polls_ = kPollsConnected;
   if (memif == nullptr) return;
   const bool was_connected = memif->connected();
   memif->progress(now());
@@ -553,7 +557,11 @@ void Port::housekeeping() {
     parts_->interrupt = memif->interrupt();
   }
   // A look at the control socket costs a fraction of a microsecond: rarely worth it once connected.
-  empty_polls_ = memif->connected() ? kPollsConnected : kPollsDisconnected;
+  if (!memif->connected()) empty_polls_ = kPollsDisconnected;
+}
+
+void Port::on_idle(std::function<void()> call) {
+  parts_->idle = std::move(call);
 }
 
 std::string Port::driver() const {

@@ -17,6 +17,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -97,6 +98,9 @@ class Port {
   // a memif that has its peer, and on the receive interrupt of a PCI function whose driver has one.
   // False on others.
   bool sleep(base::Duration most, int also);
+  // Calls `call` in the owner thread when the port has been idle for a few thousand polls, and
+  // before it sleeps (nullptr: no more): for what has to be done now and then.
+  void on_idle(std::function<void()> call);
   // A hint: frames have arrived, so an answer may be sent soon. Prefetches the cache lines of a
   // memif's ring and buffer that transmit() will write.
   void expect_transmit() const {
@@ -134,7 +138,7 @@ class Port {
   void bring_up(bool interrupt);
   void prepare_slow_path(const base::FaultSpec& faults);
   void close() noexcept;
-  // Called after a number of empty polls: sees to the connection of a memif.
+  // Called after a number of empty polls: on_idle(), and the connection of a memif.
   void housekeeping();
   std::uint16_t transmit_slowly(Frame** burst, std::uint16_t count);
   std::uint16_t receive_slowly(Frame** burst, std::uint16_t count);

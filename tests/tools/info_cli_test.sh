@@ -33,7 +33,7 @@ for bad in FRAMES=511 RX_DESCRIPTORS=16385 ACK_DELAY_US=-1 MIN_TIMEOUT_US=0 DEAD
   VIPL_PORT=abc VIPL_PORT=65536 VIPL_DESCRIPTORS=0 VIPL_SEGMENTS=257 VIPL_SPIN=-1 VIPL_TRAFFIC_CLASS=256; do
   says 1 "^bad: VIADUCT_$bad is not a whole number from [0-9]+ to [0-9]+; set it" env "VIADUCT_$bad" "$info" --config
 done
-for switch in CHECKSUM SHM CMA WRITE_PROTOCOL STATS TWO_STAGE VIPL_STATS; do
+for switch in CHECKSUM TELEMETRY SHM CMA WRITE_PROTOCOL STATS TWO_STAGE VIPL_STATS; do
   says 1 "^bad: VIADUCT_$switch=perhaps is not on\|off\|" env "VIADUCT_$switch=perhaps" "$info" --config
 done
 says 1 "^bad: VIADUCT_MEMORY=x is not auto\|huge\|nohuge;" env VIADUCT_MEMORY=x "$info" --config
