@@ -1,4 +1,5 @@
-// The command line of mpi_bench and its --help.
+// The command line of mpi_bench and its --help. Parsed by hand rather than with CLI11, so that a
+// host with an MPI library and nothing else can build the program.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>

@@ -1,6 +1,7 @@
 // viaduct-info: what this machine offers to Viaduct, what is missing and what mends it; or the
 // configuration variables. Looking is host.hpp's, judging advice.hpp's, printing report.hpp's; here
-// they are joined, and VIPL's NICs are opened.
+// they are joined, and VIPL's NICs are opened. One argument at most, so a library for command lines
+// would be longer than the check.
 #include <rte_config.h>
 #include <rte_version.h>
 
