@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,7 +124,11 @@ Telemetry::Telemetry(port::Port& port, const link::Link<port::Port>& link) : por
     Source::open().sources.push_back(source_);
   }
   port_.on_idle([source = source_.get(), &link] {
-    if (source->asked.load(std::memory_order_relaxed)) source->answer(Source::report_on(link));
+    if (!source->asked.load(std::memory_order_relaxed)) return;
+    try {
+      source->answer(Source::report_on(link));
+    } catch (const std::bad_alloc&) {  // a poll does not throw; the last copy is given out
+    }
   });
   static std::once_flag once;
   std::call_once(once, [] {
