@@ -100,12 +100,12 @@ template <link::PacketDevice D>
 Key Engine<D>::create_signal_fd(int& fd) {
   if (keys_.full()) return {};
   auto signal = std::make_unique<Signal>();
-  signal->fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (const int error = errno; signal->fd < 0)
+  signal->fd = base::UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (const int error = errno; !signal->fd)
     throw base::SetupError(std::string("no file descriptor for a signal: ") + std::strerror(error) +
                                "; raise the limit (ulimit -n)",
                            error);
-  fd = signal->fd;
+  fd = signal->fd.get();
   return keys_.add(std::move(signal));
 }
 
@@ -151,9 +151,9 @@ void Engine<D>::deliver_signals() {
     const std::uint64_t count = std::exchange(signal->pending, 0);
     if (signal->handler) {
       signal->handler(count);
-    } else if (signal->fd >= 0) {
+    } else if (signal->fd) {
       // Cannot block nor fail: a counter of 64 bits does not fill up.
-      [[maybe_unused]] const auto written = ::write(signal->fd, &count, sizeof count);
+      [[maybe_unused]] const auto written = ::write(signal->fd.get(), &count, sizeof count);
     }
   }
   raised_.clear();

@@ -2,8 +2,6 @@
 // inline in keys.hpp.
 #include "drivers/mbcf/keys.hpp"
 
-#include <unistd.h>
-
 #include <bit>
 #include <string>
 #include <utility>
@@ -20,10 +18,6 @@ std::size_t checked(std::size_t max_keys) {
 }
 
 }  // namespace
-
-Signal::~Signal() {
-  if (fd >= 0) ::close(fd);
-}
 
 KeyTable::KeyTable(std::size_t max_keys)
     : storage_(checked(max_keys) + 1),

@@ -11,6 +11,7 @@
 
 #include "drivers/base/random.hpp"
 #include "drivers/base/ring_buffer.hpp"
+#include "drivers/base/unique_fd.hpp"
 #include "drivers/mbcf/fifo.hpp"
 #include "drivers/mbcf/types.hpp"
 
@@ -19,14 +20,9 @@ namespace viaduct::mbcf {
 // A Memory-Based Signal at its owner: runs a handler or makes a file descriptor readable.
 struct Signal {
   SignalHandler handler;      // either this...
-  int fd = -1;                // ... or an eventfd, which the destructor closes
+  base::UniqueFd fd;          // ... or an eventfd
   std::uint64_t pending = 0;  // how often it was raised since the handler or eventfd was told
   bool withdrawn = false;     // only kept because Engine::raised_ may point to it
-
-  Signal() = default;
-  ~Signal();
-  Signal(const Signal&) = delete;
-  Signal& operator=(const Signal&) = delete;
 };
 
 class KeyTable {

@@ -3,12 +3,12 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "drivers/base/unique_fd.hpp"
 #include "drivers/link/types.hpp"
 
 namespace viaduct::mbcf {
@@ -34,12 +34,13 @@ int reserve(int file, std::size_t size) {
 }  // namespace
 
 MirroredMemory::MirroredMemory(std::size_t size) : size_(size) {
-  const int file = ::memfd_create("viaduct-fifo", MFD_CLOEXEC);
+  // Closed at the end of the scope: the mappings keep the memory.
+  const base::UniqueFd file(::memfd_create("viaduct-fifo", MFD_CLOEXEC));
   void* base = MAP_FAILED;
-  bool mapped = file >= 0;
+  bool mapped{file};
   // Without the reservation a lack of shared memory would show as SIGBUS at the first access.
   if (mapped) {
-    errno = reserve(file, size);
+    errno = reserve(file.get(), size);
     mapped = errno == 0;
   }
   if (mapped) {
@@ -50,11 +51,10 @@ MirroredMemory::MirroredMemory(std::size_t size) : size_(size) {
   for (std::size_t half = 0; mapped && half < 2; ++half) {
     void* at = static_cast<std::byte*>(base) + half * size;
     // MAP_POPULATE: otherwise page faults would come while frames are being received.
-    mapped = ::mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file,
-                    0) == at;
+    mapped = ::mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
+                    file.get(), 0) == at;
   }
   const int error = errno;
-  if (file >= 0) ::close(file);  // the mappings keep the memory
   if (!mapped) {
     if (base != MAP_FAILED) ::munmap(base, 2 * size);
     throw base::SetupError("a FIFO of " + std::to_string(size) +

@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -16,21 +15,6 @@
 
 namespace viaduct::port {
 namespace {
-
-// A socket for one check, closed at the end of its scope.
-class Socket {
- public:
-  Socket(int domain, int type) : fd_(::socket(domain, type | SOCK_CLOEXEC, 0)) {}
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 [[noreturn]] void throw_cannot_open(const std::string& port, const std::string& why) {
   throw base::SetupError("cannot open port " + port + ": " + why);
@@ -57,27 +41,27 @@ constexpr const char* kPermissionRemedy =
 }  // namespace
 
 std::size_t interface_mtu(const std::string& port, const std::string& interface) {
-  const Socket socket(AF_UNIX, SOCK_DGRAM);
-  if (socket.fd() < 0)
+  const base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket)
     throw_cannot_open(port, std::string("no socket can be made (") + std::strerror(errno) +
                                 "); raise the limit on open files (ulimit -n)");
   ifreq request = request_for(interface);
-  if (interface.size() >= IFNAMSIZ || ioctl(socket.fd(), SIOCGIFMTU, &request) != 0)
+  if (interface.size() >= IFNAMSIZ || ioctl(socket.get(), SIOCGIFMTU, &request) != 0)
     throw_cannot_open(port, "this network namespace has no interface " + interface +
                                 "; `ip link` lists those it has");
   return static_cast<std::size_t>(request.ifr_mtu);
 }
 
 void check_packet_sockets(const std::string& port, const std::string& interface) {
-  const Socket packet(AF_PACKET, SOCK_RAW);
-  if (packet.fd() < 0)
+  const base::UniqueFd packet(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
+  if (!packet)
     throw_cannot_open(port, std::string("packet sockets are not permitted (") +
                                 std::strerror(errno) + ")" + kPermissionRemedy);
   // DPDK's drivers set the interface's flags when they start. Setting the flags that it has already
   // changes nothing, but shows whether that is permitted.
   ifreq request = request_for(interface);
-  if (ioctl(packet.fd(), SIOCGIFFLAGS, &request) != 0 ||
-      ioctl(packet.fd(), SIOCSIFFLAGS, &request) != 0)
+  if (ioctl(packet.get(), SIOCGIFFLAGS, &request) != 0 ||
+      ioctl(packet.get(), SIOCSIFFLAGS, &request) != 0)
     throw_cannot_open(port, "setting flags of interface " + interface + " is not permitted (" +
                                 std::strerror(errno) + ")" + kPermissionRemedy);
   if ((request.ifr_flags & IFF_UP) == 0)
@@ -94,19 +78,18 @@ std::size_t lockable_memory() {
   return limit.rlim_cur / 4 * 3;
 }
 
-InterfaceClaim::InterfaceClaim(const std::string& port, const std::string& interface) {
-  fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+InterfaceClaim::InterfaceClaim(const std::string& port, const std::string& interface)
+    : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   const std::string text = "viaduct-port:" + interface;
   // A name in the abstract namespace begins with a zero byte, and its length says where it ends.
   // bind() is atomic, so of two ports one gets the name.
   const std::size_t length = text.copy(name.sun_path + 1, sizeof name.sun_path - 1);
-  if (fd_ >= 0 && bind(fd_, reinterpret_cast<const sockaddr*>(&name),
-                       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)) == 0)
+  if (socket_ && bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name),
+                      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)) == 0)
     return;
   const int error = errno;
-  if (fd_ >= 0) close(fd_);
   if (error == EADDRINUSE)
     throw_cannot_open(port,
                       "interface " + interface +
@@ -114,10 +97,6 @@ InterfaceClaim::InterfaceClaim(const std::string& port, const std::string& inter
                           "interface (`ss -xap | grep viaduct-port` names the process)");
   throw_cannot_open(port,
                     std::string("no socket: ") + std::strerror(error) + "; raise `ulimit -n`");
-}
-
-InterfaceClaim::~InterfaceClaim() {
-  if (fd_ >= 0) close(fd_);
 }
 
 }  // namespace viaduct::port

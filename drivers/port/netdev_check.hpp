@@ -4,8 +4,8 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
+#include "drivers/base/unique_fd.hpp"
 #include "drivers/link/types.hpp"
 
 namespace viaduct::port {
@@ -31,15 +31,9 @@ class InterfaceClaim {
   InterfaceClaim() = default;
   // SetupError when another process or port has the interface.
   InterfaceClaim(const std::string& port, const std::string& interface);
-  ~InterfaceClaim();
-  InterfaceClaim(InterfaceClaim&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  InterfaceClaim& operator=(InterfaceClaim&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
 
  private:
-  int fd_ = -1;
+  base::UniqueFd socket_;  // has the name
 };
 
 }  // namespace viaduct::port

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "drivers/base/unique_fd.hpp"
+
 namespace viaduct::port {
 namespace {
 
@@ -38,31 +40,22 @@ static_assert(sizeof(RecordHeader) == 16);
 
 PcapWriter::PcapWriter(const std::string& path) {
   // Truncate the file only once the lock is held: it may be another port's recording.
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) throw_cannot_record(path, std::strerror(errno));
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    close(fd);
+  base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd) throw_cannot_record(path, std::strerror(errno));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
     throw_cannot_record(
-        path, error == EWOULDBLOCK ? "another port is writing to it" : std::strerror(error));
-  }
+        path, errno == EWOULDBLOCK ? "another port is writing to it" : std::strerror(errno));
   // A pipe cannot be truncated and need not be: `mkfifo` and a viewer at the other end work.
   struct stat status {};
-  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && ftruncate(fd, 0) != 0) {
-    const int error = errno;
-    close(fd);
-    throw_cannot_record(path, std::strerror(error));
-  }
-  file_ = fdopen(fd, "w");
+  if (fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) && ftruncate(fd.get(), 0) != 0)
+    throw_cannot_record(path, std::strerror(errno));
+  file_ = fdopen(fd.get(), "w");
+  if (file_ == nullptr) throw_cannot_record(path, std::strerror(errno));
+  fd.release();  // fclose() closes it
   const FileHeader header;
-  if (file_ == nullptr || std::fwrite(&header, sizeof header, 1, file_) != 1 ||
-      std::fflush(file_) != 0) {
+  if (std::fwrite(&header, sizeof header, 1, file_) != 1 || std::fflush(file_) != 0) {
     const int error = errno;
-    if (file_ != nullptr) {
-      std::fclose(file_);
-    } else {
-      close(fd);
-    }
+    std::fclose(file_);
     throw_cannot_record(path, std::strerror(error));
   }
 }

@@ -523,7 +523,8 @@ bool Port::sleep(base::Duration most, int also) {
   if (p.idle) p.idle();
   if (p.receive_interrupt) {
     const bool frame_waits = !p.receive_interrupt.unmask();
-    const bool slept = frame_waits || wait_readable({&p.receive_interrupt.event(), 1}, also, most);
+    const int event = p.receive_interrupt.event();
+    const bool slept = frame_waits || wait_readable({&event, 1}, also, most);
     p.receive_interrupt.mask();
     return slept;
   }
@@ -537,7 +538,8 @@ bool Port::sleep(base::Duration most, int also) {
   // The system call takes longer than a store needs to become visible. So either the sender sees
   // that we ask and rings, or we see the slot that it has filled.
   ::sched_yield();
-  const bool slept = incoming_.any() || wait_readable({&p.interrupt.event(), 1}, also, most);
+  const int event = p.interrupt.event();
+  const bool slept = incoming_.any() || wait_readable({&event, 1}, also, most);
   p.interrupt.mask();
   return slept;
 }

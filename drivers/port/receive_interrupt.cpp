@@ -6,7 +6,6 @@
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 namespace viaduct::port {
 namespace {
@@ -26,13 +25,11 @@ ReceiveInterrupt::ReceiveInterrupt(std::uint16_t port) : port_(port) {
   // Without an answer to this question the interrupt is of no use: a frame that came before
   // unmask() makes no interrupt, and would lie there as long as the process sleeps.
   if (frame_waits(port) < 0) return;
-  const int event = ::epoll_create1(EPOLL_CLOEXEC);
-  if (event < 0) return;
-  if (rte_eth_dev_rx_intr_ctl_q(port, kQueue, event, RTE_INTR_EVENT_ADD, nullptr) != 0) {
-    ::close(event);
+  base::UniqueFd event(::epoll_create1(EPOLL_CLOEXEC));
+  if (!event ||
+      rte_eth_dev_rx_intr_ctl_q(port, kQueue, event.get(), RTE_INTR_EVENT_ADD, nullptr) != 0)
     return;
-  }
-  event_ = event;
+  event_ = std::move(event);
   // Some drivers accept the interrupt, and refuse only when it is used.
   const bool works = rte_eth_dev_rx_intr_enable(port, kQueue) == 0 &&
                      rte_eth_dev_rx_intr_disable(port, kQueue) == 0;
@@ -40,9 +37,7 @@ ReceiveInterrupt::ReceiveInterrupt(std::uint16_t port) : port_(port) {
 }
 
 ReceiveInterrupt::~ReceiveInterrupt() {
-  if (event_ < 0) return;
-  rte_eth_dev_rx_intr_ctl_q(port_, kQueue, event_, RTE_INTR_EVENT_DEL, nullptr);
-  ::close(event_);
+  if (event_) rte_eth_dev_rx_intr_ctl_q(port_, kQueue, event(), RTE_INTR_EVENT_DEL, nullptr);
 }
 
 // Unmask the interrupt, then look for frames. In the other order a frame that comes between the two
@@ -55,7 +50,7 @@ void ReceiveInterrupt::mask() const {
   rte_eth_dev_rx_intr_disable(port_, kQueue);
   // A pending event would end the next sleep at once. This reads it and does not wait.
   rte_epoll_event events[1];
-  rte_epoll_wait(event_, events, 1, 0);
+  rte_epoll_wait(event(), events, 1, 0);
 }
 
 }  // namespace viaduct::port

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "drivers/base/unique_fd.hpp"
+
 namespace viaduct::port {
 
 class ReceiveInterrupt {
@@ -21,17 +23,16 @@ class ReceiveInterrupt {
   explicit ReceiveInterrupt(std::uint16_t port);
   // To be destroyed before the port stops.
   ~ReceiveInterrupt();
-  ReceiveInterrupt(ReceiveInterrupt&& other) noexcept
-      : port_(other.port_), event_(std::exchange(other.event_, -1)) {}
+  ReceiveInterrupt(ReceiveInterrupt&& other) noexcept = default;
   ReceiveInterrupt& operator=(ReceiveInterrupt&& other) noexcept {
     std::swap(port_, other.port_);
     std::swap(event_, other.event_);
     return *this;
   }
 
-  explicit operator bool() const { return event_ >= 0; }
+  explicit operator bool() const { return static_cast<bool>(event_); }
   // An epoll descriptor, readable when a frame has come since unmask().
-  const int& event() const { return event_; }
+  int event() const { return event_.get(); }
   // Unmasks the interrupt. False: a frame is there already, so do not sleep; or the driver refused.
   bool unmask() const;
   // Masks the interrupt, and reads what has become readable meanwhile.
@@ -39,7 +40,7 @@ class ReceiveInterrupt {
 
  private:
   std::uint16_t port_ = 0;
-  int event_ = -1;
+  base::UniqueFd event_;
 };
 
 }  // namespace viaduct::port

@@ -9,26 +9,22 @@
 #include <cerrno>
 #include <chrono>
 
+#include "drivers/base/unique_fd.hpp"
+
 namespace viaduct::mpi {
 
 // Owned by whoever watches; any thread.
 class ProcessWatch {
  public:
   explicit ProcessWatch(int pid)
-      : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
-        gone_(fd_ < 0 && errno == ESRCH) {}
-  ProcessWatch(const ProcessWatch&) = delete;
-  ProcessWatch& operator=(const ProcessWatch&) = delete;
-  ~ProcessWatch() {
-    if (fd_ >= 0) ::close(fd_);
-  }
+      : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))), gone_(!fd_ && errno == ESRCH) {}
   bool ended(std::chrono::milliseconds timeout = {}) const {
-    pollfd end{fd_, POLLIN, 0};
-    return gone_ || (fd_ >= 0 && ::poll(&end, 1, static_cast<int>(timeout.count())) > 0);
+    pollfd end{fd_.get(), POLLIN, 0};
+    return gone_ || (fd_ && ::poll(&end, 1, static_cast<int>(timeout.count())) > 0);
   }
 
  private:
-  const int fd_;  // readable when it has ended
+  const base::UniqueFd fd_;  // readable when it has ended
   const bool gone_;
 };
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <utility>
 
+#include "drivers/base/unique_fd.hpp"
 #include "libmpi_lite/channel/process_watch.hpp"
 #include "libmpi_lite/channel/shm.hpp"
 #include "libmpi_lite/channel/shm_copy.hpp"
@@ -48,7 +49,6 @@ std::string_view how_ended(Presence presence) {
 class ShmChannel final : public Channel {
  public:
   ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap segment);
-  ~ShmChannel() override;
 
   const char* name() const override { return "shm"; }
   Limits limits() const override { return {.control = kMaxInRing, .eager = eager_}; }
@@ -170,8 +170,8 @@ class ShmChannel final : public Channel {
   std::vector<Copy> copies_;  // both directions
   std::vector<Stream> streams_;
   bool oversubscribed_ = false;
-  int bell_ = -1;       // what we sleep on with others; made when it is first needed
-  unsigned polls_ = 0;  // since the last check
+  base::UniqueFd bell_, bell_write_end_;  // a pipe to sleep on, made when it is first needed
+  unsigned polls_ = 0;                    // since the last check
   std::chrono::steady_clock::time_point last_check_;
 };
 
@@ -193,12 +193,6 @@ ShmChannel::ShmChannel(ChannelSink& sink, Nodes& nodes, int size, SegmentMap seg
   ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   // Others may copy from and into this process; where only descendants may (Yama), this allows it.
   if (cma_) ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-}
-
-ShmChannel::~ShmChannel() {
-  if (bell_ < 0) return;
-  ::close(bell_);
-  ::close(segment_->bell.load());
 }
 
 // Called from anywhere, so a failure must wait for the next poll.
@@ -305,10 +299,9 @@ bool ShmChannel::poll() {
 void ring_bell(int pid, int bell) {
   char path[48];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, bell);
-  const int fd = ::open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return;  // it wakes by itself, soon
-  [[maybe_unused]] const ssize_t written = ::write(fd, "", 1);
-  ::close(fd);
+  const base::UniqueFd fd(::open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) return;  // it wakes by itself, soon
+  [[maybe_unused]] const ssize_t written = ::write(fd.get(), "", 1);
 }
 
 void ShmChannel::wake(const Peer& peer) {
@@ -352,13 +345,14 @@ bool ShmChannel::sleep(std::chrono::microseconds most, int) {
 
 bool ShmChannel::arm_bell(int& bell) {
   if (busy()) return false;
-  if (bell_ < 0) {
+  if (!bell_) {
     int ends[2];
     if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return false;
-    bell_ = ends[0];
+    bell_ = base::UniqueFd(ends[0]);
+    bell_write_end_ = base::UniqueFd(ends[1]);
     segment_->bell.store(ends[1]);
   }
-  bell = bell_;
+  bell = bell_.get();
   if (fall_asleep(Segment::on_bell)) return true;
   disarm_bell();
   return false;
@@ -367,7 +361,7 @@ bool ShmChannel::arm_bell(int& bell) {
 void ShmChannel::disarm_bell() {
   segment_->asleep.store(Segment::awake, std::memory_order_relaxed);
   char rings[16];
-  [[maybe_unused]] const ssize_t rung = ::read(bell_, rings, sizeof rings);
+  [[maybe_unused]] const ssize_t rung = ::read(bell_.get(), rings, sizeof rings);
   check_liveness();
 }
 

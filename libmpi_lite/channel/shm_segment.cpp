@@ -66,14 +66,13 @@ Ring* Segment::claim(int rank) {
 
 SegmentMap SegmentMap::create(std::uint32_t rings) {
   SegmentMap m;
-  m.fd_ = ::memfd_create("viaduct-mpi", MFD_CLOEXEC);
-  if (m.fd_ < 0)
-    fail("cannot make shared memory (memfd_create)", "set VIADUCT_SHM=off to do without");
+  m.fd_ = base::UniqueFd(::memfd_create("viaduct-mpi", MFD_CLOEXEC));
+  if (!m.fd_) fail("cannot make shared memory (memfd_create)", "set VIADUCT_SHM=off to do without");
   m.bytes_ = Segment::bytes(rings);
-  if (::ftruncate(m.fd_, static_cast<off_t>(m.bytes_)) != 0)
+  if (::ftruncate(m.fd(), static_cast<off_t>(m.bytes_)) != 0)
     fail("cannot size shared memory to " + std::to_string(m.bytes_) + " bytes",
          "raise the limit on memory of this job or set VIADUCT_SHM=off");
-  m.segment_ = map(m.fd_, m.bytes_);
+  m.segment_ = map(m.fd(), m.bytes_);
   if (!m.segment_)
     fail("cannot map " + std::to_string(m.bytes_) + " bytes of shared memory",
          "raise the limit on address space (ulimit -v)");
@@ -84,20 +83,20 @@ SegmentMap SegmentMap::create(std::uint32_t rings) {
 
 SegmentMap SegmentMap::open(int pid, int fd, std::uint32_t rings) {
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
-  SegmentMap m;
-  m.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  // Closed at the end of the scope: one for each peer would soon be too many.
+  const base::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat st {};
-  if (m.fd_ < 0 || ::fstat(m.fd_, &st) != 0)
+  if (!file || ::fstat(file.get(), &st) != 0)
     fail("cannot open the shared memory of process " + std::to_string(pid) + " (" + path + ")",
          opening_remedy(errno));
+  SegmentMap m;
   m.bytes_ = Segment::bytes(rings);
   if (static_cast<std::size_t>(st.st_size) != m.bytes_) refuse(pid);
-  m.segment_ = map(m.fd_, m.bytes_);
+  m.segment_ = map(file.get(), m.bytes_);
   if (!m.segment_)
     fail("cannot map the shared memory of process " + std::to_string(pid),
          "raise the limit on address space (ulimit -v) or set VIADUCT_SHM=off");
   if (m.segment_->magic != Segment::kMagic || m.segment_->rings != rings) refuse(pid);
-  ::close(std::exchange(m.fd_, -1));  // one for each peer would soon be too many
   return m;
 }
 
@@ -114,7 +113,6 @@ SegmentMap& SegmentMap::operator=(SegmentMap&& other) noexcept {
 
 SegmentMap::~SegmentMap() {
   if (segment_) ::munmap(segment_, bytes_);
-  if (fd_ >= 0) ::close(fd_);
 }
 
 }  // namespace viaduct::mpi

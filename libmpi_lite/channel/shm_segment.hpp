@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 
+#include "drivers/base/unique_fd.hpp"
 #include "drivers/link/types.hpp"
 
 namespace viaduct::mpi {
@@ -84,12 +85,12 @@ class SegmentMap {
   Segment* operator->() const { return segment_; }
   Segment& operator*() const { return *segment_; }
   explicit operator bool() const { return segment_ != nullptr; }
-  int fd() const { return fd_; }  // by which others open it
+  int fd() const { return fd_.get(); }  // by which others open it
 
  private:
   Segment* segment_ = nullptr;
   std::size_t bytes_ = 0;
-  int fd_ = -1;
+  base::UniqueFd fd_;
 };
 
 }  // namespace viaduct::mpi

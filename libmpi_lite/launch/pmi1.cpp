@@ -60,9 +60,9 @@ std::unique_ptr<Pmi1> Pmi1::join(std::chrono::milliseconds timeout) {
         "PMI_FD=" + std::to_string(*fd) +
         " is not a socket of this process; was it started by mpiexec or srun, and "
         "does nothing in between close its descriptors?");
-  auto job =
-      std::unique_ptr<Pmi1>(new Pmi1(fd ? Pmi1Wire(*fd, "at PMI_FD=" + std::to_string(*fd), timeout)
-                                        : Pmi1Wire::connect(std::getenv("PMI_PORT"), timeout)));
+  auto job = std::unique_ptr<Pmi1>(
+      new Pmi1(fd ? Pmi1Wire(base::UniqueFd(*fd), "at PMI_FD=" + std::to_string(*fd), timeout)
+                  : Pmi1Wire::connect(std::getenv("PMI_PORT"), timeout)));
   job->find_rank();
   job->initialise();
   job->find_local_rank();

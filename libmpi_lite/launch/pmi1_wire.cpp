@@ -6,7 +6,6 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -70,21 +69,11 @@ bool Pmi1Message::ok() const {
   return !rc || *rc == "0";
 }
 
-Pmi1Wire::Pmi1Wire(int fd, std::string manager, std::chrono::milliseconds timeout)
-    : fd_(fd), manager_(std::move(manager)), timeout_(timeout) {
+Pmi1Wire::Pmi1Wire(base::UniqueFd socket, std::string manager, std::chrono::milliseconds timeout)
+    : socket_(std::move(socket)), manager_(std::move(manager)), timeout_(timeout) {
   // Programs that this process starts are no part of the job, and must not hold the connection
   // open.
-  fcntl(fd_, F_SETFD, fcntl(fd_, F_GETFD) | FD_CLOEXEC);
-}
-
-Pmi1Wire::Pmi1Wire(Pmi1Wire&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)),
-      manager_(std::move(other.manager_)),
-      timeout_(other.timeout_),
-      received_(std::move(other.received_)) {}
-
-Pmi1Wire::~Pmi1Wire() {
-  close();
+  fcntl(socket_.get(), F_SETFD, fcntl(socket_.get(), F_GETFD) | FD_CLOEXEC);
 }
 
 Pmi1Wire Pmi1Wire::connect(const std::string& address, std::chrono::milliseconds timeout) {
@@ -99,26 +88,20 @@ Pmi1Wire Pmi1Wire::connect(const std::string& address, std::chrono::milliseconds
                                     address.substr(colon + 1).c_str(), &hints, &found))
     throw base::SetupError("the process manager at PMI_PORT=" + address +
                            " cannot be found: " + gai_strerror(error));
-  int fd = -1;
+  base::UniqueFd fd;
   std::string why;
   // Try each address until one answers; report the error of the last one.
-  for (const addrinfo* to = found; to != nullptr && fd < 0; to = to->ai_next) {
-    fd = socket(to->ai_family, to->ai_socktype | SOCK_CLOEXEC, to->ai_protocol);
-    if (fd < 0 || ::connect(fd, to->ai_addr, to->ai_addrlen) == 0) continue;
+  for (const addrinfo* to = found; to != nullptr && !fd; to = to->ai_next) {
+    fd = base::UniqueFd(socket(to->ai_family, to->ai_socktype | SOCK_CLOEXEC, to->ai_protocol));
+    if (!fd || ::connect(fd.get(), to->ai_addr, to->ai_addrlen) == 0) continue;
     why = reason();
-    ::close(fd);
-    fd = -1;
+    fd.reset();
   }
   freeaddrinfo(found);
-  if (fd < 0)
+  if (!fd)
     throw base::SetupError("the process manager at PMI_PORT=" + address +
                            " does not answer: " + why);
-  return {fd, "at PMI_PORT=" + address, timeout};
-}
-
-void Pmi1Wire::close() noexcept {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
+  return {std::move(fd), "at PMI_PORT=" + address, timeout};
 }
 
 Pmi1Message Pmi1Wire::ask(std::string_view request, std::string_view answer) {
@@ -139,7 +122,7 @@ Pmi1Message Pmi1Wire::expect(std::string_view cmd) {
 // below: a manager that is gone must not kill the process by SIGPIPE before it can say so.
 bool Pmi1Wire::send_only(std::string_view request) noexcept try {
   const std::string line = std::string(request) + '\n';
-  return send(fd_, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+  return send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(line.size());
 } catch (...) {
   return false;
@@ -157,11 +140,12 @@ void Pmi1Wire::send_line(std::string_view request) {
   const std::string line = std::string(request) + '\n';
   std::size_t sent = 0;
   while (sent < line.size()) {
-    const ssize_t n = send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
+    const ssize_t n = send(socket_.get(), line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
     if (n >= 0) {
       sent += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN) {
-      pollfd writable{fd_, POLLOUT, 0};  // a manager may hand over a socket that does not block
+      pollfd writable{socket_.get(), POLLOUT,
+                      0};  // a manager may hand over a socket that does not block
       poll(&writable, 1, -1);
     } else if (errno != EINTR) {
       throw_lost("was sent '" + std::string(request) + "'", reason());
@@ -182,7 +166,7 @@ std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
                              " sends lines without end; does it speak PMI-1?");
     wait_readable(cmd, until);
     std::array<char, 2048> piece;
-    const ssize_t n = recv(fd_, piece.data(), piece.size(), MSG_DONTWAIT);
+    const ssize_t n = recv(socket_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
     if (n > 0)
       received_.append(piece.data(), static_cast<std::size_t>(n));
     else if (n == 0)
@@ -194,7 +178,7 @@ std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
 
 // A signal ends it early: the caller finds nothing and waits again, but not for longer in all.
 void Pmi1Wire::wait_readable(std::string_view cmd, Clock::time_point until) {
-  pollfd readable{fd_, POLLIN, 0};
+  pollfd readable{socket_.get(), POLLIN, 0};
   int patience = -1;
   if (until != Clock::time_point::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "drivers/base/unique_fd.hpp"
+
 namespace viaduct::mpi {
 
 // One line, taken apart, e.g. "cmd=get_result rc=0 msg=success value=x=y".
@@ -35,15 +37,11 @@ class Pmi1Message {
 // The connection to the process manager. Owns the socket; can be moved, not copied.
 class Pmi1Wire {
  public:
-  // Takes the descriptor over. `manager` names the connection in error messages. `timeout`: how
+  // `manager` names the connection in error messages. `timeout`: how
   // long the manager may take for an answer that depends on it alone.
-  Pmi1Wire(int fd, std::string manager, std::chrono::milliseconds timeout);
+  Pmi1Wire(base::UniqueFd socket, std::string manager, std::chrono::milliseconds timeout);
   // Connects to "host:port", the form of PMI_PORT. Throws SetupError.
   static Pmi1Wire connect(const std::string& address, std::chrono::milliseconds timeout);
-  Pmi1Wire(Pmi1Wire&& other) noexcept;
-  Pmi1Wire(const Pmi1Wire&) = delete;
-  Pmi1Wire& operator=(Pmi1Wire&&) = delete;
-  ~Pmi1Wire();
 
   // Sends a request and waits for its answer. `request` is a line without the newline; `answer` is
   // the cmd= of the line that must come back. Throws SetupError if something else comes, or nothing
@@ -56,7 +54,7 @@ class Pmi1Wire {
   // Sends a request that has no answer; does not wait. false: it could not be sent whole.
   bool send_only(std::string_view request) noexcept;
   // Closes the socket. Only the destructor may follow.
-  void close() noexcept;
+  void close() noexcept { socket_.reset(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -69,7 +67,7 @@ class Pmi1Wire {
   // The manager is gone: throws SetupError. `doing`: what the manager was to do, `why` it did not.
   [[noreturn]] void throw_lost(const std::string& doing, const std::string& why) const;
 
-  int fd_;                             // -1: closed or moved from
+  base::UniqueFd socket_;              // none: closed or moved from
   std::string manager_;                // for messages, e.g. "at PMI_FD=6"
   std::chrono::milliseconds timeout_;  // for answers that depend on the manager alone
   std::string received_;               // bytes that came after the last whole line

@@ -3,15 +3,10 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tools/pingpong/error.hpp"
 
 namespace viaduct::pingpong {
-
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) ::close(fd_);
-}
 
 sockaddr_in socket_address(const std::string& ip, std::uint16_t port) {
   sockaddr_in out{};

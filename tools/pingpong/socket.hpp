@@ -1,11 +1,12 @@
-// Kernel sockets: ownership, and the few calls that the layers udp, tcp, packet and verbs and the
-// control channel share.
+// Kernel sockets: the few calls that the layers udp, tcp, packet and verbs and the control channel
+// share.
 #pragma once
 
 #include <netinet/in.h>
 
 #include <string>
-#include <utility>
+
+#include "drivers/base/unique_fd.hpp"
 
 namespace viaduct::pingpong {
 
@@ -14,24 +15,7 @@ namespace viaduct::pingpong {
 inline constexpr std::uint16_t kControlPort = 17751, kUdpPort = 17752, kTcpPort = 17753,
                                kVerbsPort = 17754;
 
-// Owns a file descriptor and closes it. Moved-from and default ones own none.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~UniqueFd();
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
+using base::UniqueFd;
 
 // All of these throw Failure. socket_address(): `ip` is an IPv4 address in dots; `port` in host
 // order. Port 0 of bound_socket(): the kernel chooses one. own_ip() and peer_ip(): the two ends of

@@ -45,40 +45,28 @@ struct SocketName {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
 
-int new_socket() {
-  return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+base::UniqueFd new_socket() {
+  return base::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-void close_socket(int& fd) {
-  if (fd >= 0) ::close(fd);
-  fd = -1;
-}
-
-// A connected socket, or -1 with errno.
-int connect_to(const std::string& path, bool abstract) {
-  int fd = new_socket();
+// A connected socket, or none and errno.
+base::UniqueFd connect_to(const std::string& path, bool abstract) {
+  base::UniqueFd fd = new_socket();
   const SocketName name(path, abstract);
-  if (fd >= 0 && ::connect(fd, name.get(), name.length) != 0) {
-    const int error = errno;
-    close_socket(fd);
-    errno = error;
-  }
+  if (fd && ::connect(fd.get(), name.get(), name.length) != 0) fd.reset();
   return fd;
 }
 
-int accept_from(int listener) {
-  return ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+base::UniqueFd accept_from(const base::UniqueFd& listener) {
+  return base::UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
-// A listening socket, or -1 with errno.
-int listen_at(const std::string& path, bool abstract) {
-  int fd = new_socket();
+// A listening socket, or none and errno.
+base::UniqueFd listen_at(const std::string& path, bool abstract) {
+  base::UniqueFd fd = new_socket();
   const SocketName name(path, abstract);
-  if (fd >= 0 && (::bind(fd, name.get(), name.length) != 0 || ::listen(fd, 8) != 0)) {
-    const int error = errno;
-    close_socket(fd);
-    errno = error;
-  }
+  if (fd && (::bind(fd.get(), name.get(), name.length) != 0 || ::listen(fd.get(), 8) != 0))
+    fd.reset();
   return fd;
 }
 
@@ -126,31 +114,28 @@ MemifControl::MemifControl(const std::string& requested, const std::string& deva
                            "socket= 1 to 106 characters");
   if (server_) {
     listen_for_peers(requested);
-  } else if (driver_listener_ = listen_at(driver_path_, true); driver_listener_ < 0) {
+  } else if (driver_listener_ = listen_at(driver_path_, true); !driver_listener_) {
     throw base::SetupError("cannot open port " + requested +
                            ": no socket: " + std::strerror(errno) + "; raise `ulimit -n`");
   }
 }
 
 MemifControl::~MemifControl() {
-  if (peer_listener_ >= 0 && !abstract_) ::unlink(path_.c_str());
-  for (int* fd : {&peer_listener_, &driver_listener_, &peer_, &driver_}) close_socket(*fd);
+  if (peer_listener_ && !abstract_) ::unlink(path_.c_str());
 }
 
 void MemifControl::listen_for_peers(const std::string& requested) {
   peer_listener_ = listen_at(path_, abstract_);
-  if (peer_listener_ < 0 && errno == EADDRINUSE && !abstract_) {
+  if (!peer_listener_ && errno == EADDRINUSE && !abstract_) {
     // A server that was killed leaves its file, at which nobody answers.
-    int answer = connect_to(path_, false);
-    if (answer < 0 && errno == ECONNREFUSED) {
+    if (!connect_to(path_, false) && errno == ECONNREFUSED) {
       ::unlink(path_.c_str());
       peer_listener_ = listen_at(path_, false);
     } else {
-      close_socket(answer);
       errno = EADDRINUSE;
     }
   }
-  if (peer_listener_ >= 0) return;
+  if (peer_listener_) return;
   const int error = errno;
   const char* remedy = "choose another socket=";
   if (error == EADDRINUSE) remedy = "close the memif server that has it or choose another socket=";
@@ -166,7 +151,7 @@ void MemifControl::progress(base::Time now) {
       if (now < next_try_) return;
       next_try_ = now + kRetryInterval;
       connect_peer();
-      if (peer_ < 0 || driver_ < 0) return;
+      if (!peer_ || !driver_) return;
       state_ = State::connecting;
       since_ = now;
       unanswered_ = server_ ? 1 : 0;  // a server's driver speaks first
@@ -179,13 +164,14 @@ void MemifControl::progress(base::Time now) {
 }
 
 void MemifControl::connect_peer() {
-  if (peer_ < 0) peer_ = server_ ? accept_from(peer_listener_) : connect_to(path_, abstract_);
-  if (driver_ >= 0 || peer_ < 0) return;
+  if (!peer_) peer_ = server_ ? accept_from(peer_listener_) : connect_to(path_, abstract_);
+  if (driver_ || !peer_) return;
   driver_ = server_ ? connect_to(driver_path_, true) : accept_from(driver_listener_);
 }
 
 // Passes one message on.
-MemifControl::ForwardResult MemifControl::forward(int from, int to, std::uint16_t& type) {
+MemifControl::ForwardResult MemifControl::forward(const base::UniqueFd& from,
+                                                  const base::UniqueFd& to, std::uint16_t& type) {
   std::array<char, kMessage> message{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
   iovec part{message.data(), message.size()};
@@ -194,22 +180,22 @@ MemifControl::ForwardResult MemifControl::forward(int from, int to, std::uint16_
   header.msg_iovlen = 1;
   header.msg_control = control.data();
   header.msg_controllen = control.size();
-  const ssize_t size = ::recvmsg(from, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const ssize_t size = ::recvmsg(from.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (size <= 0) return closed(size) ? ForwardResult::end : ForwardResult::nothing;
   std::memcpy(&type, message.data(), sizeof type);
   part.iov_len = static_cast<std::size_t>(size);
-  if (from == (server_ ? peer_ : driver_))
+  if (&from == (server_ ? &peer_ : &driver_))
     rings_.learn(std::as_bytes(std::span(message)).first(part.iov_len), carried_file(header));
   bool sent = size == kMessage && (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   // A farewell is not for the driver, which would act on it in its own thread.
-  if (type != kDisconnect || to != driver_)
-    sent = sent && ::sendmsg(to, &header, MSG_DONTWAIT | MSG_NOSIGNAL) == size;
+  if (type != kDisconnect || &to != &driver_)
+    sent = sent && ::sendmsg(to.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL) == size;
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     for (std::size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(c) + at, sizeof fd);
-      close_socket(fd);
+      ::close(fd);
     }
   }
   return sent && type != kDisconnect ? ForwardResult::message : ForwardResult::end;
@@ -245,7 +231,7 @@ void MemifControl::relay_handshake(base::Time now) {
 // Nothing but a farewell comes from a peer that is connected, and any word ends it.
 void MemifControl::watch_peer(base::Time now) {
   char byte;
-  const ssize_t size = ::recv(peer_, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+  const ssize_t size = ::recv(peer_.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK);
   if (size > 0 || closed(size)) disconnect(now);
 }
 
@@ -255,7 +241,7 @@ void MemifControl::disconnect(base::Time now) {
   state_ = State::disconnecting;
   since_ = now;
   rings_.forget();
-  close_socket(peer_);
+  peer_.reset();
   restart_driver(now);
 }
 
@@ -263,11 +249,12 @@ void MemifControl::disconnect(base::Time now) {
 void MemifControl::restart_driver(base::Time now) {
   std::array<char, kMessage> message;
   ssize_t size = 0;
-  while ((size = ::recv(driver_, message.data(), message.size(), MSG_DONTWAIT)) > 0) --unanswered_;
+  while ((size = ::recv(driver_.get(), message.data(), message.size(), MSG_DONTWAIT)) > 0)
+    --unanswered_;
   const bool resting = unanswered_ <= 0 || closed(size) || (connected_forwarded_ && driver_is_up());
   if (now - since_ < (resting ? kDriverQuiesce : kMaxDriverQuiesce)) return;
   rte_eth_dev_stop(port_);
-  close_socket(driver_);
+  driver_.reset();
   rte_eth_dev_start(port_);
   state_ = State::disconnected;
 }

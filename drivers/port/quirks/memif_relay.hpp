@@ -16,6 +16,7 @@
 
 #include <string>
 
+#include "drivers/base/unique_fd.hpp"
 #include "drivers/link/types.hpp"
 #include "drivers/port/quirks/memif_rings.hpp"
 
@@ -59,15 +60,15 @@ class MemifControl {
   void watch_peer(base::Time now);
   void disconnect(base::Time now);
   void restart_driver(base::Time now);
-  ForwardResult forward(int from, int to, std::uint16_t& type);
+  ForwardResult forward(const base::UniqueFd& from, const base::UniqueFd& to, std::uint16_t& type);
   bool driver_is_up() const;
 
   const bool server_;
   bool abstract_ = true;
   std::string path_, driver_path_, driver_devargs_;
   std::uint16_t port_ = 0;
-  int peer_listener_ = -1, driver_listener_ = -1;  // a server's, a client's
-  int peer_ = -1, driver_ = -1;
+  base::UniqueFd peer_listener_, driver_listener_;  // a server's, a client's
+  base::UniqueFd peer_, driver_;
   State state_ = State::disconnected;
   int unanswered_ = 0;  // messages the driver has not answered: it is at work on one
   // The peer's `connected` went to a client, which does not answer it.

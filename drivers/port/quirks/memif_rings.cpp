@@ -48,10 +48,10 @@ Number number_at(const std::byte* bytes) {
   return number;
 }
 
-// -1: none, or reading it might block.
-int keep_event(int file) {
-  if (file < 0 || (::fcntl(file, F_GETFL) & O_NONBLOCK) == 0) return -1;
-  return ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+// Nothing: there is none, or reading it might block.
+base::UniqueFd keep_event(int file) {
+  if (file < 0 || (::fcntl(file, F_GETFL) & O_NONBLOCK) == 0) return {};
+  return base::UniqueFd(::fcntl(file, F_DUPFD_CLOEXEC, 0));
 }
 
 }  // namespace
@@ -141,19 +141,16 @@ MemifRing MemifRings::ring(Sender sender) const {
 
 MemifInterrupt MemifRings::interrupt(Sender sender) const {
   const RingLayout& layout = layouts_[sender];
-  if (!ring(sender) || layout.event < 0) return {};
+  if (!ring(sender) || !layout.event) return {};
   return {reinterpret_cast<volatile std::uint16_t*>(memory_ + layout.offset + kFlagsAt),
-          layout.event};
+          layout.event.get()};
 }
 
 void MemifRings::forget() {
   if (memory_ != nullptr) ::munmap(memory_, bytes_);
   memory_ = nullptr;
   known_version_ = true;
-  for (RingLayout& layout : layouts_) {
-    if (layout.event >= 0) ::close(layout.event);
-    layout = {};
-  }
+  for (RingLayout& layout : layouts_) layout = {};
 }
 
 }  // namespace viaduct::port

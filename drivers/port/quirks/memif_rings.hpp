@@ -18,6 +18,7 @@
 #include <span>
 
 #include "drivers/base/prefetch.hpp"
+#include "drivers/base/unique_fd.hpp"
 
 namespace viaduct::port {
 
@@ -89,7 +90,7 @@ class MemifInterrupt {
   MemifInterrupt(volatile std::uint16_t* flags, int event) : flags_(flags), event_(event) {}
 
   explicit operator bool() const { return flags_ != nullptr; }
-  const int& event() const { return event_; }
+  int event() const { return event_; }
   void unmask() const { *flags_ = static_cast<std::uint16_t>(*flags_ & ~kMasked); }
   // And forgets what was written.
   void mask() const;
@@ -129,7 +130,7 @@ class MemifRings {
   struct RingLayout {
     std::uint16_t region = 0;
     std::size_t offset = 0, slots = 0;  // no slots: unknown
-    int event = -1;                     // of its interrupt
+    base::UniqueFd event;               // of its interrupt
   };
   void map(int file);
 

@@ -208,7 +208,7 @@ TEST(Pmi1, SignalsDoNotPutOffTheEndOfTheWait) {
 TEST(Pmi1, AFenceIsNotLimitedByTheTimeout) {
   FakeManager manager(
       Script{{"cmd=barrier_in", "   cmd=barrier_out" + std::string(300, ' ') + "\n"}}, 1);
-  Pmi1Wire wire(manager.fd(), "of the test", 20ms);
+  Pmi1Wire wire(viaduct::base::UniqueFd(manager.fd()), "of the test", 20ms);
   EXPECT_TRUE(wire.ask_untimed("cmd=barrier_in", "barrier_out").ok());
 }
 

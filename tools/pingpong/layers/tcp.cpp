@@ -113,7 +113,7 @@ class Tcp {
     const int accepted = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (accepted < 0) return check_errno();
     socket_ = UniqueFd(accepted);
-    listener_ = UniqueFd();
+    listener_.reset();
     connected();
   }
 

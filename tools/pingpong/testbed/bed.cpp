@@ -210,7 +210,7 @@ int run_testbed(const Options& options) {
   for (const int side : {kServer, kClient})
     children.start(side, [&] {
       // Each process keeps one end only: the end of a process must close the socket for the other.
-      sockets[1 - side] = UniqueFd();
+      sockets[1 - side].reset();
       const int status = report_errors([&] {
         if (hosts) hosts->enter(side);
         pin(side);
@@ -221,7 +221,7 @@ int run_testbed(const Options& options) {
       if (hosts && side == kServer && ::getppid() != parent) hosts->take_down_instead();
       return status;
     });
-  for (UniqueFd& socket : sockets) socket = UniqueFd();
+  for (UniqueFd& socket : sockets) socket.reset();
   return children.wait();
 }
 

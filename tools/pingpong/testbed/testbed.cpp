@@ -88,7 +88,7 @@ Ended run(const std::vector<std::string>& words) {
     execute(words);
   }
   // The child has the only writing end now, so reading ends when the child does.
-  write_end = UniqueFd();
+  write_end.reset();
   Ended out{0, {}};
   bool told = false;
   for (char buffer[512];;) {
