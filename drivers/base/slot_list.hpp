@@ -1,7 +1,8 @@
 // Doubly linked lists of slots in a preallocated table. The links are indices kept in the entries
 // (member `Link`), so an entry can leave the middle of a list at once and nothing is allocated.
 // Indices rather than pointers, so that the links take 8 bytes and the table may move. The caller
-// passes the table to each call; the list does not know it. One owner thread.
+// passes the table to each call, which is anything whose [slot] is an entry; the list does not know
+// it. One owner thread.
 #pragma once
 
 #include <cstddef>
@@ -28,22 +29,29 @@ class SlotList {
   bool empty() const { return size_ == 0; }
 
   // The slot behind `slot` in its list, or kNoSlot.
-  static Slot after(const Entry* table, Slot slot) { return (table[slot].*Link).next; }
+  template <class Table>
+  static Slot after(const Table& table, Slot slot) {
+    return (table[slot].*Link).next;
+  }
 
-  void push_back(Entry* table, Slot slot) {
+  template <class Table>
+  void push_back(Table& table, Slot slot) {
     table[slot].*Link = {last_, kNoSlot};
     (last_ == kNoSlot ? first_ : (table[last_].*Link).next) = slot;
     last_ = slot;
     ++size_;
   }
-  void remove(Entry* table, Slot slot) {
-    const SlotLinks links = table[slot].*Link;
-    (links.previous == kNoSlot ? first_ : (table[links.previous].*Link).next) = links.next;
-    (links.next == kNoSlot ? last_ : (table[links.next].*Link).previous) = links.previous;
+  template <class Table>
+  void remove(Table& table, Slot slot) {
+    // Two loads: a neighbour may just have stored one of the two, and a load of both would wait.
+    const Slot previous = (table[slot].*Link).previous, next = (table[slot].*Link).next;
+    (previous == kNoSlot ? first_ : (table[previous].*Link).next) = next;
+    (next == kNoSlot ? last_ : (table[next].*Link).previous) = previous;
     --size_;
   }
   // Takes the first slot out and returns that slot; kNoSlot: the list is empty.
-  Slot take_first(Entry* table) {
+  template <class Table>
+  Slot take_first(Table& table) {
     const Slot slot = first_;
     if (slot != kNoSlot) remove(table, slot);
     return slot;

@@ -146,7 +146,7 @@ bool Fifo::give_back(PeerId from, std::uint32_t blocks, bool closing) {
     stop_renewing(slot);
     // A writer may close, open again and close before it is told: one acknowledgement for each
     // close.
-    if (w->pending_close_acks++ == 0) close_acks_due_.push_back(writers_.data(), slot);
+    if (w->pending_close_acks++ == 0) close_acks_due_.push_back(writers_, slot);
     queue_update();
   }
   return true;
@@ -158,7 +158,7 @@ void Fifo::remove_peer(PeerId peer) {
   const auto slot = static_cast<Slot>(w - writers_.data());
   stop_wanting(slot);
   stop_renewing(slot);
-  if (w->pending_close_acks != 0) close_acks_due_.remove(writers_.data(), slot);
+  if (w->pending_close_acks != 0) close_acks_due_.remove(writers_, slot);
   unlend(*w, w->lent);
   active_ -= !w->closed;
   *w = {};
@@ -167,7 +167,7 @@ void Fifo::remove_peer(PeerId peer) {
 void Fifo::start_wanting(Slot slot, std::uint32_t need) {
   writers_[slot].need = need;
   writers_[slot].wanting = true;
-  wanting_.push_back(writers_.data(), slot);
+  wanting_.push_back(writers_, slot);
   queue_update();
 }
 
@@ -175,17 +175,17 @@ void Fifo::start_wanting(Slot slot, std::uint32_t need) {
 void Fifo::stop_wanting(Slot slot) {
   if (!std::exchange(writers_[slot].wanting, false)) return;
   if (wanting_.first() == slot) recalling_ = false;
-  wanting_.remove(writers_.data(), slot);
+  wanting_.remove(writers_, slot);
 }
 
 void Fifo::start_renewing(Slot slot) {
   if (std::exchange(writers_[slot].renewing, true)) return;
-  renewing_.push_back(writers_.data(), slot);
+  renewing_.push_back(writers_, slot);
   queue_update();
 }
 
 void Fifo::stop_renewing(Slot slot) {
-  if (std::exchange(writers_[slot].renewing, false)) renewing_.remove(writers_.data(), slot);
+  if (std::exchange(writers_[slot].renewing, false)) renewing_.remove(writers_, slot);
 }
 
 }  // namespace viaduct::mbcf

@@ -117,10 +117,10 @@ class Fifo {
   template <class SendGrant, class SendRecall, class SendCloseAck>
   void send_updates(SendGrant send_grant, SendRecall send_recall, SendCloseAck send_close_ack) {
     for (std::size_t left = close_acks_due_.size(); left != 0; --left) {
-      const base::Slot slot = close_acks_due_.take_first(writers_.data());
+      const base::Slot slot = close_acks_due_.take_first(writers_);
       WriterCredit& w = writers_[slot];
       w.pending_close_acks -= send_close_ack(w.peer, w.name);
-      if (w.pending_close_acks != 0) close_acks_due_.push_back(writers_.data(), slot);
+      if (w.pending_close_acks != 0) close_acks_due_.push_back(writers_, slot);
     }
     grant_wanting(send_grant);
     if (wanting_.empty())

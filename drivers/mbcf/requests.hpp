@@ -6,9 +6,8 @@
 #pragma once
 
 #include <array>
-#include <vector>
 
-#include "drivers/base/slot_list.hpp"
+#include "drivers/base/slot_map.hpp"
 #include "drivers/mbcf/types.hpp"
 #include "drivers/mbcf/wire.hpp"
 
@@ -34,24 +33,22 @@ using base::Slot;
 //                  silent, and answered as executed
 //
 // The answer of a fence counts only when the long requests before the fence are complete, too
-// (`open_before` == 0). A read and an atomic operation are answered by what they ask for.
+// (`open_before` == 0). A read and an atomic operation are answered by what they ask for. A free
+// slot of the table has no state.
 enum class RequestState : std::uint8_t {
-  free,
   waiting,   // in a list of its peer: not wholly sent
   sent,      // the answer is due
   complete,  // the user has not taken the completion
 };
 
 struct Request {
-  // In one list at most: the table's free ones, one of its peer's, or the completion queue.
-  base::SlotLinks links;
-  RequestState state = RequestState::free;
+  base::SlotLinks links;  // in one list at most: one of its peer's, or the completion queue
+  RequestState state = RequestState::sent;
   Kind kind = Kind::write;
-  bool silent = false;           // no completion on success
-  bool segmented = false;        // in several messages: a fence that was issued later waits for it
-  Status status = Status::ok;    // complete: the result
-  std::uint16_t generation = 0;  // 15 bits, in the RequestId: tells users of one slot apart
-  link::PeerId peer;             // the target
+  bool silent = false;         // no completion on success
+  bool segmented = false;      // in several messages: a fence that was issued later waits for it
+  Status status = Status::ok;  // complete: the result
+  link::PeerId peer;           // the target
   std::uint64_t context = 0;
   std::uint64_t serial = 0;  // counts all requests of the table, in the order of issue
   std::uint64_t value = 0;   // complete: what the word of an atomic operation held before
@@ -76,32 +73,32 @@ using RequestList = base::SlotList<Request, &Request::links>;
 class RequestTable {
  public:
   // Room for `max_requests` requests, at most kMaxRequests.
-  explicit RequestTable(std::size_t max_requests) : requests_(max_requests) {
-    for (Slot s = 0; s < max_requests; ++s) free_.push_back(requests_.data(), s);
-  }
+  explicit RequestTable(std::size_t max_requests) : requests_(max_requests) {}
 
   Request& operator[](Slot slot) { return requests_[slot]; }
-  Request* data() { return requests_.data(); }
-  std::size_t size() const { return requests_.size(); }
-  // The number that goes to the user and to the target. Its upper bit is clear, as a generation has
-  // 15 bits, so the number differs from those of short silent requests (kSilent).
-  RequestId id(Slot slot) const {
-    return {static_cast<std::uint32_t>(requests_[slot].generation) << 16 | slot};
-  }
+  const Request& operator[](Slot slot) const { return requests_[slot]; }
+  // The number that goes to the user and to the target.
+  RequestId id(Slot slot) const { return requests_.id(slot); }
+  // The request with this number, or kNoSlot.
+  Slot find(RequestId id) const { return requests_.find(id); }
   // The open request that an answer from `peer` with this number belongs to, or kNoSlot. `id` comes
   // from the wire: it may name no slot, an older request, or a request to another peer.
-  Slot find(std::uint32_t id, link::PeerId peer) const {
-    const Slot slot = id & 0xffff;
-    if (slot >= requests_.size()) return base::kNoSlot;
+  Slot find_open(std::uint32_t id, link::PeerId peer) const {
+    const Slot slot = find({id});
+    if (slot == base::kNoSlot) return base::kNoSlot;
     const Request& r = requests_[slot];
-    const bool open = r.state == RequestState::waiting || r.state == RequestState::sent;
-    return open && r.peer == peer && this->id(slot).value == id ? slot : base::kNoSlot;
+    return r.state != RequestState::complete && r.peer == peer ? slot : base::kNoSlot;
+  }
+  // Calls visit(slot, request) for each request. `visit` may release any of them.
+  template <class Visit>
+  void for_each(Visit visit) {
+    requests_.for_each(visit);
   }
 
   // A new request, in no list and in state `sent`: the caller sends it and, if it is long, sets
   // `waiting` and the fields of long requests. kNoSlot when all are in use.
   Slot add(Kind kind, link::PeerId peer, const Options& options) {
-    const Slot slot = free_.take_first(requests_.data());
+    const Slot slot = requests_.insert();
     if (slot == base::kNoSlot) return base::kNoSlot;
     Request& r = requests_[slot];
     r.state = RequestState::sent;
@@ -118,16 +115,11 @@ class RequestTable {
     return slot;
   }
   // The slot is free again; the request's number finds nothing from now on.
-  void release(Slot slot) {
-    Request& r = requests_[slot];
-    r.state = RequestState::free;
-    r.generation = (r.generation + 1) & 0x7fff;
-    free_.push_back(requests_.data(), slot);
-  }
+  void release(Slot slot) { requests_.erase(slot); }
 
  private:
-  std::vector<Request> requests_;
-  RequestList free_;
+  // Generations have 15 bits: the upper bit of a number is set for short silent requests (kSilent).
+  base::SlotMap<Request, RequestId, 15> requests_;
   std::uint64_t serial_ = 0;
 };
 

@@ -57,8 +57,8 @@ inline constexpr std::uint8_t kStatuses = 11;
 // "done", "withdrawn by its owner", ...: for messages to people. Never nullptr.
 const char* text(Status status);
 
-// Names a request until its completion is taken. 0 is a request like any other. From 0x80000000 on
-// the request is a short silent one, and the number is unique among those to its peer only.
+// Names a request until its completion is taken; 0: none. From 0x80000000 on the request is a short
+// silent one, and the number is unique among those to its peer only.
 struct RequestId {
   std::uint32_t value = 0;
   auto operator<=>(const RequestId&) const = default;

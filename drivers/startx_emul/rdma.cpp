@@ -95,7 +95,7 @@ bool Rdma<D>::cancel(TransferId post) {
   const Slot slot = table_.find(post, TransferState::posted);
   if (slot == base::kNoSlot) return false;
   regions_.release(table_[slot].region);
-  table_.move(slot, TransferState::free);
+  table_.remove(slot);
   return true;
 }
 
@@ -112,7 +112,7 @@ Started Rdma<D>::request(PeerId to, std::uint32_t tag, RegionBytes from, link::T
                      bytes_of(message), {}, Urgency::now, now);
   if (status != SendStatus::sent) {
     regions_.release(from.region);
-    table_.enter(slot, TransferState::free);
+    table_.free(slot);
     return {status == SendStatus::peer_down ? RdmaStatus::peer_down : RdmaStatus::no_room, {}};
   }
   counters_.add(Counter::rdma_requests_sent);
@@ -140,7 +140,7 @@ bool Rdma<D>::revoke(TransferId grant) {
   const Slot slot = table_.find(grant, TransferState::open);
   if (slot == base::kNoSlot || table_[slot].by_request) return false;
   regions_.release(table_[slot].region);
-  table_.move(slot, TransferState::free);
+  table_.remove(slot);
   open_matched();  // the revoked grant counted against max_open
   return true;
 }
@@ -161,7 +161,7 @@ Started Rdma<D>::write(PeerId to, const Right& right, RegionBytes from, link::Ti
 
 template <link::PacketDevice D>
 bool Rdma<D>::take_completion(Completion& completion) {
-  const Slot slot = table_.complete().take_first(table_.data());
+  const Slot slot = table_.take_complete();
   Transfer& t = table_[slot];
   completion = {table_.id(slot), t.receiving, t.status, t.peer, t.moved};
   t.taken = true;
@@ -205,7 +205,7 @@ template <link::PacketDevice D>
 bool Rdma<D>::defers_grant(const Transfer& t) {
   if (max_open_ > 1) return false;
   for (TransferList* list : {&table_.sending(), &table_.sent()})
-    for (Slot s = list->first(); s != base::kNoSlot; s = TransferList::after(table_.data(), s))
+    for (Slot s = list->first(); s != base::kNoSlot; s = TransferList::after(table_, s))
       if (table_[s].peer == t.peer) return true;
   return false;
 }
@@ -226,7 +226,7 @@ void Rdma<D>::open_matched() {
   for (Slot slot = table_.matched().first(); slot != base::kNoSlot && table_.open() < max_open_;) {
     // Before the move, which changes the links. Transfers that must wait are passed over: they do
     // not hold up those of other peers.
-    const Slot next = TransferList::after(table_.data(), slot);
+    const Slot next = TransferList::after(table_, slot);
     Transfer& t = table_[slot];
     if (!defers_grant(t)) {
       t.slot = slot;
@@ -308,7 +308,7 @@ RxResult Rdma<D>::on_data(const Incoming& message) {
   std::memcpy(&head, message.bytes.data(), sizeof head);
   const std::span<const std::byte> bytes = message.bytes.subspan(sizeof head);
 
-  if (head.slot >= table_.size()) return reject_data(message, head, Counter::rdma_drop_right);
+  if (head.slot >= table_.slots()) return reject_data(message, head, Counter::rdma_drop_right);
   Transfer& t = table_[head.slot];
   // Slot, key and peer must be those of an open transfer. The pieces of one right must all be of
   // one transfer of the sender's; for a grant() the first piece to arrive tells which.
@@ -428,7 +428,8 @@ void Rdma<D>::on_done(const Incoming& message) {
 }
 
 template <link::PacketDevice D>
-std::optional<std::size_t> Rdma<D>::send_piece(Transfer& t, link::Time now) {
+std::optional<std::size_t> Rdma<D>::send_piece(Slot slot, link::Time now) {
+  Transfer& t = table_[slot];
   // One piece fills one frame. Unordered, because the receiver places each piece by its offset;
   // batch, because the pieces of a poll leave in bursts.
   const std::size_t room = link_.max_message(t.peer);
@@ -436,7 +437,6 @@ std::optional<std::size_t> Rdma<D>::send_piece(Transfer& t, link::Time now) {
   const auto size = static_cast<std::size_t>(
       std::min<std::uint64_t>(room - sizeof(DataHead), t.length - t.moved));
   const Kind kind = size == t.length - t.moved ? Kind::rdma_last : Kind::rdma_data;
-  const Slot slot = static_cast<Slot>(&t - table_.data());
   const DataHead head{table_.id(slot).value, t.slot, t.key, t.moved};
   const SendStatus status =
       link_.try_send(t.peer, Lane::bulk, Order::unordered, message_type(kind), bytes_of(head),
@@ -460,7 +460,7 @@ void Rdma<D>::send_data(link::Time now) {
     if (failed >= std::min(sending.size(), kMaxFailedSends)) break;
     const Slot slot = sending.first();
     // A transfer that stays in `sending` goes to the end of its list: that makes the turns.
-    const auto sent = send_piece(table_[slot], now);
+    const auto sent = send_piece(slot, now);
     if (table_[slot].state == TransferState::sending) table_.move(slot, TransferState::sending);
     failed = sent ? 0 : failed + 1;
     // 64 bytes more for each piece, as an estimate of the work that it costs beside its bytes: many
@@ -476,7 +476,7 @@ template <link::PacketDevice D>
 void Rdma<D>::on_peer_down(PeerId peer) {
   // All slots are looked at: a peer seldom goes down. Posts for any peer stay; they name no peer.
   table_.drop_unexpected(peer);
-  for (Slot slot = 0; slot < table_.size(); ++slot) {
+  for (Slot slot = 0; slot < table_.slots(); ++slot) {
     Transfer& t = table_[slot];
     if (t.state == TransferState::free || t.peer != peer) continue;
     table_.clear_pending_control(slot);

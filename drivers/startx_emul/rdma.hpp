@@ -124,7 +124,7 @@ class Rdma {
   void send_data(link::Time now);
   // Sends one piece of a transfer. The bytes that the link took, or nothing when the link took no
   // message.
-  std::optional<std::size_t> send_piece(Transfer& t, link::Time now);
+  std::optional<std::size_t> send_piece(Slot slot, link::Time now);
   void complete(Slot slot, RdmaStatus status);
 
   Link& link_;

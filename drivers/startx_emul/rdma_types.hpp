@@ -20,7 +20,7 @@ struct RdmaConfig {
 };
 // A transfer's name has 16 bits for its slot, and there are max_posted slots in each direction.
 inline constexpr std::size_t kMaxPosted = 32768;
-// A region's name has 16 bits for index + 1.
+// A region's name has 16 bits for its slot.
 inline constexpr std::size_t kMaxRegions = 65534;
 
 // Names registered memory (a memory region). The memory belongs to the user, who keeps it alive

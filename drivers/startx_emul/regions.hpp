@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "drivers/base/slot_map.hpp"
 #include "drivers/startx_emul/rdma_types.hpp"
 
 namespace viaduct::startx {
@@ -20,7 +21,7 @@ class Regions {
   RegionId add(std::span<std::byte> memory);
   // Deregisters memory. False for an unknown region, or while a transfer uses the region.
   bool remove(RegionId region);
-  bool contains(RegionId region) const { return find(region) != table_.size(); }
+  bool contains(RegionId region) const { return table_.find(region) != base::kNoSlot; }
 
   // The address of a range, if the region exists and all of the range lies inside it.
   std::optional<std::byte*> resolve(const RegionBytes& range) const;
@@ -32,14 +33,9 @@ class Regions {
  private:
   struct Region {
     std::span<std::byte> memory;
-    std::uint32_t users = 0;       // transfers that use the region
-    std::uint16_t generation = 0;  // part of the name: names of removed regions stay invalid
-    bool taken = false;            // the entry holds a region
+    std::uint32_t users = 0;  // transfers that use the region
   };
-  // Index of the region in the table, or table_.size().
-  std::size_t find(RegionId region) const;
-
-  std::vector<Region> table_;
+  base::SlotMap<Region, RegionId> table_;
 };
 
 }  // namespace viaduct::startx

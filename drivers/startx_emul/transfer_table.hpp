@@ -8,7 +8,7 @@
 
 #include <array>
 
-#include "drivers/base/slot_list.hpp"
+#include "drivers/base/slot_map.hpp"
 #include "drivers/startx_emul/rdma_types.hpp"
 
 namespace viaduct::startx {
@@ -66,9 +66,8 @@ struct Transfer {
   PendingControl pending_control = PendingControl::none;
   RdmaStatus status = RdmaStatus::ok;
   bool receiving = false;
-  bool taken = false;            // the user has taken the completion
-  bool by_request = false;       // a receive that answers a request, not a grant() of the user's
-  std::uint16_t generation = 0;  // part of the name: names of earlier transfers stay invalid
+  bool taken = false;       // the user has taken the completion
+  bool by_request = false;  // a receive that answers a request, not a grant() of the user's
 
   link::PeerId peer;  // PeerId{}: posted for anybody
   std::uint32_t tag = 0;
@@ -99,10 +98,11 @@ class TransferTable {
   // Room for `most` sends, as many receives and as many requests without a post.
   explicit TransferTable(std::size_t most);
 
+  // The slot must be one of a transfer, or below slots(): then the transfer may be free.
   Transfer& operator[](Slot slot) { return transfers_[slot]; }
-  Transfer* data() { return transfers_.data(); }
-  std::size_t size() const { return transfers_.size(); }
-  TransferId id(Slot slot) const;
+  const Transfer& operator[](Slot slot) const { return transfers_[slot]; }
+  std::size_t slots() const { return 2 * most_; }
+  TransferId id(Slot slot) const { return transfers_.id(slot); }
   // The transfer with this name if the transfer exists and is in `state`, else kNoSlot. Names come
   // from the user and from the wire, so any number is allowed.
   Slot find(TransferId id, TransferState state) const;
@@ -113,6 +113,12 @@ class TransferTable {
   void enter(Slot slot, TransferState first);
   // Takes the transfer from the list of its state and puts it at the end of that of `next`.
   void move(Slot slot, TransferState next);
+  // Takes the transfer from the list of its state and frees it.
+  void remove(Slot slot);
+  // Frees a transfer that is in no list.
+  void free(Slot slot);
+  // Takes the oldest one from the list of complete transfers; kNoSlot: there is none.
+  Slot take_complete();
   // Frees the slot if the user has taken the completion and no control message is pending.
   void free_if_finished(Slot slot);
 
@@ -146,8 +152,9 @@ class TransferTable {
   static std::size_t bucket(std::uint32_t tag) { return tag * 0x9e3779b1u >> 24; }
   TransferList& list_of(Slot slot);
 
-  std::vector<Transfer> transfers_;  // first half sends, second half receives
-  TransferList free_sends_, free_receives_;
+  const std::size_t most_;
+  std::array<std::size_t, 2> in_use_{};  // sends, receives
+  base::SlotMap<Transfer, TransferId> transfers_;
   TransferList matched_, open_, requested_, sending_, sent_, complete_;
   PendingList pending_controls_;              // oldest first
   std::array<TransferList, kBuckets> posts_;  // hashed by tag, each in the order posted

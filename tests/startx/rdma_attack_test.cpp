@@ -59,7 +59,7 @@ class RdmaAttack : public ::testing::Test {
 
 TEST_F(RdmaAttack, WrongSlotKeyOrPeer) {
   data(1, right.slot + 1, right.key, 0, 10);
-  data(1, 0, right.key, 0, 10);
+  data(1, 2047, right.key, 0, 10);  // the last of the table
   data(1, ~0u, right.key, 0, 10);
   data(1, 2048, right.key, 0, 10);  // just behind the table
   data(1, right.slot, right.key + 1, 0, 10);

@@ -35,7 +35,7 @@ void Engine<D>::on_answer(const link::Incoming& m) {
     }
     return;
   }
-  const Slot slot = requests_.find(answer.id, m.from);
+  const Slot slot = requests_.find_open(answer.id, m.from);
   if (slot == base::kNoSlot) return counters_.add(Counter::drop_answer);
   Request& r = requests_[slot];
   PeerRequests* peer = find_peer(m.from);
@@ -47,7 +47,7 @@ void Engine<D>::on_answer(const link::Incoming& m) {
     if (r.kind == Kind::fence) {
       r.answered = true;
       if (r.open_before != 0) return;  // complete() of the last long request ends the fence
-      peer->fences.remove(requests_.data(), slot);
+      peer->fences.remove(requests_, slot);
     }
     return complete(slot, status);
   }
@@ -61,7 +61,7 @@ void Engine<D>::on_answer(const link::Incoming& m) {
     if (r.kind == Kind::append)
       end_append(*peer);
     else
-      peer->writes.remove(requests_.data(), slot);
+      peer->writes.remove(requests_, slot);
   }
   refund_credit(r);
   complete(slot, status);
@@ -73,7 +73,7 @@ void Engine<D>::on_value(const link::Incoming& m) {
   Bytes rest = m.bytes;
   ValueAnswer answer;
   if (!take(rest, answer) || !rest.empty()) return counters_.add(Counter::drop_length);
-  const Slot slot = requests_.find(answer.id, m.from);
+  const Slot slot = requests_.find_open(answer.id, m.from);
   if (slot == base::kNoSlot || requests_[slot].kind != Kind::atomic)
     return counters_.add(Counter::drop_answer);
   requests_[slot].value = answer.value;
@@ -87,7 +87,7 @@ void Engine<D>::on_data(const link::Incoming& m) {
   Bytes data = m.bytes;
   StreamHead head;
   if (!take(data, head)) return counters_.add(Counter::drop_length);
-  const Slot slot = requests_.find(head.id, m.from);
+  const Slot slot = requests_.find_open(head.id, m.from);
   if (slot == base::kNoSlot) return counters_.add(Counter::drop_answer);
   Request& r = requests_[slot];
   if (r.kind != Kind::read || r.state != RequestState::sent || data.size() > r.length - r.moved)
@@ -132,11 +132,9 @@ void Engine<D>::on_peer_down(link::PeerId id, const link::Address& address,
       drop_writer(w, Status::peer_down);
   // The lists that requests were in have gone with the PeerRequests. complete() may reuse their
   // links.
-  for (Slot slot = 0; slot < requests_.size(); ++slot) {
-    const Request& r = requests_[slot];
-    if (r.peer == id && (r.state == RequestState::waiting || r.state == RequestState::sent))
-      complete(slot, Status::peer_down);
-  }
+  requests_.for_each([&](Slot slot, const Request& r) {
+    if (r.peer == id && r.state != RequestState::complete) complete(slot, Status::peer_down);
+  });
   if (!events_.remember({link::Event::Kind::peer_down, id, address, reason}))
     counters_.add(Counter::events_lost);
 }

@@ -142,7 +142,7 @@ Issued Engine<D>::write_long(const Remote& to, Bytes data, const ChainedRequest*
     if (chained->writer) r.writer = chained->writer->name;
     if (chained->writer) ++chained->writer->chained_entries;
   }
-  peer->writes.push_back(requests_.data(), slot);
+  peer->writes.push_back(requests_, slot);
   activate(*peer);
   start_now(*peer, options, now);
   counters_.add(Counter::requests_issued);
@@ -192,7 +192,7 @@ Issued Engine<D>::read_long(const Remote& from, std::span<std::byte> into, const
   r.state = RequestState::waiting;
   r.segmented = true;
   ++peer->open_segmented;
-  peer->reads.push_back(requests_.data(), slot);
+  peer->reads.push_back(requests_, slot);
   activate(*peer);
   start_now(*peer, options, now);
   counters_.add(Counter::requests_issued);
@@ -244,9 +244,9 @@ Issued Engine<D>::fence(link::PeerId to, const Options& options, Time now) {
                           bytes_of(StreamHead{id}), {}, options.urgency, now);
   });
   if (issued.status != Status::ok) return issued;
-  const Slot slot = issued.id.value & 0xffff;
+  const Slot slot = requests_.find(issued.id);
   requests_[slot].open_before = peer->open_segmented;
-  peer->fences.push_back(requests_.data(), slot);
+  peer->fences.push_back(requests_, slot);
   return issued;
 }
 
@@ -273,9 +273,8 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
 
 template <link::PacketDevice D>
 void Engine<D>::relocate(RequestId append, Bytes body) {
-  const Slot slot = append.value & 0xffff;
-  if (slot >= requests_.size() || requests_.id(slot) != append) return;
-  if (requests_[slot].kind != Kind::append) return;
+  const Slot slot = requests_.find(append);
+  if (slot == base::kNoSlot || requests_[slot].kind != Kind::append) return;
   requests_[slot].local = const_cast<std::byte*>(body.data());
 }
 
@@ -357,7 +356,7 @@ void Engine<D>::complete(Slot slot, Status status) {
     requests_.release(slot);
   } else {
     r.state = RequestState::complete;
-    complete_.push_back(requests_.data(), slot);
+    complete_.push_back(requests_, slot);
   }
   // `r` may be free by now, but nothing has overwritten its slot.
   if (!std::exchange(r.segmented, false)) return;
@@ -365,10 +364,10 @@ void Engine<D>::complete(Slot slot, Status status) {
   if (peer == nullptr) return;  // on_peer_down() ends all requests, fences included
   --peer->open_segmented;
   for (Slot s = peer->fences.first(); s != base::kNoSlot;) {
-    const Slot next = RequestList::after(requests_.data(), s);  // before `s` may leave the list
+    const Slot next = RequestList::after(requests_, s);  // before `s` may leave the list
     Request& fence = requests_[s];
     if (fence.serial > r.serial && --fence.open_before == 0 && fence.answered) {
-      peer->fences.remove(requests_.data(), s);
+      peer->fences.remove(requests_, s);
       complete(s, Status::ok);
     }
     s = next;
@@ -383,7 +382,7 @@ bool Engine<D>::next_completion(Completion& completion) {
     failures_.pop();
     return true;
   }
-  const Slot slot = complete_.take_first(requests_.data());
+  const Slot slot = complete_.take_first(requests_);
   if (slot == base::kNoSlot) return false;
   const Request& r = requests_[slot];
   completion = {requests_.id(slot), r.status, r.peer, r.context, r.value};

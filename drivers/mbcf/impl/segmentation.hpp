@@ -135,7 +135,7 @@ bool Engine<D>::send_write(PeerRequests& peer, std::size_t& budget, Time now) {
   r.moved += *sent;
   if (r.moved == r.length && !r.chained_unsent) {
     r.state = RequestState::sent;
-    peer.writes.remove(requests_.data(), slot);
+    peer.writes.remove(requests_, slot);
   }
   return true;
 }
@@ -151,7 +151,7 @@ bool Engine<D>::send_read(PeerRequests& peer, Time now) {
     return false;
   r.state = RequestState::sent;
   ++peer.reads_in_flight;
-  peer.reads.remove(requests_.data(), slot);
+  peer.reads.remove(requests_, slot);
   return true;
 }
 
