@@ -32,7 +32,7 @@ struct Introduction {
 struct Written {
   ChannelMessage kind = ChannelMessage::written;
   std::uint8_t reserved[3] = {};
-  std::uint32_t receive;  // slot in the receiver's receives_, from its remote key
+  std::uint32_t receive;  // id in the receiver's receives_, from its remote key
   std::uint64_t key;      // of the buffer: proves that the sender was given this receive
 };
 static_assert(sizeof(Introduction) == 16 && sizeof(Written) == 16);
@@ -40,7 +40,7 @@ static_assert(sizeof(Introduction) == 16 && sizeof(Written) == 16);
 // The content of a RemoteKey.
 struct MbcfRemoteKey {
   std::uint64_t key;      // of the segment; 0: the peer was lost before this receive was opened
-  std::uint32_t receive;  // slot in the receiver's receives_
+  std::uint32_t receive;  // id in the receiver's receives_
 };
 static_assert(sizeof(MbcfRemoteKey) <= RemoteKey::kMax);
 
@@ -90,9 +90,9 @@ MbcfChannel<D>::MbcfChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D
     : Net(sink, launch, std::move(device), config, engine_config(launch), clock),
       // A message must fit the FIFO of its receiver, whatever the user has configured.
       fifo_(driver_.create_fifo(std::max(fifo, kMinEntries * this->limits().control))),
-      receives_(net_transfers(launch.size())),
-      sends_(net_transfers(launch.size())),
-      long_entries_(kMaxLongEntries) {
+      receives_(net_transfers(launch.size()), 0),
+      sends_(net_transfers(launch.size()), 0),
+      long_entries_(kMaxLongEntries, 0) {
   this->publish(fifo_->key().value);
 }
 
@@ -142,29 +142,28 @@ static_assert(Channel::kMaxHead <= mbcf::kMaxChainedEntry);
 
 template <link::PacketDevice D>
 bool MbcfChannel<D>::append_long(int to, Bytes head, Bytes body) {
-  std::uint32_t name;
   // As a rule the link has room for all pieces of the entry at once, and they are copied into
   // frames then. Otherwise the body has to stay until the entry is complete, but the caller may
   // reuse its memory when send_control() returns: so the rest is read from a copy.
-  LongEntry* entry = long_entries_.take(name);
-  if (entry == nullptr) return false;
+  const base::Slot slot = long_entries_.insert();
+  if (slot == base::kNoSlot) return false;
   // Allocate before anything is sent: there may be no memory, and a message that is half sent
   // cannot be taken back.
-  if (entry->copy == nullptr)
-    entry->copy.reset(new (std::nothrow) std::byte[this->limits().control]);
-  if (entry->copy == nullptr) {
-    long_entries_.give_back(name);
+  std::unique_ptr<std::byte[]>& copy = long_entries_[slot].copy;
+  if (copy == nullptr) copy.reset(new (std::nothrow) std::byte[this->limits().control]);
+  if (copy == nullptr) {
+    long_entries_.erase(slot);
     return false;
   }
   bool refused;
-  const mbcf::Options options = with_context(kLongEntry | name);
+  const mbcf::Options options = with_context(kLongEntry | slot);
   const mbcf::Issued issued = driver_.append(peer(to).writer, head, body, options, now());
   const bool done = accepted(to, issued, refused);
   if (refused) {
-    long_entries_.give_back(name);
+    long_entries_.erase(slot);
   } else if (!issued.copied) {
-    std::copy(body.begin(), body.end(), entry->copy.get());
-    driver_.relocate(issued.id, {entry->copy.get(), body.size()});
+    std::copy(body.begin(), body.end(), copy.get());
+    driver_.relocate(issued.id, {copy.get(), body.size()});
   }
   return done;
 }
@@ -227,15 +226,15 @@ bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey*,
   if (lost(from)) {
     this->queue_failed_receive(cookie);
   } else {
-    Receive* receive = receives_.take(content.receive);
-    if (receive == nullptr) return false;
+    const base::Slot slot = receives_.insert();
+    if (slot == base::kNoSlot) return false;
     const mbcf::Key key = driver_.export_segment(into, mbcf::Rights::write);
     if (!key) {
-      receives_.give_back(content.receive);
+      receives_.erase(slot);
       return false;
     }
-    *receive = {key, cookie, from};
-    content.key = key.value;
+    receives_[slot] = {key, cookie, from};
+    content = {key.value, receives_.id(slot).value};
   }
   std::memcpy(remote_key.bytes.data(), &content, sizeof content);
   return true;
@@ -244,29 +243,30 @@ bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey*,
 template <link::PacketDevice D>
 void MbcfChannel<D>::close_receive(int, const RemoteKey& remote_key) {
   const MbcfRemoteKey content = mbcf_remote_key_of(remote_key);
-  // The transfer may be over: then the slot is free or has another key.
-  if (content.key == 0 || content.receive >= receives_.size() ||
-      receives_[content.receive].key.value != content.key)
-    return;
-  end_receive(content.receive);
+  // The transfer may be over.
+  const base::Slot slot = find_receive(content.receive, content.key);
+  if (slot != base::kNoSlot) end_receive(slot);
 }
 
 template <link::PacketDevice D>
-Cookie MbcfChannel<D>::end_receive(std::uint32_t name) {
-  Receive& receive = receives_[name];
-  driver_.withdraw(std::exchange(receive.key, {}));
-  receives_.give_back(name);
-  return receive.cookie;
+base::Slot MbcfChannel<D>::find_receive(std::uint32_t id, std::uint64_t key) const {
+  const base::Slot slot = receives_.find({id});
+  return slot != base::kNoSlot && receives_[slot].key.value == key ? slot : base::kNoSlot;
+}
+
+template <link::PacketDevice D>
+Cookie MbcfChannel<D>::end_receive(base::Slot slot) {
+  driver_.withdraw(receives_[slot].key);
+  receives_.erase(slot);
+  return receives_[slot].cookie;
 }
 
 template <link::PacketDevice D>
 void MbcfChannel<D>::on_written(Bytes entry) {
   Written written;
-  if (!read_exactly(entry, written) || written.receive >= receives_.size()) return;
-  Receive& receive = receives_[written.receive];
-  // Without a key the slot is free. With another one it belongs to a later receive.
-  if (!receive.key || receive.key.value != written.key) return;
-  sink_.on_long_received(end_receive(written.receive), true);
+  if (!read_exactly(entry, written)) return;
+  const base::Slot slot = find_receive(written.receive, written.key);
+  if (slot != base::kNoSlot) sink_.on_long_received(end_receive(slot), true);
 }
 
 template <link::PacketDevice D>
@@ -276,19 +276,18 @@ bool MbcfChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key,
     return lost(to);
   }
   const MbcfRemoteKey content = mbcf_remote_key_of(remote_key);
-  std::uint32_t name;
-  Send* send = sends_.take(name);
-  if (send == nullptr) return false;
-  send->cookie = cookie;
+  const base::Slot slot = sends_.insert();
+  if (slot == base::kNoSlot) return false;
+  sends_[slot].cookie = cookie;
   const Written written{.receive = content.receive, .key = content.key};
   // Write with notify: the engine appends the entry when all data is in place.
   const auto then = mbcf::Then::append(peer(to).writer, bytes_of(written));
   const mbcf::Remote remote{peer(to).id, {content.key}, 0};
   bool refused;
   const bool done =
-      accepted(to, driver_.write(remote, data, then, with_context(kSend | name), now()), refused);
+      accepted(to, driver_.write(remote, data, then, with_context(kSend | slot), now()), refused);
   if (refused) {
-    sends_.give_back(name);
+    sends_.erase(slot);
     // Accepted although refused: the peer is lost, and there will be no completion.
     if (done) this->queue_failed_send(cookie);
   }
@@ -305,15 +304,15 @@ bool MbcfChannel<D>::take_completions() {
 
 template <link::PacketDevice D>
 void MbcfChannel<D>::complete(const mbcf::Completion& completion) {
-  const auto name = static_cast<std::uint32_t>(completion.context);
+  const auto slot = static_cast<base::Slot>(completion.context);
   const bool ok = completion.status == Status::ok;
   switch (completion.context & kContextKind) {
     case kSend: {
-      const Cookie cookie = sends_[name].cookie;
-      sends_.give_back(name);
+      const Cookie cookie = sends_[slot].cookie;
+      sends_.erase(slot);
       return sink_.on_long_sent(cookie, ok);
     }
-    case kLongEntry: long_entries_.give_back(name); break;
+    case kLongEntry: long_entries_.erase(slot); break;
     default: break;
   }
   // A control message was refused after it had left: the peer's FIFO is gone, or the peer does not
@@ -327,9 +326,9 @@ template <link::PacketDevice D>
 void MbcfChannel<D>::end_transfers(int rank) {
   // The engine does not know whom a segment was exported for, so receives are ended here. Sends end
   // by their completions.
-  for (std::uint32_t name = 0; name < receives_.size(); ++name)
-    if (receives_[name].key && receives_[name].from == rank)
-      sink_.on_long_received(end_receive(name), false);
+  receives_.for_each([&](base::Slot slot, const Receive& receive) {
+    if (receive.from == rank) sink_.on_long_received(end_receive(slot), false);
+  });
 }
 
 // For DPDK ports, and for the simulated network of the tests.

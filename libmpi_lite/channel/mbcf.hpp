@@ -11,6 +11,7 @@
 // of Channel. channel/net.hpp has what this channel shares with StarT-X.
 #pragma once
 
+#include "drivers/base/slot_map.hpp"
 #include "drivers/mbcf/engine.hpp"
 #include "libmpi_lite/channel/net.hpp"
 
@@ -46,18 +47,27 @@ class MbcfChannel final
 
   // A receive that is open for one Remote Write.
   struct Receive {
-    mbcf::Key key;  // of the buffer; none: this slot is free
+    mbcf::Key key;  // of the buffer
     Cookie cookie;
     int from;  // rank of the sender
+  };
+  struct ReceiveId {
+    std::uint32_t value = 0;  // 0: none
   };
   // A Remote Write that has not completed.
   struct Send {
     Cookie cookie;
   };
+  struct SendId {
+    std::uint32_t value = 0;
+  };
   // A control message that does not fit a frame, until it has been answered. Its slot keeps the
   // copy's memory for the next message.
   struct LongEntry {
     std::unique_ptr<std::byte[]> copy;  // of the body; used if the link had no room for all of it
+  };
+  struct LongEntryId {
+    std::uint32_t value = 0;
   };
 
   // The functions that NetChannel calls; net.hpp says what each one does.
@@ -66,7 +76,7 @@ class MbcfChannel final
   bool send_introduction(int rank);
   void store_key(MbcfPeer& peer, std::uint64_t key) { peer.fifo = {key}; }
   void end_transfers(int rank);
-  std::size_t transfers() const { return sends_.used() + long_entries_.used(); }
+  std::size_t transfers() const { return sends_.size() + long_entries_.size(); }
   std::string detail() const;
   std::string driver_counted() const;
 
@@ -81,13 +91,16 @@ class MbcfChannel final
   [[gnu::noinline]] void on_channel_message(link::PeerId from, Bytes entry);
   void on_written(Bytes entry);
   // Withdraws the key, so that nothing is written to the buffer any more, and frees the slot.
-  Cookie end_receive(std::uint32_t name);
+  Cookie end_receive(base::Slot slot);
+  // The receive with this id if its buffer has that key; kNoSlot: it is over, or never was.
+  base::Slot find_receive(std::uint32_t id, std::uint64_t key) const;
   void complete(const mbcf::Completion& completion);
 
-  mbcf::Fifo* fifo_;             // this process receives control messages here; owned by the engine
-  SlotTable<Receive> receives_;  // the slot number is in the remote key
-  SlotTable<Send> sends_;        // the slot number is in the request's context
-  SlotTable<LongEntry> long_entries_;  // likewise
+  mbcf::Fifo* fifo_;  // this process receives control messages here; owned by the engine
+  // Their slots are made when they are first needed: a job may never have so many transfers.
+  base::SlotMap<Receive, ReceiveId> receives_;          // the id is in the remote key
+  base::SlotMap<Send, SendId> sends_;                   // the slot is in the request's context
+  base::SlotMap<LongEntry, LongEntryId> long_entries_;  // likewise
 };
 
 // Opens the channel on `port`, or, where that is nullptr, on the port of this process

@@ -72,44 +72,6 @@ struct ClockOf<sim::SimPort> {
   link::Time operator()() const { return read(); }
 };
 
-// A table of at most `most` objects, each named by a number that is used again once it is free. The
-// objects of freed slots are kept, not destroyed: their memory serves the next user. take() may
-// move all objects, so pointers to them are valid only until the next take().
-template <class T>
-class SlotTable {
- public:
-  explicit SlotTable(std::size_t most) : most_(most) {}
-
-  // A free slot, whose number goes into `name`. The object is in whatever state its last user left
-  // it. nullptr: as many as there may be are in use.
-  T* take(std::uint32_t& name) {
-    if (!free_.empty()) {
-      name = free_.back();
-      free_.pop_back();
-    } else {
-      if (slots_.size() == most_) return nullptr;
-      name = static_cast<std::uint32_t>(slots_.size());
-      slots_.emplace_back();
-      // So that give_back() never allocates.
-      free_.reserve(slots_.capacity());
-    }
-    ++used_;
-    return &slots_[name];
-  }
-  void give_back(std::uint32_t name) {
-    free_.push_back(name);
-    --used_;
-  }
-  T& operator[](std::uint32_t name) { return slots_[name]; }
-  std::size_t size() const { return slots_.size(); }  // slots ever used; all names are below it
-  std::size_t used() const { return used_; }          // slots in use now
-
- private:
-  std::size_t most_, used_ = 0;
-  std::vector<T> slots_;
-  std::vector<std::uint32_t> free_;  // names of the slots that are not in use
-};
-
 // A process of the job as the network channel sees it, whether or not there is a connection.
 //
 //            resolve(): address from the process manager
