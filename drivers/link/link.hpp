@@ -256,7 +256,10 @@ class Link {
   Counters counters_;
   std::array<ReceiveHandler*, kProtocols> sinks_{};  // receive handlers by Protocol; not owned
 
-  // The connection table, by slot. A Peer never moves: lists and timers point to it.
+  // The connection table, by slot. A Peer never moves: lists and timers point to it. Not a
+  // base::SlotMap: frames find their peer by slot and token, users by the id in the Peer's own
+  // first cache line, and a slot's generation and counters can be asked for when its peer has
+  // ended.
   std::vector<std::unique_ptr<Peer>> peers_;
 
   // Peers with work to do. A poll looks at these lists and the timers only, so idle peers cost

@@ -269,6 +269,9 @@ class Engine final : private link::ReceiveHandler {
   //   The hold: a recall is not answered for kRecallHold after the grant that a blocked user
   //   waited for, or until the user's append succeeds. A message that the link does not take now
   //   stays due (`control_due`), and pump() tries again. Credit counts blocks of kBlock bytes.
+  //
+  // Not in a base::SlotMap: a writer outlives the user's id for it, and is opened again in its
+  // place under another one.
   struct Writer {
     enum class State : std::uint8_t { free, open, closing, closed, gone } state = State::free;
     std::uint16_t generation = 0;  // of the WriterId: a stale one finds nothing

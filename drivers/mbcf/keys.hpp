@@ -2,6 +2,9 @@
 // takes the place of the page table, which protected the target task in the original MBCF. The only
 // way from a request's key to an address leads through here, with a check of rights and range.
 //
+// Not a base::SlotMap: keys have 48 random bits where an id has a generation, so that no peer can
+// guess one.
+//
 // Ownership: the table owns FIFOs and signals, and never the memory of segments. Thread rule: the
 // engine's owner thread. A lookup allocates nothing.
 #pragma once

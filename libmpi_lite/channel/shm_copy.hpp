@@ -50,7 +50,8 @@ enum class CopyState : std::uint8_t { working, done, failed };
 // Claims and moves one piece, if there is one left.
 CopyState copy_next_piece(Copy& copy, bool& moved);
 
-// Slots of this process's own segment.
+// Slots of this process's own segment. (Not a base::SlotMap: the objects are in shared memory, and
+// a slot is free only when the other process has left it, too.)
 class CopySlots {
  public:
   explicit CopySlots(Segment& segment) : segment_(segment) {

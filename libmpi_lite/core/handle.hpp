@@ -4,7 +4,9 @@
 //
 // The library's own handles are not pointers. They fit 31 bits, so that MPI_Comm_toint and its kin
 // are the identity. A handle names the slot of a table and the generation of the slot's content, so
-// that a handle which was freed is recognised.
+// that a handle which was freed is recognised. (Not a base::SlotMap: the kind in the upper bits and
+// the ABI's constants leave a generation of 7 bits, and a program may have more than 65536
+// objects.)
 //
 // A table holds a reference to each object. Thread rule: one thread at a time.
 #pragma once

@@ -2,6 +2,9 @@
 // lock and does not trust the handle, which is the number of a slot and of its use, never a
 // pointer.
 //
+// (Not a base::SlotMap: threads look up without a lock while others take and give back, and a use
+// number of 40 bits never comes again.)
+//
 // Objects are never freed, only used again ("type-stable memory", Greenwald and Cheriton, OSDI 96).
 // So a thread that is inside a function of an object while another thread destroys it still finds a
 // valid lock, and behind the lock an object that has another handle. The rule for every function:
