@@ -1,4 +1,4 @@
-// SipHash, and its key from the operating system.
+// SipHash, and the operating system's random numbers.
 
 #include "drivers/base/random.hpp"
 
@@ -36,10 +36,12 @@ std::uint64_t siphash(const std::array<std::uint64_t, 2>& key, std::uint64_t wor
   return v0 ^ v1 ^ v2 ^ v3;
 }
 
-RandomBits::RandomBits() {
-  if (::getentropy(key_.data(), sizeof key_) != 0)
-    throw SetupError(std::string("no random numbers for keys and tokens: getentropy: ") +
-                     std::strerror(errno) + "; allow getrandom(2) (seccomp?)");
+std::uint64_t random_word() {
+  std::uint64_t word;
+  if (::getentropy(&word, sizeof word) != 0)
+    throw SetupError(std::string("no random numbers: getentropy: ") + std::strerror(errno) +
+                     "; allow getrandom(2) (seccomp?)");
+  return word;
 }
 
 }  // namespace viaduct::base

@@ -3,13 +3,10 @@
 
 #include "drivers/link/config.hpp"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 
+#include "drivers/base/random.hpp"
 #include "drivers/link/wire_format.hpp"
 
 namespace viaduct::link {
@@ -39,11 +36,7 @@ constexpr std::array kTable{
 // Never 0, because incarnation 0 means "derive one from the seed".
 std::uint64_t random_number() {
   std::uint64_t value = 0;
-  while (value == 0) {
-    if (getrandom(&value, sizeof value, 0) != sizeof value && errno != EINTR)
-      throw SetupError(std::string("no random numbers: getrandom: ") + std::strerror(errno) +
-                       "; allow that system call (seccomp?)");
-  }
+  while (value == 0) value = base::random_word();
   return value;
 }
 

@@ -20,7 +20,7 @@ struct LinkConfig {
   // restart (0: derived from `seed`).
   std::uint64_t incarnation = 0;
   // Seed of the values that should differ from incarnation to incarnation and need not be secret:
-  // first sequence numbers and `incarnation`. Programs pass random bits of getrandom(2), tests a
+  // first sequence numbers and `incarnation`. Programs pass base::random_word(), tests a
   // constant.
   std::uint64_t seed = 0;
 
@@ -56,8 +56,9 @@ const base::ConfigTable& config_vars();
 // text for its hash.
 std::uint64_t job_key(std::string_view text);
 
-// The configuration that the environment asks for; seed and incarnation come from getrandom(2).
-// Throws SetupError for a variable with a wrong value, and where there are no random numbers.
+// The configuration that the environment asks for; seed and incarnation come from
+// base::random_word(). Throws SetupError for a variable with a wrong value, and where there are no
+// random numbers.
 LinkConfig link_config_from_environment();
 
 }  // namespace viaduct::link

@@ -321,8 +321,7 @@ class Link {
   std::unordered_map<std::uint64_t, std::uint32_t> by_address_;  // to slot
   PeerList<Peer, &Peer::half_open_hook> half_open_;              // the oldest first
   std::size_t half_open_count_ = 0;
-  std::uint64_t random_state_;
-  std::uint64_t random();     // predictable from earlier values: not for secrets
+  base::SeededRandom random_;
   base::RandomBits secrets_;  // for tokens, seeds and the key of cookies
   Cookies cookies_{secrets_.next(), secrets_.next()};
 };

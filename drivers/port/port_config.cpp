@@ -4,11 +4,12 @@
 #include "drivers/port/port_config.hpp"
 
 #include <rte_mbuf.h>
-#include <sys/random.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
+#include "drivers/base/random.hpp"
 #include "drivers/link/wire_format.hpp"
 #include "drivers/port/config_vars.hpp"
 #include "drivers/port/kvargs.hpp"
@@ -125,8 +126,8 @@ void resolve_af_xdp(ResolvedPortConfig& resolved) {
 // that processes forked from one parent share, so two of them would get the same address.
 std::string random_address() {
   link::Address address;
-  if (getrandom(address.bytes.data(), address.bytes.size(), 0) != 6)
-    throw base::SetupError("getrandom gave no random bytes; give the port a mac= of its own");
+  const std::uint64_t bits = base::random_word();
+  std::memcpy(address.bytes.data(), &bits, address.bytes.size());
   address.bytes[0] = static_cast<std::uint8_t>((address.bytes[0] & 0xfc) | 2);
   return address.text();
 }

@@ -129,7 +129,7 @@ Started Rdma<D>::grant(PeerId to, RegionBytes into, Right& right) {
   if (started.status != RdmaStatus::ok) return started;
   Transfer& t = table_[slot];
   t.slot = slot;
-  t.key = static_cast<std::uint32_t>(random_());  // a new one, so earlier rights are void
+  t.key = static_cast<std::uint32_t>(random_.next());  // a new one, so earlier rights are void
   right = {t.slot, t.key, t.length};
   table_.enter(slot, TransferState::open);
   return started;
@@ -230,7 +230,7 @@ void Rdma<D>::open_matched() {
     Transfer& t = table_[slot];
     if (!defers_grant(t)) {
       t.slot = slot;
-      t.key = static_cast<std::uint32_t>(random_());
+      t.key = static_cast<std::uint32_t>(random_.next());
       table_.move(slot, TransferState::open);
       table_.set_pending_control(slot, PendingControl::grant);
     }

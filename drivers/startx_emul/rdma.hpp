@@ -30,8 +30,8 @@
 #pragma once
 
 #include <optional>
-#include <random>
 
+#include "drivers/base/random.hpp"
 #include "drivers/link/link.hpp"
 #include "drivers/startx_emul/counters.hpp"
 #include "drivers/startx_emul/rdma_types.hpp"
@@ -134,7 +134,7 @@ class Rdma {
   TransferTable table_;
   // Source of remote keys. A key only tells stale rights from valid ones, so it need not be secret:
   // the link checks that a message comes from its peer.
-  std::mt19937_64 random_;
+  base::SeededRandom random_;
 };
 
 }  // namespace viaduct::startx

@@ -12,7 +12,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <random>
+
+#include "drivers/base/random.hpp"
 
 namespace viaduct::vi {
 namespace {
@@ -151,7 +152,8 @@ class IbQueuePair final : public QueuePair {
 
   QueuePairAddress address() const override {
     constexpr std::uint32_t kPsnMask = 0xffffff;
-    return {port_.gid, qp_->qp_num, std::random_device()() & kPsnMask, port_.mtu};
+    return {port_.gid, qp_->qp_num, static_cast<std::uint32_t>(base::random_word()) & kPsnMask,
+            port_.mtu};
   }
 
   bool prepare(Rights rights) override {

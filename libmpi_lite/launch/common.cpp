@@ -52,7 +52,7 @@ void check_key_value(std::string_view key, std::string_view value, std::size_t m
 
 std::uint64_t agree_on_job_key(Launch& launch) {
   // From the kernel, so that nobody outside the job can guess it.
-  const std::uint64_t drawn = base::RandomBits().next();
+  const std::uint64_t drawn = base::random_word();
   if (launch.size() == 1) return drawn;
   if (launch.rank() == 0) launch.put(kJobKey, std::to_string(drawn));
   launch.fence();

@@ -1,10 +1,10 @@
 // Active open: this side's connection request, from connect() to `accepted`, with retries. Clients
 // and peers use it; session.cpp takes over when the other side has accepted.
-#include <sys/random.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "drivers/base/random.hpp"
 #include "libvipl/connection/connection_table.hpp"
 #include "libvipl/connection/session.hpp"
 
@@ -35,20 +35,12 @@ bool is_shortage(int error) {
          error == EADDRNOTAVAIL || error == EAGAIN;
 }
 
-// From the kernel, because two hosts must not have the same sequence.
-std::uint64_t random_bits() {
-  std::uint64_t bits = 0;
-  while (::getrandom(&bits, sizeof bits, 0) != sizeof bits && errno == EINTR) {
-  }
-  return bits;
-}
-
 }  // namespace
 
 void Session::open_active(const Discriminator& local, const Endpoint& remote, Deadline deadline) {
   local_ = {table_.self, local};
   remote_ = remote;
-  nonce_ = random_bits();
+  nonce_ = base::random_word();  // two hosts must not have the same sequence
   delay_ = kShortestDelay;
   if (deadline)
     deadline_ = Loop::Timer(table_.loop, *deadline,

@@ -13,6 +13,18 @@ TEST(SipHash, IsThatOfItsAuthors) {
             0x93f5f5799a932462u);
 }
 
+// The first numbers of its authors' implementation for the seed 1234567.
+TEST(SeededRandom, IsThatOfItsAuthors) {
+  SeededRandom random(1234567);
+  EXPECT_EQ(random.next(), 6457827717110365317u);
+  EXPECT_EQ(random.next(), 3203168211198807973u);
+  EXPECT_EQ(random.next(), 9817491932198370423u);
+}
+
+TEST(RandomWord, IsAnotherEachTime) {
+  EXPECT_NE(random_word(), random_word());
+}
+
 TEST(RandomBits, DifferFromEachOtherAndFromAnothers) {
   RandomBits one, other;
   std::set<std::uint64_t> seen;

@@ -11,7 +11,7 @@ namespace viaduct::link {
 
 template <PacketDevice D>
 Link<D>::Link(D& device, const LinkConfig& config)
-    : device_(device), config_(config), random_state_(config.seed) {
+    : device_(device), config_(config), random_(config.seed) {
   if (config.max_peers == 0 || config.max_peers > 0xffff)
     throw SetupError("LinkConfig::max_peers must be 1 to 65535.");
   if (config.max_window == 0 || config.max_window > kMaxWindow ||
@@ -21,7 +21,7 @@ Link<D>::Link(D& device, const LinkConfig& config)
   if (device.mtu() < kMinMtu)
     throw SetupError("The port's MTU is " + std::to_string(device.mtu()) + "; at least " +
                      std::to_string(kMinMtu) + " is needed: raise it with `ip link set DEV mtu`.");
-  while (config_.incarnation == 0) config_.incarnation = random();
+  while (config_.incarnation == 0) config_.incarnation = random_.next();
   if (config_.dead_after < std::chrono::milliseconds{1})
     throw SetupError("LinkConfig::dead_after must be a millisecond or more.");
 
@@ -54,15 +54,6 @@ Link<D>::~Link() {
 template <PacketDevice D>
 void Link<D>::attach(Protocol protocol, ReceiveHandler* sink) {
   sinks_[static_cast<std::size_t>(protocol)] = sink;
-}
-
-// splitmix64 (Steele, Lea and Flood, 2014): the same numbers for the same seed on any machine.
-template <PacketDevice D>
-std::uint64_t Link<D>::random() {
-  std::uint64_t z = random_state_ += 0x9e3779b97f4a7c15;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return z ^ z >> 31;
 }
 
 template <PacketDevice D>
@@ -110,7 +101,7 @@ auto Link<D>::create_peer(const Address& address) -> Peer* {
     if (!has_slot()) return nullptr;
     slot = static_cast<std::uint32_t>(peers_.size());
     peers_.emplace_back();
-    generations_.push_back(static_cast<std::uint16_t>(random()));
+    generations_.push_back(static_cast<std::uint16_t>(random_.next()));
     peer_counters_.emplace_back();
     timers_.reserve(peers_.capacity());  // so that the data path never makes the heap grow
   }
@@ -129,7 +120,8 @@ auto Link<D>::create_peer(const Address& address) -> Peer* {
   p->incoming.connection = static_cast<std::uint16_t>(slot + 1);
   draw_token(p);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    p->send[lane].start(config_.first_sequence.value_or(static_cast<std::uint32_t>(random())));
+    p->send[lane].start(
+        config_.first_sequence.value_or(static_cast<std::uint32_t>(random_.next())));
     // Half of the lane's credit may be granted for good, as base windows; later peers start without
     // credit and must ask. Leases do not count against that half, because leased credit comes back.
     CreditPool& pool = credit_[lane];

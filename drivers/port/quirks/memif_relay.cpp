@@ -1,7 +1,6 @@
 #include "drivers/port/quirks/memif_relay.hpp"
 
 #include <rte_ethdev.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "drivers/base/random.hpp"
 #include "drivers/port/port_config.hpp"
 
 namespace viaduct::port {
@@ -71,11 +71,9 @@ base::UniqueFd listen_at(const std::string& path, bool abstract) {
 }
 
 std::string private_path() {
-  std::uint64_t number = 0;
-  if (getrandom(&number, sizeof number, 0) != sizeof number) number = 0;
   char text[64];
   std::snprintf(text, sizeof text, "viaduct-memif-%d-%016llx", static_cast<int>(getpid()),
-                static_cast<unsigned long long>(number));
+                static_cast<unsigned long long>(base::random_word()));
   return text;
 }
 
