@@ -1,6 +1,9 @@
 // Reference counts for objects that several holders keep alive: the handle tables, operations under
 // way, types made of other types.
 //
+// Not boost::intrusive_ptr: its constructor from a plain pointer is implicit, and here the code
+// says where a holder is added.
+//
 // Thread rule: one thread at a time calls the library (MPI_THREAD_SERIALIZED at most), so the count
 // is a plain number.
 #pragma once

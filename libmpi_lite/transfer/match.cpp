@@ -17,61 +17,65 @@ bool tags_overlap(int a, int b) {
 MatchQueues::~MatchQueues() {
   for_each_posted([&](ReceiveRequest& r) { unpost(r); });
   for (Queue<Unexpected>& queue : unexpected_)
-    while (Unexpected* message = queue.first()) take(*message);
+    while (!queue.empty()) take(queue.front());
 }
 
-Unexpected* MatchQueues::find_message(int rank, int tag) const {
+Unexpected* MatchQueues::find_message(int rank, int tag) {
   if (rank != MPI_ANY_SOURCE) {
-    for (Unexpected* m = unexpected_[bin(rank)].first(); m; m = m->next)
-      if (m->matches(rank, tag)) return m;
+    for (Unexpected& m : unexpected_[bin(rank)])
+      if (m.matches(rank, tag)) return &m;
     return nullptr;
   }
   // Each bin is in order of arrival, so the search of a bin ends at its first match, or at a
   // message younger than the best one so far.
   Unexpected* oldest = nullptr;
-  for (const Queue<Unexpected>& queue : unexpected_)
-    for (Unexpected* m = queue.first(); m && (!oldest || m->serial < oldest->serial); m = m->next)
-      if (m->matches(rank, tag)) oldest = m;
+  for (Queue<Unexpected>& queue : unexpected_)
+    for (Unexpected& m : queue) {
+      if (oldest && m.serial > oldest->serial) break;
+      if (m.matches(rank, tag)) oldest = &m;
+    }
   return oldest;
 }
 
 void MatchQueues::post(ReceiveRequest& receive) {
   receive.serial = ++serial_;
   receive.posted = true;
-  posted_[bin_of(receive)].push_back(Ref(&receive).detach());
+  posted_[bin_of(receive)].push_back(*Ref(&receive).detach());
 }
 
 Unexpected& MatchQueues::queue_unexpected(Ref<Unexpected> message) {
   message->serial = ++serial_;
   ++unexpected_count_;
   Unexpected* const kept = message.detach();
-  unexpected_[bin(kept->head.source)].push_back(kept);
+  unexpected_[bin(kept->head.source)].push_back(*kept);
   return *kept;
 }
 
 Ref<Unexpected> MatchQueues::take(Unexpected& message) {
-  unexpected_[bin(message.head.source)].remove(&message);
+  Queue<Unexpected>& queue = unexpected_[bin(message.head.source)];
+  queue.erase(queue.iterator_to(message));
   --unexpected_count_;
   return Ref<Unexpected>::adopt(&message);
 }
 
 // All bins are searched: a cancellation names the process and not the rank in the communicator.
-Unexpected* MatchQueues::find_cancellable(int peer, std::uint64_t sender_id) const {
-  for (const Queue<Unexpected>& queue : unexpected_)
-    for (Unexpected* m = queue.first(); m; m = m->next)
-      if (m->peer == peer && m->sender_id == sender_id) return m;
+Unexpected* MatchQueues::find_cancellable(int peer, std::uint64_t sender_id) {
+  for (Queue<Unexpected>& queue : unexpected_)
+    for (Unexpected& m : queue)
+      if (m.peer == peer && m.sender_id == sender_id) return &m;
   return nullptr;
 }
 
 // Receives that could take the same messages: those from the same rank, and those from
 // MPI_ANY_SOURCE, with a tag that overlaps. Other ranks share the bin, so the rank is compared.
-ReceiveRequest& MatchQueues::first_without_rtr(ReceiveRequest& receive) const {
+ReceiveRequest& MatchQueues::first_without_rtr(ReceiveRequest& receive) {
   ReceiveRequest* oldest = &receive;
   for (const std::size_t b : {bin(receive.rank), kAny})
-    for (ReceiveRequest* r = posted_[b].first(); r && r->serial < oldest->serial; r = r->next)
-      if (!r->rtr_sent && (b == kAny || r->rank == receive.rank) &&
-          tags_overlap(r->tag, receive.tag))
-        oldest = r;
+    for (ReceiveRequest& r : posted_[b]) {
+      if (r.serial >= oldest->serial) break;
+      if (!r.rtr_sent && (b == kAny || r.rank == receive.rank) && tags_overlap(r.tag, receive.tag))
+        oldest = &r;
+    }
   return *oldest;
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -43,31 +44,14 @@ class Unexpected final : public Message, public Recycled<Unexpected> {
            (tag == MPI_ANY_TAG || tag == head.tag);
   }
 
-  Unexpected *next = nullptr, *previous = nullptr;
+  QueueHook hook;
   std::uint64_t serial = 0;  // order of arrival, within its context
 };
 
-// Doubly linked, first in first out, with the links in the elements. Does not count references.
+// First in first out. Does not count references.
 template <class T>
-class Queue {
- public:
-  T* first() const { return first_; }
-  bool empty() const { return !first_; }
-  void push_back(T* t) {
-    t->next = nullptr;
-    t->previous = last_;
-    (last_ ? last_->next : first_) = t;
-    last_ = t;
-  }
-  void remove(T* t) {
-    (t->previous ? t->previous->next : first_) = t->next;
-    (t->next ? t->next->previous : last_) = t->previous;
-    t->next = t->previous = nullptr;
-  }
-
- private:
-  T *first_ = nullptr, *last_ = nullptr;
-};
+using Queue = boost::intrusive::list<T, boost::intrusive::member_hook<T, QueueHook, &T::hook>,
+                                     boost::intrusive::constant_time_size<false>>;
 
 class Collective;
 
@@ -94,12 +78,13 @@ class MatchQueues {
     return r ? take(*r) : nullptr;
   }
   // The oldest message that a receive with that source and tag accepts; it stays in the queue.
-  Unexpected* find_message(int rank, int tag) const;
+  Unexpected* find_message(int rank, int tag);
   // The queue holds the receive until it is taken.
   void post(ReceiveRequest& receive);
   // The receive must be posted; the caller gets the queue's hold.
   Ref<ReceiveRequest> take(ReceiveRequest& posted) {
-    posted_[bin_of(posted)].remove(&posted);
+    Queue<ReceiveRequest>& queue = posted_[bin_of(posted)];
+    queue.erase(queue.iterator_to(posted));
     posted.posted = false;
     return Ref<ReceiveRequest>::adopt(&posted);
   }
@@ -113,10 +98,10 @@ class MatchQueues {
   Ref<Unexpected> take(Unexpected& message);
   // The queued synchronous message or RTS of process `peer` whose request has that id; nullptr:
   // none. It has not matched, so its sender can cancel it.
-  Unexpected* find_cancellable(int peer, std::uint64_t sender_id) const;
+  Unexpected* find_cancellable(int peer, std::uint64_t sender_id);
   // Write protocol: among `receive` and the older posted receives that could take the same
   // messages, the oldest for which no RTR was sent. `receive` itself must have none either.
-  ReceiveRequest& first_without_rtr(ReceiveRequest& receive) const;
+  ReceiveRequest& first_without_rtr(ReceiveRequest& receive);
   bool empty() const;  // neither receives nor messages
   bool has_unexpected() const { return unexpected_count_ > 0; }
   // Calls visit(message) for the oldest unexpected messages, at most `most` in each bin. `visit`
@@ -124,30 +109,22 @@ class MatchQueues {
   template <class Visit>
   void for_oldest_unexpected(unsigned most, Visit visit) {
     for (Queue<Unexpected>& queue : unexpected_) {
-      unsigned n = 0;
-      for (Unexpected* m = queue.first(); m && n < most; ++n) {
-        Unexpected* next = m->next;
-        visit(*m);
-        m = next;
-      }
+      auto m = queue.begin();
+      for (unsigned n = 0; m != queue.end() && n < most; ++n) visit(*m++);
     }
   }
   // Calls visit(receive) for each posted receive. `visit` may take that receive out, and no other.
   template <class Visit>
   void for_each_posted(Visit visit) {
     for (Queue<ReceiveRequest>& q : posted_)
-      for (ReceiveRequest* r = q.first(); r;) {
-        ReceiveRequest* next = r->next;
-        visit(*r);
-        r = next;
-      }
+      for (auto r = q.begin(); r != q.end();) visit(*r++);
   }
 
   // Calls visit(message) for each unexpected message.
   template <class Visit>
   void for_each_message(Visit visit) const {
     for (const Queue<Unexpected>& q : unexpected_)
-      for (const Unexpected* m = q.first(); m; m = m->next) visit(*m);
+      for (const Unexpected& m : q) visit(m);
   }
 
   // State of the collective operations of a communicator, in the queues of its collective context.
@@ -165,10 +142,10 @@ class MatchQueues {
   static std::size_t bin_of(const ReceiveRequest& r) {
     return r.rank == MPI_ANY_SOURCE ? kAny : bin(r.rank);
   }
-  static ReceiveRequest* first_match(const Queue<ReceiveRequest>& queue, const Head& head) {
-    ReceiveRequest* r = queue.first();
-    while (r && !r->matches(head.source, head.tag)) r = r->next;
-    return r;
+  static ReceiveRequest* first_match(Queue<ReceiveRequest>& queue, const Head& head) {
+    for (ReceiveRequest& r : queue)
+      if (r.matches(head.source, head.tag)) return &r;
+    return nullptr;
   }
 
   std::array<Queue<ReceiveRequest>, kBins + 1> posted_;

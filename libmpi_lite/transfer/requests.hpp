@@ -7,6 +7,7 @@
 // is in them. One thread at a time is in the library, so nothing is locked.
 #pragma once
 
+#include <boost/intrusive/list_hook.hpp>
 #include <memory>
 #include <optional>
 
@@ -15,6 +16,10 @@
 #include "libmpi_lite/transfer/wire.hpp"
 
 namespace viaduct::mpi {
+
+// Links in a queue of match.hpp.
+using QueueHook =
+    boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
 
 // Allocation for small objects that come and go with each message: freed objects wait in a list by
 // type and are never given back to malloc. An object of another size (of a class derived from T)
@@ -213,7 +218,7 @@ class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {
   }
 
   // Links and place in the queue of posted receives (MatchQueues).
-  ReceiveRequest *next = nullptr, *previous = nullptr;
+  QueueHook hook;
   std::uint64_t serial = 0;  // order of posting, within its context
   bool posted = false;       // in that queue
 
