@@ -7,34 +7,16 @@
 #include <vector>
 
 #include "libmpi_lite/collective/collective_request.hpp"
-#include "libmpi_lite/core/data/datatype_builder.hpp"
-#include "libmpi_lite/transfer/engine.hpp"
-#include "tests/mpi/transfer/mock_channel.hpp"
+#include "tests/mpi/transfer/process_of_three.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::uint32_t kContext = 4;
 constexpr int kAnyTag = 7;
 
-class Disagreement : public testing::Test {
+class Disagreement : public ProcessOfThree {
  protected:
-  Disagreement() {
-    define_datatypes();
-    TransferConfig config;
-    config.collectives = &collective_sink();
-    transfer_ = std::make_unique<Transfer>(
-        [&](ChannelSink& sink) {
-          sink_ = &sink;
-          std::vector<std::unique_ptr<Channel>> channels;
-          auto channel = std::make_unique<MockChannel>();
-          channel_ = channel.get();
-          channels.push_back(std::move(channel));
-          return channels;
-        },
-        [](int) { return 0; }, 0, 3, config);
-    world_ = make<Comm>(kContext, make<Group>(std::vector{0, 1, 2}, 0), nullptr, nullptr);
-  }
+  Disagreement() : ProcessOfThree({.collectives = &collective_sink()}) {}
 
   void hear_refusal(int from, std::uint32_t number, int error) {
     const RefusalHead head{Kind::refusal, {}, world_->collective_context(), number, error};
@@ -52,11 +34,6 @@ class Disagreement : public testing::Test {
         std::memcpy(&found.emplace_back(), message.data(), sizeof(HeadType));
     return found;
   }
-
-  ChannelSink* sink_ = nullptr;
-  MockChannel* channel_ = nullptr;
-  std::unique_ptr<Transfer> transfer_;
-  Ref<Comm> world_;
 };
 
 // Process 1 has found a mistake, and is not scheduled between its refusals to this process and to

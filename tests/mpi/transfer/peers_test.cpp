@@ -6,37 +6,19 @@
 #include <utility>
 #include <vector>
 
-#include "libmpi_lite/core/data/datatype_builder.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/buffered.hpp"
-#include "libmpi_lite/transfer/engine.hpp"
-#include "tests/mpi/transfer/mock_channel.hpp"
+#include "tests/mpi/transfer/process_of_three.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
 constexpr std::size_t kEager = MockChannel::kEager, kPiece = 32, kLong = 100,
                       kEarly = MockChannel::kEarly;
-constexpr std::uint32_t kContext = 4;
 
-class Peers : public testing::Test {
+class Peers : public ProcessOfThree {
  protected:
-  Peers() {
-    define_datatypes();
-    TransferConfig config;
-    config.piece = kPiece;
-    config.eager_budget = 240;
-    transfer_ = std::make_unique<Transfer>(
-        [&](ChannelSink& sink) {
-          sink_ = &sink;
-          std::vector<std::unique_ptr<Channel>> channels;
-          auto channel = std::make_unique<MockChannel>();
-          channel_ = channel.get();
-          channels.push_back(std::move(channel));
-          return channels;
-        },
-        [](int) { return 0; }, 0, 3, config);
-    world_ = make<Comm>(kContext, make<Group>(std::vector{0, 1, 2}, 0), nullptr, nullptr);
+  Peers() : ProcessOfThree({.eager_budget = 240, .piece = kPiece}) {
     without_1_ = make<Comm>(kContext + 2, make<Group>(std::vector{0, 2}, 0), nullptr, nullptr);
     for (std::size_t i = 0; i < std::size(memory_); ++i) memory_[i] = static_cast<std::byte>(i);
   }
@@ -95,6 +77,9 @@ class Peers : public testing::Test {
                       [&](const auto& m) { return m[0] == static_cast<std::byte>(kind); }));
   }
   std::uint64_t malformed() const { return transfer_->counters(0).malformed; }
+  static LossHead loss(int from, std::uint32_t process, int tag = 7) {
+    return {{Kind::loss, {}, kContext, from, tag}, process, 0};
+  }
   // As the channels over a network end a peer.
   void lose(int peer) {
     for (const MockChannel::Open& open : std::exchange(channel_->open, {}))
@@ -104,11 +89,8 @@ class Peers : public testing::Test {
   }
 
   std::byte memory_[4096];
-  const Ref<Datatype> spread_ = (define_datatypes(), make_resized(datatype(MPI_BYTE), 0, 2));
-  ChannelSink* sink_ = nullptr;
-  MockChannel* channel_ = nullptr;
-  std::unique_ptr<Transfer> transfer_;
-  Ref<Comm> world_, without_1_;
+  const Ref<Datatype> spread_ = make_resized(datatype(MPI_BYTE), 0, 2);
+  Ref<Comm> without_1_;
   int completions_ = 0;  // of receives
 };
 
@@ -529,10 +511,6 @@ TEST_F(Peers, ALossEndsReceivesFromAnybodyWhereItCouldHaveSent) {
 }
 
 // ---- losses that others tell of ----------------------------------------------------------------
-
-LossHead loss(int from, std::uint32_t process, int tag = 7) {
-  return {{Kind::loss, {}, kContext, from, tag}, process, 0};
-}
 
 // Whether the receive was there before, after, or had even sent an RTR.
 TEST_F(Peers, ALossThatAnotherTellsOfEndsTheReceive) {
