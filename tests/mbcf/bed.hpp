@@ -21,24 +21,13 @@ struct SimNodeConfig {
   std::size_t memory = 1 << 20;
 };
 
-struct SimNode {
+struct SimNode : link::test::NodeMemory {
   SimNode(sim::SimPort& p, const link::LinkConfig& link_config, const SimNodeConfig& config)
-      : port(p), link(p, link_config), engine(link, config.engine), memory(config.memory) {
+      : NodeMemory(config.memory), port(p), link(p, link_config), engine(link, config.engine) {
     all = engine.export_segment(memory, Rights::all);
   }
   void poll(link::Time now) { engine.poll(now); }
   std::uint64_t count(Counter c) const { return engine.counters()[c]; }
-  void fill(std::size_t offset, std::size_t length, std::uint32_t seed) {
-    for (std::size_t i = 0; i < length; ++i) memory[offset + i] = pattern(i, seed);
-  }
-  bool holds(std::size_t offset, std::size_t length, std::uint32_t seed) const {
-    for (std::size_t i = 0; i < length; ++i)
-      if (memory[offset + i] != pattern(i, seed)) return false;
-    return true;
-  }
-  static std::byte pattern(std::size_t i, std::uint32_t seed) {
-    return static_cast<std::byte>(((i + 1) * 2654435761u + seed * 40503u) >> 13);
-  }
   std::span<std::byte> bytes(std::size_t offset, std::size_t length) {
     return std::span(memory).subspan(offset, length);
   }
@@ -57,7 +46,6 @@ struct SimNode {
   sim::SimPort& port;
   link::Link<sim::SimPort> link;
   Engine<sim::SimPort> engine;
-  std::vector<std::byte> memory;
   Key all;  // the memory, with all rights
 };
 

@@ -15,9 +15,9 @@ struct SimNodeConfig {
   std::size_t memory = 1 << 20;
 };
 
-struct SimNode {
+struct SimNode : link::test::NodeMemory {
   SimNode(sim::SimPort& p, const link::LinkConfig& link_config, const SimNodeConfig& config)
-      : port(p), link(p, link_config), niu(link, config.niu), memory(config.memory) {
+      : NodeMemory(config.memory), port(p), link(p, link_config), niu(link, config.niu) {
     region = niu.rdma().register_memory(memory);
   }
   void poll(link::Time now) { niu.poll(now); }
@@ -25,17 +25,6 @@ struct SimNode {
   Rdma<sim::SimPort>& rdma() { return niu.rdma(); }
   RegionBytes bytes(std::uint64_t offset, std::uint64_t length) const {
     return {region, offset, length};
-  }
-  void fill(std::size_t offset, std::size_t length, std::uint32_t seed) {
-    for (std::size_t i = 0; i < length; ++i) memory[offset + i] = pattern(i, seed);
-  }
-  bool holds(std::size_t offset, std::size_t length, std::uint32_t seed) const {
-    for (std::size_t i = 0; i < length; ++i)
-      if (memory[offset + i] != pattern(i, seed)) return false;
-    return true;
-  }
-  static std::byte pattern(std::size_t i, std::uint32_t seed) {
-    return static_cast<std::byte>(((i + 1) * 2654435761u + seed * 40503u) >> 13);
   }
   // All completions there are.
   std::vector<Completion> completions() {
@@ -47,7 +36,6 @@ struct SimNode {
   sim::SimPort& port;
   link::Link<sim::SimPort> link;
   Niu<sim::SimPort> niu;
-  std::vector<std::byte> memory;
   RegionId region;
 };
 

@@ -13,6 +13,24 @@
 
 namespace viaduct::link::test {
 
+// A node's memory that others write into and read from, with a pattern of its own for each seed.
+struct NodeMemory {
+  explicit NodeMemory(std::size_t size) : memory(size) {}
+  void fill(std::size_t offset, std::size_t length, std::uint32_t seed) {
+    for (std::size_t i = 0; i < length; ++i) memory[offset + i] = pattern(i, seed);
+  }
+  bool holds(std::size_t offset, std::size_t length, std::uint32_t seed) const {
+    for (std::size_t i = 0; i < length; ++i)
+      if (memory[offset + i] != pattern(i, seed)) return false;
+    return true;
+  }
+  static std::byte pattern(std::size_t i, std::uint32_t seed) {
+    return static_cast<std::byte>(((i + 1) * 2654435761u + seed * 40503u) >> 13);
+  }
+
+  std::vector<std::byte> memory;
+};
+
 template <class DriverConfig>
 struct BedConfigOf {
   std::size_t nodes = 2;
