@@ -425,7 +425,7 @@ FakeProvider& FakeProvider::get() {
 std::vector<DeviceInfo> FakeProvider::devices() {
   std::vector<DeviceInfo> all(2);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i].name = "fake" + std::to_string(i);
+    all[i].name = names[i];
     all[i].interface = "eth" + std::to_string(100 + i);
     all[i].ip = {127, 0, 0, static_cast<std::uint8_t>(1 + i)};
     all[i].usable = true;

@@ -3,6 +3,7 @@
 // it is let go.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "drivers/vi_over_verbs/verbs.hpp"
@@ -216,13 +218,14 @@ class FakeDevice final : public Device {
   std::deque<AsyncEvent> async_events_;
 };
 
-// Two devices, "fake0" and "fake1", whose control connections go over the loopback interface.
+// Two devices whose control connections go over the loopback interface.
 class FakeProvider final : public Provider {
  public:
   static FakeProvider& get();
   std::vector<DeviceInfo> devices() override;
   std::unique_ptr<Device> open(const DeviceInfo& device) override;
 
+  std::array<std::string, 2> names{"fake0", "fake1"};
   FakeDevice* last_opened = nullptr;
 };
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "process.hpp"
+#include "tests/vipl/programs/support/process.hpp"
 
 int main(int argc, char** argv) {
   int status = 0;

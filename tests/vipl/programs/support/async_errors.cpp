@@ -1,4 +1,4 @@
-#include "async_errors.hpp"
+#include "tests/vipl/programs/support/async_errors.hpp"
 
 #include <mutex>
 

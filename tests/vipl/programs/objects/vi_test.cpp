@@ -3,7 +3,7 @@
 #include <iostream>
 #include <utility>
 
-#include "bed.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
 
 namespace viaduct::vipl_test {
 

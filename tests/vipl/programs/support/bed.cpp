@@ -1,4 +1,4 @@
-#include "bed.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
 
 #include <cstdlib>
 #include <thread>

@@ -1,8 +1,8 @@
 // Descriptors that are wrong, connections that break, and in which order what is left comes back.
 #include <thread>
 
-#include "async_errors.hpp"
-#include "bed.hpp"
+#include "tests/vipl/programs/support/async_errors.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
 
 namespace viaduct::vipl_test {
 

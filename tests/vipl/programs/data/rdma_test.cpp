@@ -1,9 +1,9 @@
 // Writing into the other side's memory, and reading from it.
 #include <thread>
 
-#include "async_errors.hpp"
-#include "bed.hpp"
-#include "random_writes.hpp"
+#include "tests/vipl/programs/support/async_errors.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
+#include "tests/vipl/programs/support/random_writes.hpp"
 
 namespace viaduct::vipl_test {
 

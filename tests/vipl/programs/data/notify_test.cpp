@@ -3,7 +3,7 @@
 #include <mutex>
 #include <thread>
 
-#include "bed.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
 
 namespace viaduct::vipl_test {
 

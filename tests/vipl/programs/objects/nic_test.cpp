@@ -1,7 +1,7 @@
 // Opening, asking, closing NICs.
 #include <thread>
 
-#include "bed.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
 
 namespace viaduct::vipl_test {
 

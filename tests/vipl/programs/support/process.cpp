@@ -1,4 +1,4 @@
-#include "process.hpp"
+#include "tests/vipl/programs/support/process.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include <atomic>
 #include <thread>
 
-#include "bed.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
 
 namespace viaduct::vipl_test {
 

@@ -1,4 +1,4 @@
-#include "random_writes.hpp"
+#include "tests/vipl/programs/support/random_writes.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bed.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
 
 namespace viaduct::vipl_test {
 

@@ -1,5 +1,5 @@
 // Protection tags and registered memory; that the rights are kept is in rdma_test and error_test.
-#include "bed.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
 
 namespace viaduct::vipl_test {
 

@@ -5,9 +5,9 @@
 #include <sstream>
 #include <thread>
 
-#include "async_errors.hpp"
-#include "bed.hpp"
-#include "process.hpp"
+#include "tests/vipl/programs/support/async_errors.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
+#include "tests/vipl/programs/support/process.hpp"
 
 namespace viaduct::vipl_test {
 

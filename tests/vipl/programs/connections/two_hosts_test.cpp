@@ -4,16 +4,16 @@
 #include <cstdlib>
 #include <thread>
 
-#include "async_errors.hpp"
-#include "bed.hpp"
-#include "process.hpp"
-#include "random_writes.hpp"
+#include "tests/vipl/programs/support/async_errors.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
+#include "tests/vipl/programs/support/process.hpp"
+#include "tests/vipl/programs/support/random_writes.hpp"
 
 namespace viaduct::vipl_test {
 
 namespace {
 
-constexpr std::size_t kBytes = 65536, kSlots = 2;
+constexpr std::size_t kRegionBytes = 65536, kRegions = 2;
 
 // Where the other host may write and read.
 struct Target {
@@ -82,7 +82,7 @@ class RandomEnd {
 
 // Does what one client asks for, until it goes. False: it said that it was the last.
 bool serve(const Vi& vi, const Memory& in, const Memory& out) {
-  for (std::size_t i = 0;; i = (i + 1) % kSlots) {
+  for (std::size_t i = 0;; i = (i + 1) % kRegions) {
     VIP_DESCRIPTOR* d;
     if (VipRecvWait(vi, VIP_INFINITE, &d) != VIP_SUCCESS) return true;
     const std::size_t length = d->CS.Length;
@@ -99,14 +99,14 @@ bool serve(const Vi& vi, const Memory& in, const Memory& out) {
         break;
       }
       case 't': {
-        const Target target{reinterpret_cast<VIP_UINT64>(in.buffer(kSlots)), in.handle()};
+        const Target target{reinterpret_cast<VIP_UINT64>(in.buffer(kRegions)), in.handle()};
         std::memcpy(out.buffer(0), &target, sizeof(target));
         reply = out.send(0, sizeof(target));
         break;
       }
       default: std::memcpy(out.buffer(0), in.buffer(i), length); reply = out.send(0, length);
     }
-    VipPostRecv(vi, in.receive(i, kBytes), in.handle());
+    VipPostRecv(vi, in.receive(i, kRegionBytes), in.handle());
     VipPostSend(vi, reply, out.handle());
     if (VipSendWait(vi, VIP_INFINITE, &d) != VIP_SUCCESS) return true;
   }
@@ -115,11 +115,12 @@ bool serve(const Vi& vi, const Memory& in, const Memory& out) {
 // far NIC: takes one client after the other.
 int far(const Arguments& arguments) {
   const Nic nic(arguments.at(0).c_str());
-  const Memory in(nic, kSlots + 1, kBytes, memory_attributes(nullptr, true, true));
-  const Memory out(nic, 1, kBytes);
+  const Memory in(nic, kRegions + 1, kRegionBytes, memory_attributes(nullptr, true, true));
+  const Memory out(nic, 1, kRegionBytes);
   for (;;) {
     const Vi vi(nic, open_to_all());
-    for (std::size_t i = 0; i < kSlots; ++i) VipPostRecv(vi, in.receive(i, kBytes), in.handle());
+    for (std::size_t i = 0; i < kRegions; ++i)
+      VipPostRecv(vi, in.receive(i, kRegionBytes), in.handle());
     Address local(nic, "far"), remote;
     VIP_VI_ATTRIBUTES attributes;
     VIP_CONN_HANDLE connection;
@@ -156,7 +157,7 @@ class TwoHosts : public testing::Test {
     void say(const std::string& text, bool answered) {
       out.fill(0, text);
       if (answered) {
-        EXPECT_VIP(VIP_SUCCESS, VipPostRecv(vi, in.receive(0, kBytes), in.handle()));
+        EXPECT_VIP(VIP_SUCCESS, VipPostRecv(vi, in.receive(0, kRegionBytes), in.handle()));
       }
       EXPECT_VIP(VIP_SUCCESS, VipPostSend(vi, out.send(0, text.size()), out.handle()));
       EXPECT_EQ(out.raw(0), next_sent(vi));
@@ -168,7 +169,7 @@ class TwoHosts : public testing::Test {
 
     Nic nic{kNicNames[0]};
     Address remote;
-    Memory in{nic, 2, kBytes}, out{nic, 2, kBytes};
+    Memory in{nic, 2, kRegionBytes}, out{nic, 2, kRegionBytes};
     Vi vi{nic};
   };
   TwoHostsClient client_;
@@ -176,7 +177,7 @@ class TwoHosts : public testing::Test {
 
 TEST_F(TwoHosts, Messages) {
   EXPECT_EQ("hello", client_.ask("hello"));
-  std::string longest(kBytes, 'x');
+  std::string longest(kRegionBytes, 'x');
   for (std::size_t i = 0; i < longest.size(); ++i) longest[i] = static_cast<char>('A' + i % 23);
   EXPECT_EQ(longest, client_.ask(longest));
 }
@@ -196,27 +197,27 @@ TEST_F(TwoHosts, RdmaWriteAndRead) {
   std::memcpy(&target, said.data(), sizeof(target));
   const auto there = reinterpret_cast<const void*>(target.address);
   const Memory& out = client_.out;
-  for (std::size_t i = 0; i < kBytes; ++i)
+  for (std::size_t i = 0; i < kRegionBytes; ++i)
     out.buffer(0)[i] = static_cast<std::byte>(i * 11 + i / 99);
-  ASSERT_VIP(
-      VIP_SUCCESS,
-      VipPostSend(client_.vi, out.rdma(0, kBytes, VIP_CONTROL_OP_RDMAWRITE, there, target.handle),
-                  out.handle()));
-  ASSERT_VIP(
-      VIP_SUCCESS,
-      VipPostSend(client_.vi, out.rdma(1, kBytes, VIP_CONTROL_OP_RDMAREAD, there, target.handle),
-                  out.handle()));
+  ASSERT_VIP(VIP_SUCCESS,
+             VipPostSend(client_.vi,
+                         out.rdma(0, kRegionBytes, VIP_CONTROL_OP_RDMAWRITE, there, target.handle),
+                         out.handle()));
+  ASSERT_VIP(VIP_SUCCESS,
+             VipPostSend(client_.vi,
+                         out.rdma(1, kRegionBytes, VIP_CONTROL_OP_RDMAREAD, there, target.handle),
+                         out.handle()));
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(out.raw(i), next_sent(client_.vi));
     EXPECT_EQ(0u, errors(out.raw(i)));
   }
-  EXPECT_EQ(0, std::memcmp(out.buffer(0), out.buffer(1), kBytes));
+  EXPECT_EQ(0, std::memcmp(out.buffer(0), out.buffer(1), kRegionBytes));
 }
 
 TEST_F(TwoHosts, TheOtherProcessIsKilled) {
   const AsyncErrors reports(client_.nic);
   ASSERT_VIP(VIP_SUCCESS,
-             VipPostRecv(client_.vi, client_.in.receive(1, kBytes), client_.in.handle()));
+             VipPostRecv(client_.vi, client_.in.receive(1, kRegionBytes), client_.in.handle()));
   client_.ask("kill yourself", false);
   EXPECT_TRUE(reports.wait_for(client_.vi, VIP_ERROR_CONN_LOST).has_value());
   EXPECT_EQ(client_.in.raw(1), next_received(client_.vi));

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "bed.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
 
 namespace viaduct::vipl_test {
 

@@ -15,8 +15,8 @@
 #include <new>
 #include <thread>
 
-#include "bed.hpp"
-#include "process.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
+#include "tests/vipl/programs/support/process.hpp"
 
 // AddressSanitizer has an allocator of its own and makes system calls.
 #if defined(__SANITIZE_ADDRESS__)

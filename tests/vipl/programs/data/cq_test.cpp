@@ -1,7 +1,7 @@
 // Completion queues.
 #include <thread>
 
-#include "bed.hpp"
+#include "tests/vipl/programs/support/bed.hpp"
 
 namespace viaduct::vipl_test {
 
