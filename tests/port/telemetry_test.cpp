@@ -78,7 +78,7 @@ TEST(Telemetry, GivesOutTheCountersOfLinksThatRun) {
       if (std::filesystem::exists(directory)) _exit(1);
     });
     const std::string socket = ",socket=viaduct-telemetry-" + std::to_string(getpid());
-    const auto a = Node::open("net_memif0,role=server" + socket);
+    auto a = Node::open("net_memif0,role=server" + socket);
     auto b = Node::open("net_memif1,role=client" + socket);
     directory = rte_eal_get_runtime_dir();
     const PeerId peer = a->link().peer(b->address());
@@ -123,6 +123,7 @@ TEST(Telemetry, GivesOutTheCountersOfLinksThatRun) {
     const std::string old = Client().ask(counters);
     EXPECT_EQ(number(old, "port0/peers_down"), 1) << old;
     EXPECT_GT(number(old, "port0/age_us"), 90'000) << old;
+    a.reset();
     std::exit(testing::Test::HasFailure() ? 1 : 0);
   }));
 }
