@@ -1,12 +1,12 @@
 // The C API of completion queues. VipCQDone looks the slot up without checking the handle:
 // Cq::done() checks it under the lock, once.
-#include "libvipl/core/work/cq.hpp"
+#include "libvipl/core/queues/cq.hpp"
 
 #include <vipl.h>
 
 #include "libvipl/api/guarded.hpp"
 #include "libvipl/core/nic.hpp"
-#include "libvipl/core/work/fast_path.hpp"
+#include "libvipl/core/queues/fast_path.hpp"
 
 using namespace viaduct::vipl;
 

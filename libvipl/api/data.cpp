@@ -4,7 +4,7 @@
 #include <vipl.h>
 
 #include "libvipl/api/guarded.hpp"
-#include "libvipl/core/work/fast_path.hpp"
+#include "libvipl/core/queues/fast_path.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "libvipl/core/work/work_reader.hpp"
+#include "libvipl/core/queues/work_reader.hpp"
 
 namespace viaduct::vipl {
 namespace {

@@ -5,8 +5,8 @@
 #include <atomic>
 
 #include "libvipl/connection/wire.hpp"
+#include "libvipl/core/queues/work_reader.hpp"
 #include "libvipl/core/slot_table.hpp"
-#include "libvipl/core/work/work_reader.hpp"
 
 namespace viaduct::vipl {
 namespace {

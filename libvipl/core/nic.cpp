@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "libvipl/core/config_vars.hpp"
+#include "libvipl/core/queues/cq.hpp"
 #include "libvipl/core/vi.hpp"
-#include "libvipl/core/work/cq.hpp"
 
 namespace viaduct::vipl {
 namespace {

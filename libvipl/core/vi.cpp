@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "libvipl/core/nic.hpp"
-#include "libvipl/core/work/cq.hpp"
+#include "libvipl/core/queues/cq.hpp"
 
 namespace viaduct::vipl {
 namespace {

@@ -26,9 +26,9 @@
 
 #include "libvipl/connection/connection_user.hpp"
 #include "libvipl/core/memory.hpp"
+#include "libvipl/core/queues/work_queue.hpp"
 #include "libvipl/core/remote_keys.hpp"
 #include "libvipl/core/slot_table.hpp"
-#include "libvipl/core/work/work_queue.hpp"
 
 namespace viaduct::vipl {
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "libvipl/core/event_thread.hpp"
-#include "libvipl/core/work/cq.hpp"
+#include "libvipl/core/queues/cq.hpp"
 #include "tests/vipl/core/node.hpp"
 
 namespace viaduct::vipl::test {

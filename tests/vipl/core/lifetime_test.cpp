@@ -11,7 +11,7 @@
 #include <future>
 #include <thread>
 
-#include "libvipl/core/work/cq.hpp"
+#include "libvipl/core/queues/cq.hpp"
 #include "tests/vipl/core/node.hpp"
 
 namespace viaduct::vipl::test {

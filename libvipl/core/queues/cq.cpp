@@ -1,13 +1,13 @@
 // VIPL completion queues: making, growing and taking entries. fast_path.hpp has the inlined part of
 // VipCQDone; completions.cpp polls the device.
-#include "libvipl/core/work/cq.hpp"
+#include "libvipl/core/queues/cq.hpp"
 
 #include <algorithm>
 #include <bit>
 
 #include "libvipl/core/nic.hpp"
+#include "libvipl/core/queues/fast_path.hpp"
 #include "libvipl/core/vi.hpp"
-#include "libvipl/core/work/fast_path.hpp"
 
 namespace viaduct::vipl {
 namespace {

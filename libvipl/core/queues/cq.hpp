@@ -19,8 +19,8 @@
 #include <vipl.h>
 
 #include "libvipl/core/handlers.hpp"
+#include "libvipl/core/queues/completions.hpp"
 #include "libvipl/core/slot_table.hpp"
-#include "libvipl/core/work/completions.hpp"
 
 namespace viaduct::vipl {
 

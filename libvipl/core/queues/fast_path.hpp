@@ -7,10 +7,10 @@
 
 #include <array>
 
+#include "libvipl/core/queues/completions.hpp"
+#include "libvipl/core/queues/cq.hpp"
+#include "libvipl/core/queues/work_queue.hpp"
 #include "libvipl/core/vi.hpp"
-#include "libvipl/core/work/completions.hpp"
-#include "libvipl/core/work/cq.hpp"
-#include "libvipl/core/work/work_queue.hpp"
 
 namespace viaduct::vipl {
 

@@ -1,8 +1,8 @@
 // Polling, arming and waiting for a completion queue of the device. fast_path.hpp has the hot half
 // of progress(); work_queue.cpp completes the descriptors.
-#include "libvipl/core/work/completions.hpp"
+#include "libvipl/core/queues/completions.hpp"
 
-#include "libvipl/core/work/fast_path.hpp"
+#include "libvipl/core/queues/fast_path.hpp"
 
 namespace viaduct::vipl {
 namespace {

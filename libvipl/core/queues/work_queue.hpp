@@ -57,10 +57,10 @@
 #include <vipl.h>
 
 #include "libvipl/core/handlers.hpp"
+#include "libvipl/core/queues/completions.hpp"
+#include "libvipl/core/queues/cq.hpp"
+#include "libvipl/core/queues/work_reader.hpp"
 #include "libvipl/core/slot_table.hpp"
-#include "libvipl/core/work/completions.hpp"
-#include "libvipl/core/work/cq.hpp"
-#include "libvipl/core/work/work_reader.hpp"
 
 namespace viaduct::vipl {
 

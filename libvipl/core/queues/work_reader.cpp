@@ -1,6 +1,6 @@
 // The rare part of reading descriptors: looking up a region, descriptors with several segments, and
 // receives with wrong contents.
-#include "libvipl/core/work/work_reader.hpp"
+#include "libvipl/core/queues/work_reader.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Tables from completion statuses to VIPL's error bits and to CloseReason. work_queue.cpp asks them
 // for each descriptor that fails.
-#include "libvipl/core/work/failure.hpp"
+#include "libvipl/core/queues/failure.hpp"
 
 namespace viaduct::vipl {
 namespace {

@@ -1,14 +1,14 @@
 // Posting, completing and taking descriptors: what is not inlined (fast_path.hpp) and what is rare.
 // work_reader.hpp checks descriptors and makes work of them; vi.cpp decides when a queue is flushed
 // or posted again.
-#include "libvipl/core/work/work_queue.hpp"
+#include "libvipl/core/queues/work_queue.hpp"
 
 #include <algorithm>
 #include <utility>
 
+#include "libvipl/core/queues/failure.hpp"
+#include "libvipl/core/queues/fast_path.hpp"
 #include "libvipl/core/vi.hpp"
-#include "libvipl/core/work/failure.hpp"
-#include "libvipl/core/work/fast_path.hpp"
 
 namespace viaduct::vipl {
 void WorkQueue::choose(Cq* cq) {
