@@ -365,14 +365,14 @@ TEST_F(Waits, ThreadsShareAVi) {
   std::atomic<std::size_t> sent{0}, received{0}, tickets{0};
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
+    // A thread gets back the oldest descriptor, which another thread may have posted, and posts
+    // that one next: its own may still be with the library.
+    threads.emplace_back([&, d = memory->send(300 + t, 1000 + 8 * t, "12345678")]() mutable {
       for (std::size_t i = 0; i < kEach;) {
         if (tickets - received >= 100) continue;  // the programs' own flow control
         ++tickets;
-        VIP_DESCRIPTOR* const d = memory->send(300 + t, 1000 + 8 * t, "12345678");
         while (VipPostSend(from, d, memory->handle()) != VIP_SUCCESS) std::this_thread::yield();
-        VIP_DESCRIPTOR* taken = nullptr;
-        while (VipSendWait(from, kLong, &taken) != VIP_SUCCESS) std::this_thread::yield();
+        while (VipSendWait(from, kLong, &d) != VIP_SUCCESS) std::this_thread::yield();
         ++sent;
         ++i;
       }
