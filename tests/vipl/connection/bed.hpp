@@ -292,9 +292,12 @@ inline HeldRequest hold_request(Nic& client_nic, FakeVi& client, Nic& server_nic
 
 // Two NICs, and a VI for each.
 struct TwoNics : testing::Test {
+  explicit TwoNics(std::uint8_t first = 1)
+      : a(nic(first)), b(nic(static_cast<std::uint8_t>(first + 1))) {}
+
   Vis vis;
   FakeVi &client = vis.add(), &server = vis.add();
-  Nic a{nic(1)}, b{nic(2)};
+  Nic a, b;
 };
 
 inline std::size_t open_descriptors() {
