@@ -86,10 +86,14 @@ constexpr std::uint32_t power_of_x(unsigned n) {
 // Instruction", Intel, 2009): a 128-bit lane is moved over kBits bits by multiplying its halves
 // with powers of x, and is then added to the data there. The carry-less product of two reflected
 // numbers is short of one power of x; hence the 1 in the exponents.
+constexpr long long factor(unsigned exponent) {
+  const std::uint64_t reflected = std::uint64_t{power_of_x(exponent)} << 32;
+  return static_cast<long long>(reflected);
+}
 template <unsigned kBits>
-constexpr auto kLow = static_cast<long long>(std::uint64_t{power_of_x(kBits + 63)} << 32);
+constexpr auto kLow = factor(kBits + 63);
 template <unsigned kBits>
-constexpr auto kHigh = static_cast<long long>(std::uint64_t{power_of_x(kBits - 1)} << 32);
+constexpr auto kHigh = factor(kBits - 1);
 
 // The four lanes moved over kBits bits, and added to `onto`.
 template <unsigned kBits>

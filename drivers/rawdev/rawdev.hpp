@@ -319,7 +319,7 @@ int Rawdev<Driver>::probe(rte_vdev_device* vdev) {
     auto device = std::make_unique<Rawdev>();
     device->args_ = Driver::parse(rte_vdev_device_args(vdev));
     rte_rawdev* dev =
-        rte_rawdev_pmd_allocate(name.c_str(), sizeof(Rawdev*), static_cast<int>(rte_socket_id()));
+        rte_rawdev_pmd_allocate(name.c_str(), sizeof(void*), static_cast<int>(rte_socket_id()));
     if (dev == nullptr) return -ENOMEM;
     dev->dev_ops = &kOps<Driver>;
     dev->device = &vdev->device;

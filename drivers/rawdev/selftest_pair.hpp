@@ -67,7 +67,7 @@ template <class Test>
 std::string run_selftest() {
   try {
     Test test;
-    const std::string wrong = test.run();
+    std::string wrong = test.run();
     if (wrong.empty() && test.lost_frames() == 0)
       return "no frame was lost: recovery was not tested";
     return wrong;

@@ -78,9 +78,8 @@ int color_of_type(int split_type, MPI_Info info) {
   switch (split_type) {
     case MPI_COMM_TYPE_SHARED:
     case MPI_COMM_TYPE_HW_UNGUIDED: return node();
-    case MPI_COMM_TYPE_HW_GUIDED: return asks_for_shared_memory(hints) ? node() : MPI_UNDEFINED;
-    // Process sets are known by name to sessions only.
-    case MPI_COMM_TYPE_RESOURCE_GUIDED:
+    case MPI_COMM_TYPE_HW_GUIDED:
+    case MPI_COMM_TYPE_RESOURCE_GUIDED:  // process sets are known by name to sessions only
       return asks_for_shared_memory(hints) ? node() : MPI_UNDEFINED;
     case MPI_UNDEFINED: return MPI_UNDEFINED;
     default:

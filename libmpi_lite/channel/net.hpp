@@ -160,7 +160,7 @@ class NetChannel : public Channel {
   // Takes a share in `device`. Throws SetupError on a configuration that the link refuses.
   NetChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device, const NetConfig& config,
              const DriverConfig& driver, ClockOf<D> clock);
-  ~NetChannel() = default;
+  ~NetChannel() override = default;
 
   // Publishes this process's endpoint address; `key` is what store_key() gets at the others.
   void publish(std::uint64_t key);

@@ -26,11 +26,13 @@ struct Pooled {
 template <class T>
 struct PoolAllocator {
   using value_type = T;
+  static constexpr std::size_t kSize =
+      sizeof(T);  // NOLINT(bugprone-sizeof-expression): of a pointer, too
   PoolAllocator() = default;
   template <class U>
   PoolAllocator(const PoolAllocator<U>&) {}
-  T* allocate(std::size_t n) { return static_cast<T*>(pool_take(n * sizeof(T))); }
-  void deallocate(T* block, std::size_t n) noexcept { pool_give(block, n * sizeof(T)); }
+  T* allocate(std::size_t n) { return static_cast<T*>(pool_take(n * kSize)); }
+  void deallocate(T* block, std::size_t n) noexcept { pool_give(block, n * kSize); }
   bool operator==(const PoolAllocator&) const = default;
 };
 template <class T>

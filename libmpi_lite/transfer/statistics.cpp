@@ -15,7 +15,7 @@ void Transfer::print_counters() const {
   // The report is one string and one write, so that the lines of several ranks do not mix.
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     for (const std::string& line : channels_[c]->counted())
-      out += start + channels_[c]->name() + " " + line + "\n";
+      out.append(start).append(channels_[c]->name()).append(" ").append(line).append("\n");
     const TransferCounters& t = counters_[c];
     std::uint64_t messages = 0;
     for (const Traffic& sent : t.sent) messages += sent.messages;

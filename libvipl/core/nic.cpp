@@ -92,7 +92,7 @@ Nic::~Nic() = default;
 
 std::shared_ptr<Nic> Nic::open(const std::string& name, std::unique_ptr<vi::Device> device,
                                const NicAddress& address) {
-  const std::shared_ptr<Nic> nic(new Nic(name, std::move(device), address));
+  std::shared_ptr<Nic> nic(new Nic(name, std::move(device), address));
   const VIP_NIC_HANDLE handle = nic_table().add(nic);
   try {
     nic->start(handle);

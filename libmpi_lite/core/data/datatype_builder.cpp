@@ -195,7 +195,7 @@ Ref<Datatype> DatatypeBuilder::finish_pair(MPI_Datatype constant, const char* na
 }
 
 Ref<Datatype> DatatypeBuilder::equal(const Datatype& old,
-                                     std::shared_ptr<const Datatype::Shape> shape) {
+                                     const std::shared_ptr<const Datatype::Shape>& shape) {
   Ref<Datatype> type(new Datatype);
   Datatype& t = *type;
   t.size_ = old.size_;
@@ -208,7 +208,7 @@ Ref<Datatype> DatatypeBuilder::equal(const Datatype& old,
   t.committed_ = old.committed_;
   t.contiguous_ = old.contiguous_;
   t.alignment_ = old.alignment_;
-  t.shape_ = shape ? std::move(shape) : old.shape_;
+  t.shape_ = shape ? shape : old.shape_;
   t.type_map_ = old.type_map_;
   t.bytes_ = old.bytes_;
   return type;

@@ -69,7 +69,7 @@ class DatatypeBuilder {
   // A copy of a type with another shape; nullptr: with the same one. The copy is not predefined,
   // even if `old` is.
   static Ref<Datatype> equal(const Datatype& old,
-                             std::shared_ptr<const Datatype::Shape> shape = nullptr);
+                             const std::shared_ptr<const Datatype::Shape>& shape = nullptr);
 
  private:
   // The part of add() that is about data, and the part of finish() that is about bounds.

@@ -171,11 +171,13 @@ bool is_open_connection(int fd) {
 }
 
 void abort_connection(UniqueFd fd) {
-  // connect() to AF_UNSPEC dissolves the connection and sends a reset. SO_LINGER with close() would
-  // do that only with the last descriptor of the socket.
+  // connect() to AF_UNSPEC dissolves the connection and sends a reset. SO_LINGER with close() does
+  // that only with the last descriptor of the socket; it is what is left where a kernel refuses.
   sockaddr nobody{};
   nobody.sa_family = AF_UNSPEC;
-  ::connect(fd.get(), &nobody, sizeof nobody);
+  if (::connect(fd.get(), &nobody, sizeof nobody) == 0) return;
+  const linger reset{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 }
 
 UniqueFd named_socket(const std::string& name) {

@@ -38,7 +38,7 @@ CloseReason reason_of(int error) {
 std::shared_ptr<Stream> Stream::make(Loop& loop, UniqueFd fd, Kind kind, StreamOwner& owner) {
   // The handler holds a weak reference: otherwise the stream would keep itself alive through the
   // loop.
-  const std::shared_ptr<Stream> stream(new Stream(std::move(fd), kind, owner));
+  std::shared_ptr<Stream> stream(new Stream(std::move(fd), kind, owner));
   const std::uint32_t events = kind == Kind::connecting ? EPOLLOUT : EPOLLIN;
   stream->watch_ = Loop::Watch(loop, stream->fd_.get(), events,
                                [weak = std::weak_ptr(stream)](std::uint32_t ready) {

@@ -72,7 +72,7 @@ bool on_path(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::istringstream places(path ? path : "/usr/bin:/bin");
   for (std::string place; std::getline(places, place, ':');)
-    if (::access((place + "/" + program).c_str(), X_OK) == 0) return true;
+    if (::access(place.append("/").append(program).c_str(), X_OK) == 0) return true;
   return false;
 }
 

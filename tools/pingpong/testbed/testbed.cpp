@@ -52,6 +52,7 @@ std::string find_program() {
 // them.
 [[noreturn]] void execute(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   ::execv(arguments[0], arguments.data());
@@ -145,10 +146,13 @@ Testbed::Testbed(std::size_t mtu, bool offload)
 }
 
 Testbed::~Testbed() {
-  const Ended ended = run({program_, "down", "--name", name_});
-  if (ended.status != 0)
-    ::dprintf(STDERR_FILENO, "viaduct-pingpong: the emulated hosts are still there: %s\n",
-              reason(ended).c_str());
+  const char* const still_there = "viaduct-pingpong: the emulated hosts are still there: %s\n";
+  try {
+    const Ended ended = run({program_, "down", "--name", name_});
+    if (ended.status != 0) ::dprintf(STDERR_FILENO, still_there, reason(ended).c_str());
+  } catch (const std::exception& error) {  // run() could not start a program
+    ::dprintf(STDERR_FILENO, still_there, error.what());
+  }
 }
 
 void Testbed::enter(int host) const {
