@@ -13,7 +13,7 @@ TEST(Pingpong, MeasuresEveryLayerOverRdma) {
   ASSERT_NE(nullptr, program);
   const std::string command =
       std::string(program) +
-      " --bed verbs --layer verbs,vipl-send,vipl-rdma --sizes 4,8,64K,3M --rounds 1"
+      " --bed verbs --layer verbs,vipl-send,vipl-rdma --sizes 4,8,64K,1100K --rounds 1"
       " --time-per-point 100 --json /dev/fd/3 3>&1 >/dev/null";
   FILE* const pipe = ::popen(command.c_str(), "r");
   ASSERT_NE(nullptr, pipe);
