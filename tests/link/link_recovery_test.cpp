@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/link/sim_world.hpp"
+#include "tests/support/effort.hpp"
 
 namespace viaduct::link::test {
 namespace {
@@ -27,7 +28,7 @@ struct Losses {
 const std::string kOneFrame(1000, 'x');
 
 // Sends bursts of one-frame messages; in each one frame is lost, every third time the last.
-Losses lose_one_frame_each(int trials, const LinkConfig& config, Duration jitter) {
+Losses lose_one_frame_each(std::uint64_t trials, const LinkConfig& config, Duration jitter) {
   sim::SimConfig net;
   net.latency = microseconds{10};
   net.jitter = jitter;
@@ -65,7 +66,7 @@ Losses lose_one_frame_each(int trials, const LinkConfig& config, Duration jitter
     EXPECT_TRUE(world.run_until(feed, seconds{1}, microseconds{1}));
   };
   burst(200);  // the connection comes up, the round trip is measured, windows grow
-  for (int i = 0; i < trials; ++i) {
+  for (std::uint64_t i = 0; i < trials; ++i) {
     const std::uint32_t frames = 8 + random() % 24;
     const bool tail = i % 3 == 0;
     victim = tail ? frames - 1 : random() % (frames - 1);
@@ -83,12 +84,13 @@ Losses lose_one_frame_each(int trials, const LinkConfig& config, Duration jitter
 
 TEST(LinkRecovery, OneLostFrameIsBackWithinFourRoundTrips) {
   for (const Duration jitter : {Duration{0}, Duration{microseconds{2}}}) {
-    const Losses ours = lose_one_frame_each(1000, {}, jitter);
+    constexpr std::uint64_t kTrials = viaduct::test::effort(1000);
+    const Losses ours = lose_one_frame_each(kTrials, {}, jitter);
     LinkConfig fixed;
     fixed.fixed_timeout = milliseconds{5};
-    const Losses theirs = lose_one_frame_each(1000, fixed, jitter);
-    ASSERT_EQ(ours.lost, 1000u);
-    ASSERT_EQ(theirs.lost, 1000u);
+    const Losses theirs = lose_one_frame_each(kTrials, fixed, jitter);
+    ASSERT_EQ(ours.lost, kTrials);
+    ASSERT_EQ(theirs.lost, kTrials);
     std::cout << "jitter " << jitter.count() << " ns, measured round trip "
               << ours.round_trip.count() << " ns; a lost frame is delivered after, in round trips: "
               << "median " << Losses::median(ours.all) << ", of tail losses alone "

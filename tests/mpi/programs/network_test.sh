@@ -1,9 +1,9 @@
 #!/bin/bash
 # MPI programs between emulated hosts, over every channel, with and without faults. Prints TAP.
-# Arguments: viaduct-run, how many jobs of stress, stress, point_to_point, other programs that run with
-# any number of ranks.
-viaduct_run=$(realpath "$1") jobs=$2 stress=$(realpath "$3") point_to_point=$(realpath "$4")
-shift 4
+# Arguments: viaduct-run, how many jobs of stress, the channels of the other programs, stress,
+# point_to_point, other programs that run with any number of ranks.
+viaduct_run=$(realpath "$1") jobs=$2 all_on=$3 stress=$(realpath "$4") point_to_point=$(realpath "$5")
+shift 5
 others=()
 for program; do others+=("$(realpath "$program")"); done
 source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
@@ -28,6 +28,7 @@ for channel in mbcf startx; do
   on_hosts "point_to_point, 2 ranks over $channel" -n 2 "$point_to_point"
   on_hosts "point_to_point, 4 ranks over $channel" -n 4 "$point_to_point"
   for program in "${others[@]}"; do
+    [[ " $all_on " == *" $channel "* ]] || continue
     on_hosts "${program##*/}, 4 ranks over $channel" -n 4 "$program"
   done
   on_hosts "stress, 4 ranks over $channel" -n 4 "$stress" --seeds 1:$jobs

@@ -342,7 +342,7 @@ class Job {
 };
 
 // Of a job with more states some are left out.
-constexpr std::size_t kMaxStates = 30'000;
+constexpr std::size_t kMaxStates = std::max<std::size_t>(test::effort(30'000), 6'000);
 
 // Depth first: each path from the start is taken again up to where it leaves those before it, and
 // from there to a state that has been seen or to the end.
