@@ -725,10 +725,10 @@ int MPI_Scatterv(const void* sendbuf, const int sendcounts[], const int displs[]
                  MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype,
                  int root, MPI_Comm comm);
 
+#include "pmpi.h"
+
 #ifdef __cplusplus
 }
 #endif
-
-#include "pmpi.h"
 
 #endif
