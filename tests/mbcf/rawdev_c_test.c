@@ -1,11 +1,11 @@
 /* The C header from a C11 program that is linked with the plugin: two rawdevs on two ring ports of
  * this process ask each other for everything. */
-#include <errno.h>
 #include <inttypes.h>
-#include <rte_errno.h>
 #include <sys/resource.h>
 
 #include "rte_pmd_mbcf.h"
+
+#define DRIVER(name) rte_pmd_mbcf##name
 #include "tests/rawdev/ring_pair.h"
 
 enum {
@@ -13,9 +13,6 @@ enum {
   WORDS = 64,
   ALL = RTE_PMD_MBCF_READ | RTE_PMD_MBCF_WRITE | RTE_PMD_MBCF_ATOMIC
 };
-
-static struct rte_pmd_mbcf* node[2];
-static uint32_t peer[2]; /* peer[i]: the other one as node i knows it */
 
 /* What node 1 offers, and how node 0 names it. */
 static struct {
@@ -31,10 +28,6 @@ static struct rte_pmd_mbcf_remote at(uint64_t offset) {
   return (struct rte_pmd_mbcf_remote){.peer = peer[0], .key = segment, .offset = offset};
 }
 
-static void poll_both(void) {
-  for (int i = 0; i < 2; ++i) CHECK(rte_pmd_mbcf_poll(node[i]) == 0);
-}
-
 /* Node 0's next completion, which must be this one. Returns the former value. */
 static uint64_t await(uint32_t request, int status, uint64_t context) {
   struct rte_pmd_mbcf_completion done;
@@ -43,23 +36,6 @@ static uint64_t await(uint32_t request, int status, uint64_t context) {
   CHECK(error == 0 && done.request == request && done.peer == peer[0]);
   CHECK(done.status == status && done.context == context);
   return done.value;
-}
-
-static void start(void) {
-  CHECK(rte_pmd_mbcf_get(0) == NULL && rte_errno == ENETDOWN);
-  CHECK(rte_pmd_mbcf_get(7) == NULL && rte_errno == ENODEV);
-  CHECK(rte_rawdev_start(0) < 0); /* its port is not there yet, and that is said */
-  CHECK(strstr(rte_pmd_mbcf_error(), "net_ring_a") != NULL);
-  make_ports();
-  uint8_t mac[2][6];
-  for (uint16_t i = 0; i < 2; ++i) {
-    CHECK(rte_rawdev_start(i) == 0);
-    node[i] = rte_pmd_mbcf_get(i);
-    CHECK(node[i] != NULL);
-    CHECK(rte_pmd_mbcf_address(node[i], mac[i]) == 0);
-  }
-  CHECK(rte_pmd_mbcf_peer(node[0], mac[0], &peer[0]) == -EINVAL); /* oneself */
-  for (int i = 0; i < 2; ++i) CHECK(rte_pmd_mbcf_peer(node[i], mac[1 - i], &peer[i]) == 0);
 }
 
 static void count_signals(void* user, uint64_t count) {
@@ -316,13 +292,6 @@ static void test_silence(void) {
   await(request, -ERANGE, 0);
 }
 
-static void test_events(void) {
-  struct rte_pmd_mbcf_event event;
-  CHECK(rte_pmd_mbcf_event(node[1], &event) == 0);
-  CHECK(event.up == 1 && event.peer == peer[1] && event.reason == NULL);
-  CHECK(rte_pmd_mbcf_event(node[1], &event) == -ENOENT);
-}
-
 /* One after the other into consecutive buffers. */
 static void dequeue_all(uint16_t device, uintptr_t queue, void* first, size_t size, int count) {
   for (deadline = time(NULL) + 30; count > 0 && waiting();) {
@@ -407,34 +376,16 @@ static void test_rawdev_queues(void) {
   CHECK(rte_pmd_mbcf_issue(node[0], NULL) == -EINVAL);
 }
 
-static void test_handles_of_its_own(void) {
-  const struct rte_pmd_mbcf_conf conf = {.max_keys = 70000};
-  CHECK(rte_pmd_mbcf_open(NULL, NULL) == NULL && rte_errno == EINVAL);
-  CHECK(rte_pmd_mbcf_open("port:nobody", NULL) == NULL);
-  CHECK(strstr(rte_pmd_mbcf_error(), "port:nobody") != NULL);
-  CHECK(rte_pmd_mbcf_open("port:net_ring_a", &conf) == NULL);
-  CHECK(rte_pmd_mbcf_error()[0] != '\0');
-  rte_pmd_mbcf_close(NULL);
-}
-
 /* What is asked of a peer that ends is over. */
 static void test_restart(void) {
   const struct rte_pmd_mbcf_remote there = at(0);
   uint32_t request;
   CHECK(rte_pmd_mbcf_write(node[0], &there, source, 8, NULL, NULL, &request) == 0);
-  rte_rawdev_stop(1);
-  CHECK(rte_pmd_mbcf_get(1) == NULL && rte_errno == ENETDOWN);
-  node[1] = node[0];
+  stop_node_1();
   await(request, -EHOSTDOWN, 0);
-  struct rte_pmd_mbcf_event event;
-  CHECK(rte_pmd_mbcf_event(node[0], &event) == 0);
-  CHECK(event.up == 0 && event.peer == peer[0] && event.reason != NULL);
+  await_event(0, false);
   CHECK(rte_pmd_mbcf_signal(node[0], peer[0], signal_key, NULL, NULL) == -EHOSTDOWN);
-  CHECK(rte_rawdev_start(1) == 0);
-  rte_rawdev_stop(1);
-  rte_rawdev_stop(0);
-  CHECK(rte_rawdev_xstats_by_name_get(0, "link_frames_sent", NULL) == 0);
-  CHECK(rte_rawdev_close(0) == 0 && rte_rawdev_close(1) == 0);
+  restart_and_close();
 }
 
 int main(void) {
@@ -459,11 +410,11 @@ int main(void) {
   test_fifo();
   test_combinations();
   test_silence();
-  test_events();
+  await_event(1, true);
   test_rawdev_queues();
   check_xstats("mbcf_requests_issued");
   CHECK(rte_rawdev_dump(1, stdout) == 0);
-  test_handles_of_its_own();
+  test_handles_of_its_own(&(struct rte_pmd_mbcf_conf){.max_keys = 70000});
   test_restart();
   end_eal();
   puts("ok");

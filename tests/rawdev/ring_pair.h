@@ -1,9 +1,12 @@
 /* For C programs that test a driver's C header and rawdev API: two rawdevs on two ring ports of
- * this process. The program defines poll_both(). */
+ * this process, which talk to each other. The program includes the header, and names the driver
+ * before it includes this file: `#define DRIVER(name) rte_pmd_startx##name`. */
 #ifndef VIADUCT_TESTS_RING_PAIR_H_
 #define VIADUCT_TESTS_RING_PAIR_H_
 
+#include <errno.h>
 #include <rte_eal.h>
+#include <rte_errno.h>
 #include <rte_eth_ring.h>
 #include <rte_rawdev.h>
 #include <rte_ring.h>
@@ -22,7 +25,12 @@
     }                                                                         \
   } while (0)
 
-static void poll_both(void);
+static struct DRIVER() * node[2];
+static uint32_t peer[2]; /* peer[i]: the other one as node i knows it */
+
+static inline void poll_both(void) {
+  for (int i = 0; i < 2; ++i) CHECK(DRIVER(_poll)(node[i]) == 0);
+}
 
 static time_t deadline;
 static inline bool waiting(void) {
@@ -60,6 +68,63 @@ static inline void end_eal(void) {
   snprintf(runtime_directory, sizeof runtime_directory, "%s", rte_eal_get_runtime_dir());
   rte_eal_cleanup();
   rmdir(runtime_directory); /* EAL leaves it, empty */
+}
+
+/* Makes the ports, starts both rawdevs, and asks each for the other. */
+static inline void start(void) {
+  CHECK(DRIVER(_get)(0) == NULL && rte_errno == ENETDOWN);
+  CHECK(DRIVER(_get)(7) == NULL && rte_errno == ENODEV);
+  CHECK(DRIVER(_get)(65535) == NULL && rte_errno == ENODEV);
+  CHECK(rte_rawdev_start(0) < 0); /* its port is not there yet, and that is said */
+  CHECK(strstr(DRIVER(_error)(), "net_ring_a") != NULL);
+  make_ports();
+  uint8_t mac[2][6];
+  for (uint16_t i = 0; i < 2; ++i) {
+    CHECK(rte_rawdev_start(i) == 0);
+    node[i] = DRIVER(_get)(i);
+    CHECK(node[i] != NULL);
+    CHECK(DRIVER(_address)(node[i], mac[i]) == 0);
+  }
+  for (int i = 0; i < 2; ++i) {
+    uint32_t same;
+    CHECK(DRIVER(_peer)(node[i], mac[i], &peer[i]) == -EINVAL); /* oneself */
+    CHECK(DRIVER(_peer)(node[i], mac[1 - i], &peer[i]) == 0);
+    CHECK(DRIVER(_peer)(node[i], mac[1 - i], &same) == 0 && same == peer[i]);
+  }
+}
+
+/* The next event of a node: its connection has been made, or has ended. There is no other. */
+static inline void await_event(int side, bool up) {
+  struct DRIVER(_event) event;
+  WAIT_FOR(DRIVER(_event)(node[side], &event) == 0);
+  CHECK(event.up == up && event.peer == peer[side] && (event.reason == NULL) == up);
+  CHECK(DRIVER(_event)(node[side], &event) == -ENOENT);
+}
+
+/* Opening by hand. `wrong`: a configuration that is refused. */
+static inline void test_handles_of_its_own(const struct DRIVER(_conf) * wrong) {
+  CHECK(DRIVER(_open)(NULL, NULL) == NULL && rte_errno == EINVAL);
+  CHECK(DRIVER(_open)("port:nobody", NULL) == NULL);
+  CHECK(strstr(DRIVER(_error)(), "port:nobody") != NULL);
+  CHECK(DRIVER(_open)("port:net_ring_a", wrong) == NULL);
+  CHECK(DRIVER(_error)()[0] != '\0');
+  DRIVER(_close)(NULL);
+}
+
+/* From now on only node 0 is polled. */
+static inline void stop_node_1(void) {
+  rte_rawdev_stop(1);
+  CHECK(DRIVER(_get)(1) == NULL && rte_errno == ENETDOWN);
+  node[1] = node[0];
+}
+
+/* Starts rawdev 1 once more, and ends both. */
+static inline void restart_and_close(void) {
+  CHECK(rte_rawdev_start(1) == 0);
+  rte_rawdev_stop(1);
+  rte_rawdev_stop(0);
+  CHECK(rte_rawdev_xstats_by_name_get(0, "link_frames_sent", NULL) == 0);
+  CHECK(rte_rawdev_close(0) == 0 && rte_rawdev_close(1) == 0);
 }
 
 /* Of rawdev 0, which has sent frames and counted `counted`. */

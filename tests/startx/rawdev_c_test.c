@@ -1,43 +1,15 @@
 /* The C header from a C11 program that is linked with the plugin: two rawdevs on two ring ports of
  * this process talk to each other through every call. */
-#include <errno.h>
 #include <inttypes.h>
-#include <rte_errno.h>
 
 #include "rte_pmd_startx.h"
+
+#define DRIVER(name) rte_pmd_startx##name
 #include "tests/rawdev/ring_pair.h"
 
 enum { TRANSFER = 200000 };
 
-static struct rte_pmd_startx* node[2];
-static uint32_t peer[2]; /* peer[i]: the other one as node i knows it */
 static uint8_t memory[2][TRANSFER];
-
-static void poll_both(void) {
-  for (int i = 0; i < 2; ++i) CHECK(rte_pmd_startx_poll(node[i]) == 0);
-}
-
-static void start(void) {
-  CHECK(rte_pmd_startx_get(0) == NULL && rte_errno == ENETDOWN);
-  CHECK(rte_pmd_startx_get(7) == NULL && rte_errno == ENODEV);
-  CHECK(rte_pmd_startx_get(65535) == NULL && rte_errno == ENODEV);
-  CHECK(rte_rawdev_start(0) < 0); /* its port is not there yet, and that is said */
-  CHECK(strstr(rte_pmd_startx_error(), "net_ring_a") != NULL);
-  make_ports();
-  uint8_t mac[2][6];
-  for (uint16_t i = 0; i < 2; ++i) {
-    CHECK(rte_rawdev_start(i) == 0);
-    node[i] = rte_pmd_startx_get(i);
-    CHECK(node[i] != NULL);
-    CHECK(rte_pmd_startx_address(node[i], mac[i]) == 0);
-  }
-  for (int i = 0; i < 2; ++i) {
-    CHECK(rte_pmd_startx_peer(node[i], mac[1 - i], &peer[i]) == 0);
-    CHECK(rte_pmd_startx_peer(node[i], mac[i], &peer[1 - i]) == -EINVAL); /* oneself */
-  }
-  CHECK(rte_pmd_startx_peer(node[0], mac[1], &peer[0]) == 0);
-  CHECK(rte_pmd_startx_peer(node[1], mac[0], &peer[1]) == 0);
-}
 
 static void test_pio(void) {
   struct rte_pmd_startx_packet packet = {.tag = 42, .words = 3, .payload = {1, 2, 3}};
@@ -131,13 +103,6 @@ static void test_rdma(void) {
   CHECK(rte_pmd_startx_deregister(node[0], region[0]) == -ENOENT);
 }
 
-static void test_events(void) {
-  struct rte_pmd_startx_event event;
-  CHECK(rte_pmd_startx_event(node[0], &event) == 0);
-  CHECK(event.up == 1 && event.peer == peer[0] && event.reason == NULL);
-  CHECK(rte_pmd_startx_event(node[0], &event) == -ENOENT);
-}
-
 static void test_rawdev_queues(void) {
   CHECK(rte_rawdev_queue_count(0) == RTE_PMD_STARTX_QUEUES);
   for (uintptr_t queue = 0; queue < RTE_PMD_STARTX_QUEUES; ++queue) {
@@ -168,29 +133,6 @@ static void test_rawdev_queues(void) {
   CHECK(rte_rawdev_enqueue_buffers(0, none, 1, (rte_rawdev_obj_t)(uintptr_t)0) == -EINVAL);
 }
 
-static void test_handles_of_its_own(void) {
-  const struct rte_pmd_startx_conf conf = {.queue_depth = 1000};
-  CHECK(rte_pmd_startx_open(NULL, NULL) == NULL && rte_errno == EINVAL);
-  CHECK(rte_pmd_startx_open("port:nobody", NULL) == NULL);
-  CHECK(strstr(rte_pmd_startx_error(), "port:nobody") != NULL);
-  CHECK(rte_pmd_startx_open("port:net_ring_a", &conf) == NULL);
-  CHECK(rte_pmd_startx_error()[0] != '\0');
-  rte_pmd_startx_close(NULL);
-}
-
-static void test_restart(void) {
-  rte_rawdev_stop(1);
-  CHECK(rte_pmd_startx_get(1) == NULL && rte_errno == ENETDOWN);
-  struct rte_pmd_startx_event event;
-  WAIT_FOR((node[1] = node[0], rte_pmd_startx_event(node[0], &event)) == 0);
-  CHECK(event.up == 0 && event.peer == peer[0] && event.reason != NULL);
-  CHECK(rte_rawdev_start(1) == 0);
-  rte_rawdev_stop(1);
-  rte_rawdev_stop(0);
-  CHECK(rte_rawdev_xstats_by_name_get(0, "link_frames_sent", NULL) == 0);
-  CHECK(rte_rawdev_close(0) == 0 && rte_rawdev_close(1) == 0);
-}
-
 int main(void) {
   start_eal("rawdev_c_test", "rawdev_startx0,port=net_ring_a,queue_depth=64",
             "rawdev_startx1,port=net_ring_b");
@@ -207,12 +149,14 @@ int main(void) {
   test_pio();
   test_queues();
   test_rdma();
-  test_events();
+  await_event(0, true);
   test_rawdev_queues();
   check_xstats("startx_pio_high_sent");
   CHECK(rte_rawdev_dump(0, stdout) == 0);
-  test_handles_of_its_own();
-  test_restart();
+  test_handles_of_its_own(&(struct rte_pmd_startx_conf){.queue_depth = 1000});
+  stop_node_1();
+  await_event(0, false);
+  restart_and_close();
   end_eal();
   puts("ok");
   return 0;
