@@ -175,7 +175,6 @@ class FakeQueuePair final : public QueuePair {
 
   void run_without_acks();
   Outcome execute(const Send& send);
-  Outcome execute_send(const Send& send, const std::vector<std::byte>& message);
   Outcome take_message(const SendWork& work, const std::vector<std::byte>& message);
   Outcome access(const SendWork& work, std::vector<std::byte>& bytes);
   bool gather(const std::vector<Segment>& segments, std::vector<std::byte>& bytes) const;
