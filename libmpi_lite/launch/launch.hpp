@@ -18,19 +18,29 @@
 
 namespace viaduct::mpi {
 
+struct ProcessIdentity {
+  int rank = 0;        // in MPI_COMM_WORLD
+  int size = 1;        // of MPI_COMM_WORLD
+  int local_rank = 0;  // among the processes that were started on this host
+  int local_size = 1;  // how many those are
+  // A random number: the same in all processes of the job, and nobody outside can guess it. It
+  // keeps the frames of jobs on one network apart.
+  std::uint64_t job_key = 0;
+  int appnum = -1;         // MPI_APPNUM; -1: unknown
+  int universe_size = -1;  // MPI_UNIVERSE_SIZE; -1: unknown
+};
+
 class Launch {
  public:
   virtual ~Launch() = default;
   virtual const char* name() const = 0;  // "pmi1", "pmix", "single"
-  virtual int rank() const = 0;          // in MPI_COMM_WORLD
-  virtual int size() const = 0;          // of MPI_COMM_WORLD
-  virtual int local_rank() const = 0;    // among the processes that were started on this host
-  virtual int local_size() const = 0;    // how many those are
-  // A random number: the same in all processes of the job, and nobody outside can guess it. It
-  // keeps the frames of jobs on one network apart.
-  virtual std::uint64_t job_key() const = 0;
-  virtual int appnum() const = 0;         // MPI_APPNUM; -1: unknown
-  virtual int universe_size() const = 0;  // MPI_UNIVERSE_SIZE; -1: unknown
+  int rank() const { return identity_.rank; }
+  int size() const { return identity_.size; }
+  int local_rank() const { return identity_.local_rank; }
+  int local_size() const { return identity_.local_size; }
+  std::uint64_t job_key() const { return identity_.job_key; }
+  int appnum() const { return identity_.appnum; }
+  int universe_size() const { return identity_.universe_size; }
 
   // Publishes a value about this process: at most 900 printable characters without blanks. A key is
   // put once at most. The others can get the value after the next fence. Throws SetupError if the
@@ -49,6 +59,11 @@ class Launch {
   // Ends the whole job, all its processes. `message`: for managers that can show it. Does not
   // return, and runs no exit handlers.
   [[noreturn]] virtual void abort(int exit_code, std::string_view message) = 0;
+
+ protected:
+  explicit Launch(const ProcessIdentity& identity = {}) : identity_(identity) {}
+
+  ProcessIdentity identity_;  // fixed once the job has been joined
 };
 
 // Joins the job that this process was started for, as the environment says. In this order: PMI-1

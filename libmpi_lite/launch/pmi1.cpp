@@ -66,7 +66,7 @@ std::unique_ptr<Pmi1> Pmi1::join(std::chrono::milliseconds timeout) {
   job->find_rank();
   job->initialise();
   job->find_local_rank();
-  job->job_key_ = agree_on_job_key(*job);
+  job->identity_.job_key = agree_on_job_key(*job);
   return job;
 }
 
@@ -74,16 +74,16 @@ void Pmi1::find_rank() {
   // Over PMI_FD the manager knows which process has the socket, and has told the process in the
   // environment. Over PMI_PORT it has to be told.
   if (std::getenv("PMI_FD") == nullptr) {
-    const RankAndSize identity = identify(wire_);
-    rank_ = identity.rank;
-    size_ = identity.size;
+    const RankAndSize told = identify(wire_);
+    identity_.rank = told.rank;
+    identity_.size = told.size;
   } else {
-    rank_ = environment_number("PMI_RANK").value_or(-1);
-    size_ = environment_number("PMI_SIZE").value_or(-1);
+    identity_.rank = environment_number("PMI_RANK").value_or(-1);
+    identity_.size = environment_number("PMI_SIZE").value_or(-1);
   }
-  if (rank_ < 0 || rank_ >= size_)
-    throw base::SetupError("the process manager says that this is rank " + std::to_string(rank_) +
-                           " of " + std::to_string(size_) + " (-1: it does not say)");
+  if (rank() < 0 || rank() >= size())
+    throw base::SetupError("the process manager says that this is rank " + std::to_string(rank()) +
+                           " of " + std::to_string(size()) + " (-1: it does not say)");
 }
 
 void Pmi1::initialise() {
@@ -95,11 +95,11 @@ void Pmi1::initialise() {
   const auto limits = wire_.ask("cmd=get_maxes", "maxes");
   // The maxima count the end of a C string. The rank takes a part of the key; the size has at least
   // as many digits as any rank.
-  max_key_ = limits.number("keylen_max") - 1 - static_cast<int>(key_of(size_, "").size());
+  max_key_ = limits.number("keylen_max") - 1 - static_cast<int>(key_of(size(), "").size());
   max_value_ = limits.number("vallen_max") - 1;
   kvs_name_ = wire_.ask("cmd=get_my_kvsname", "my_kvsname").text("kvsname");
-  appnum_ = ask_number("get_appnum", "appnum", "appnum");
-  universe_size_ = ask_number("get_universe_size", "universe_size", "size");
+  identity_.appnum = ask_number("get_appnum", "appnum", "appnum");
+  identity_.universe_size = ask_number("get_universe_size", "universe_size", "size");
 }
 
 int Pmi1::ask_number(std::string_view what, std::string_view answer, std::string_view field) {
@@ -113,28 +113,28 @@ void Pmi1::find_local_rank() {
   const auto rank = environment_number("MPI_LOCALRANKID");
   const auto size = environment_number("MPI_LOCALNRANKS");
   if (rank && size && *rank < *size) {
-    local_rank_ = *rank;
-    local_size_ = *size;
+    identity_.local_rank = *rank;
+    identity_.local_size = *size;
     return;
   }
   const auto mapping = lookup("PMI_process_mapping");
   if (!mapping.ok())
     throw base::SetupError("the process manager does not say which processes share a host ('" +
                            mapping.line() + "' instead of PMI_process_mapping)");
-  const auto hosts = hosts_of_ranks(mapping.text("value"), size_);
-  const auto mine = hosts.begin() + rank_;
-  local_rank_ = static_cast<int>(std::count(hosts.begin(), mine, *mine));
-  local_size_ = static_cast<int>(std::count(hosts.begin(), hosts.end(), *mine));
+  const auto hosts = hosts_of_ranks(mapping.text("value"), identity_.size);
+  const auto mine = hosts.begin() + identity_.rank;
+  identity_.local_rank = static_cast<int>(std::count(hosts.begin(), mine, *mine));
+  identity_.local_size = static_cast<int>(std::count(hosts.begin(), hosts.end(), *mine));
 }
 
 void Pmi1::put(std::string_view key, std::string_view value) {
   check_key_value(key, value, static_cast<std::size_t>(std::max(max_key_, 0)),
                   static_cast<std::size_t>(std::max(max_value_, 0)));
-  const auto response = wire_.ask("cmd=put kvsname=" + kvs_name_ + " key=" + key_of(rank_, key) +
+  const auto response = wire_.ask("cmd=put kvsname=" + kvs_name_ + " key=" + key_of(rank(), key) +
                                       " value=" + std::string(value),
                                   "put_result");
   if (!response.ok())
-    throw base::SetupError("the process manager does not store key '" + key_of(rank_, key) +
+    throw base::SetupError("the process manager does not store key '" + key_of(rank(), key) +
                            "' ('" + response.line() + "')");
 }
 

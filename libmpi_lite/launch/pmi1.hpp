@@ -42,13 +42,6 @@ class Pmi1 final : public Launch {
   static std::unique_ptr<Pmi1> join(std::chrono::milliseconds timeout = std::chrono::minutes(1));
 
   const char* name() const override { return "pmi1"; }
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  int local_rank() const override { return local_rank_; }
-  int local_size() const override { return local_size_; }
-  std::uint64_t job_key() const override { return job_key_; }
-  int appnum() const override { return appnum_; }
-  int universe_size() const override { return universe_size_; }
   void put(std::string_view key, std::string_view value) override;
   void fence() override;
   std::string get(int rank, std::string_view key) override;
@@ -66,11 +59,9 @@ class Pmi1 final : public Launch {
   // The manager's answer for a key of the job's key-value space, good or not.
   Pmi1Message lookup(std::string_view key);
 
-  Pmi1Wire wire_;  // closed by finalize()
-  int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, appnum_ = -1, universe_size_ = -1;
+  Pmi1Wire wire_;                    // closed by finalize()
   int max_key_ = 0, max_value_ = 0;  // characters that put() takes
   std::string kvs_name_;             // the manager's name of the job's key-value space (KVS)
-  std::uint64_t job_key_ = 0;
 };
 
 }  // namespace viaduct::mpi

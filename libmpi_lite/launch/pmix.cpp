@@ -126,13 +126,6 @@ class Pmix final : public Launch {
  public:
   Pmix();
   const char* name() const override { return "pmix"; }
-  int rank() const override { return static_cast<int>(self_.rank); }
-  int size() const override { return size_; }
-  int local_rank() const override { return local_rank_; }
-  int local_size() const override { return local_size_; }
-  std::uint64_t job_key() const override { return job_key_; }
-  int appnum() const override { return appnum_; }
-  int universe_size() const override { return universe_size_; }
   void put(std::string_view key, std::string_view value) override;
   void fence() override;
   std::string get(int rank, std::string_view key) override;
@@ -152,23 +145,22 @@ class Pmix final : public Launch {
 
   Api api_;           // libpmix
   pmix_proc_t self_;  // name space of the job, and rank
-  int size_ = 1, local_rank_ = 0, local_size_ = 1, appnum_ = -1, universe_size_ = -1;
-  std::uint64_t job_key_ = 0;
 };
 
 Pmix::Pmix() {
   std::memset(&self_, 0, sizeof self_);
   check(api_.init(&self_, nullptr, 0),
         "that PMIX_NAMESPACE speaks of does not let this process join");
+  identity_.rank = static_cast<int>(self_.rank);
   // Before anything that waits for other processes: the server may die meanwhile.
   pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
   api_.register_event_handler(&lost, 1, nullptr, 0, connection_lost, nullptr, nullptr);
-  size_ = require_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 1);
-  local_rank_ = require_number(self_.rank, PMIX_LOCAL_RANK, 0);
-  local_size_ = require_number(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, 1);
-  appnum_ = query_number(self_.rank, PMIX_APPNUM);
-  universe_size_ = query_number(PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE);
-  job_key_ = agree_on_job_key(*this);
+  identity_.size = require_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 1);
+  identity_.local_rank = require_number(self_.rank, PMIX_LOCAL_RANK, 0);
+  identity_.local_size = require_number(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, 1);
+  identity_.appnum = query_number(self_.rank, PMIX_APPNUM);
+  identity_.universe_size = query_number(PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE);
+  identity_.job_key = agree_on_job_key(*this);
 }
 
 void Pmix::check(pmix_status_t status, const std::string& what) const {

@@ -37,7 +37,9 @@ int number_or_zero(const char* variable) {
 
 }  // namespace
 
-Single::Single() : job_key_(agree_on_job_key(*this)) {}
+Single::Single() {
+  identity_.job_key = agree_on_job_key(*this);
+}
 
 void Single::put(std::string_view key, std::string_view value) {
   check_key_value(key, value, kMaxOwnKey, kMaxOwnValue);

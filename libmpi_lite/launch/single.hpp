@@ -14,13 +14,6 @@ class Single final : public Launch {
   // Draws the job key.
   Single();
   const char* name() const override { return "single"; }
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  int local_rank() const override { return 0; }
-  int local_size() const override { return 1; }
-  std::uint64_t job_key() const override { return job_key_; }
-  int appnum() const override { return -1; }
-  int universe_size() const override { return -1; }
   void put(std::string_view key, std::string_view value) override;
   void fence() override {}
   std::string get(int rank, std::string_view key) override;
@@ -28,7 +21,6 @@ class Single final : public Launch {
   [[noreturn]] void abort(int exit_code, std::string_view message) override;
 
  private:
-  std::uint64_t job_key_;
   std::map<std::string, std::string, std::less<>> values_;
 };
 

@@ -25,17 +25,16 @@ struct FakeJob {
 
 class FakeLaunch final : public Launch {
  public:
-  FakeLaunch(FakeJob& job, int rank) : job_(job), rank_(rank) {}
+  FakeLaunch(FakeJob& job, int rank)
+      : Launch({.rank = rank,
+                .size = job.size,
+                .local_rank = rank,
+                .local_size = job.size,
+                .job_key = 7}),
+        job_(job) {}
   const char* name() const override { return "fake"; }
-  int rank() const override { return rank_; }
-  int size() const override { return job_.size; }
-  int local_rank() const override { return rank_; }
-  int local_size() const override { return job_.size; }
-  std::uint64_t job_key() const override { return 7; }
-  int appnum() const override { return -1; }
-  int universe_size() const override { return -1; }
   void put(std::string_view key, std::string_view value) override {
-    EXPECT_TRUE(job_.values.emplace(named(rank_, key), value).second) << key << " twice";
+    EXPECT_TRUE(job_.values.emplace(named(rank(), key), value).second) << key << " twice";
     EXPECT_LE(value.size(), 900u);
     EXPECT_EQ(value.find(' '), std::string_view::npos);
   }
@@ -56,7 +55,6 @@ class FakeLaunch final : public Launch {
 
  private:
   FakeJob& job_;
-  const int rank_;
 };
 
 // What has happened to a process; tests may hook in.

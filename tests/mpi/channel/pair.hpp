@@ -55,21 +55,16 @@ class Pair {
 class Pair::Process final : public Launch {
  public:
   // Chooses the port by VIADUCT_PORTS, as a user does.
-  Process(Pair& pair, int rank) : shared_(*pair.shared_), rank_(rank) {
+  Process(Pair& pair, int rank)
+      : Launch({.rank = rank, .size = 2, .local_rank = rank, .local_size = 2, .job_key = 7}),
+        shared_(*pair.shared_) {
     const std::string memif =
         "net_memif0,socket=" + pair.directory_ + "/memif,socket-abstract=no,mac=02:00:00:00:5a:0";
     setenv("VIADUCT_PORTS", (memif + "0,role=server;" + memif + "1,role=client").c_str(), 1);
   }
   const char* name() const override { return "pair"; }
-  int rank() const override { return rank_; }
-  int size() const override { return 2; }
-  int local_rank() const override { return rank_; }
-  int local_size() const override { return 2; }
-  std::uint64_t job_key() const override { return 7; }
-  int appnum() const override { return -1; }
-  int universe_size() const override { return -1; }
   void put(std::string_view, std::string_view value) override {
-    value.copy(shared_.cards[static_cast<std::size_t>(rank_)], 1000);
+    value.copy(shared_.cards[static_cast<std::size_t>(rank())], 1000);
   }
   void fence() override {
     const unsigned before = shared_.at_fence++;
@@ -83,7 +78,6 @@ class Pair::Process final : public Launch {
 
  private:
   Shared& shared_;
-  const int rank_;
 };
 
 inline std::unique_ptr<Channel> open_channel(std::string_view name, ChannelSink& sink,

@@ -28,19 +28,11 @@ namespace {
 class TwoRankLaunch final : public mpi::Launch {
  public:
   TwoRankLaunch(const TurnConfig& config, std::string key)
-      : rank_(config.client ? 0 : 1),
-        turn_(config.turn),
+      : Launch({.rank = config.client ? 0 : 1, .size = 2, .job_key = config.turn}),
         key_(std::move(key)),
         server_address_(config.endpoint_address) {}
 
   const char* name() const override { return "viaduct-pingpong"; }
-  int rank() const override { return rank_; }
-  int size() const override { return 2; }
-  int local_rank() const override { return 0; }
-  int local_size() const override { return 1; }
-  std::uint64_t job_key() const override { return turn_; }
-  int appnum() const override { return -1; }
-  int universe_size() const override { return -1; }
   // Called by join(): the address of this side's channel becomes its endpoint_address.
   void put(std::string_view key, std::string_view value) override {
     if (key == key_) own_address_ = value;
@@ -60,8 +52,6 @@ class TwoRankLaunch final : public mpi::Launch {
   const std::string& own_address() const { return own_address_; }
 
  private:
-  const int rank_;
-  const unsigned turn_;
   const std::string key_, server_address_;
   std::string own_address_;
 };
