@@ -2,6 +2,7 @@
 // which message it belongs to; messages cut into packets, and put together again.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -58,6 +59,62 @@ class Assembly {
 
  private:
   std::uint32_t packets_ = 1, have_ = 0, message_ = 0;
+};
+
+// The messages of an unreliable layer in one turn, sent and received, and what the layer answers
+// for them as a Transport (transport.hpp). The client numbers its messages; the server answers each
+// with its number.
+class UnreliableMessages {
+ public:
+  static constexpr bool kLossy = true;
+
+  bool ready() const { return true; }
+  bool drained() const { return true; }
+  std::uint64_t arrived() const { return arrived_; }
+  std::uint64_t bytes() const { return bytes_; }
+  bool finished() const { return finished_; }
+
+ protected:
+  explicit UnreliableMessages(bool client) : client_(client) {}
+
+  void begin_messages(std::size_t message_bytes, std::size_t max_payload) {
+    split_ = Split(message_bytes, max_payload);
+    assembly_.begin(split_.packets);
+  }
+  // Before each attempt to send a message that is answered, or the rest of one.
+  void number_message() {
+    if (client_ && next_ == 0) ++message_;
+  }
+  // The next packet has been sent. True: it was the last one of its message.
+  bool advance() {
+    if (++next_ < split_.packets) return false;
+    next_ = 0;
+    return true;
+  }
+  // A packet of this turn has come, with so many bytes of payload. True: its message is complete,
+  // and is no reply that has been given up.
+  bool take(const PacketHead& head, std::size_t payload) {
+    if (head.kind != PacketKind::data) [[unlikely]] {
+      finished_ = finished_ || head.kind == PacketKind::finish;
+      return false;
+    }
+    bytes_ += std::min<std::size_t>(head.length, payload);
+    if (client_ && head.message != message_) return false;
+    if (!assembly_.take(head.message)) return false;
+    if (!client_) message_ = head.message;
+    ++arrived_;
+    return true;
+  }
+
+  const bool client_;
+  Split split_;
+  std::uint32_t next_ = 0;     // packet of the current message to be sent next
+  std::uint32_t message_ = 0;  // number of the message being sent or answered
+
+ private:
+  Assembly assembly_;
+  std::uint64_t arrived_ = 0, bytes_ = 0;
+  bool finished_ = false;
 };
 
 }  // namespace viaduct::pingpong

@@ -134,12 +134,10 @@ class FrameRing {
   std::size_t next_ = 0;
 };
 
-class PacketSocket {
+class PacketSocket : public UnreliableMessages {
  public:
-  static constexpr bool kLossy = true;
-
   explicit PacketSocket(const TurnConfig& config)
-      : client_(config.client),
+      : UnreliableMessages(config.client),
         interface_(interface_with(config.ip)),
         head_(raw_head(interface_.address, peer_of(config), PacketKind::data, config.turn)) {
     data_.resize(interface_.mtu);
@@ -149,25 +147,22 @@ class PacketSocket {
   }
 
   std::string endpoint_address() const { return interface_.address.text(); }
-  bool ready() const { return true; }
-  bool drained() const { return true; }
   std::string_view failure() const { return failure_; }
 
   void begin(const Point& point) {
-    split_ = Split(point.bytes, interface_.mtu - sizeof(PacketHead));
-    assembly_.begin(split_.packets);
+    begin_messages(point.bytes, interface_.mtu - sizeof(PacketHead));
   }
 
   void poll() {
     for (unsigned i = 0; i < kBurst && (in_.status() & TP_STATUS_USER) != 0; ++i) {
       const tpacket2_hdr& frame = in_.header();
-      take({reinterpret_cast<const std::byte*>(&frame) + frame.tp_mac, frame.tp_snaplen});
+      take_frame({reinterpret_cast<const std::byte*>(&frame) + frame.tp_mac, frame.tp_snaplen});
       in_.pass(TP_STATUS_KERNEL);
     }
   }
 
   bool try_send() {
-    if (client_ && next_ == 0) ++message_;
+    number_message();
     for (; next_ < split_.packets; ++next_)
       if (!send_one(PacketKind::data, split_.size(next_))) return false;
     next_ = 0;
@@ -182,20 +177,13 @@ class PacketSocket {
       frame.tp_len = write(reinterpret_cast<std::byte*>(&frame) + kFrameOffset, PacketKind::data,
                            split_.size(next_));
       out_.pass(TP_STATUS_SEND_REQUEST);
-      if (++next_ == split_.packets) {
-        next_ = 0;
-        ++completed;
-      }
+      if (advance()) ++completed;
     }
     if (::send(stream_socket_.get(), nullptr, 0, 0) < 0) check_errno();
     return completed;
   }
 
   bool try_finish() { return send_one(PacketKind::finish, 0); }
-
-  std::uint64_t arrived() const { return arrived_; }
-  std::uint64_t bytes() const { return bytes_; }
-  bool finished() const { return finished_; }
 
  private:
   static constexpr unsigned kBurst = 32;
@@ -229,44 +217,28 @@ class PacketSocket {
     return false;
   }
 
-  void take(std::span<const std::byte> frame) {
+  void take_frame(std::span<const std::byte> frame) {
     RawHead head;
     if (frame.size() < sizeof(head)) return;
     std::memcpy(&head, frame.data(), sizeof(head));
     if (head.packet.turn != head_.packet.turn) return;
-    if (head.packet.kind == PacketKind::finish) finished_ = true;
-    if (head.packet.kind != PacketKind::data) return;
     // data_ holds MTU bytes, and the interface may let through longer frames.
     const std::size_t payload =
         std::min({std::size_t{head.packet.length}, frame.size() - sizeof(head), data_.size()});
     std::memcpy(data_.data(), frame.data() + sizeof(head), payload);
-    bytes_ += payload;
-    if (client_ && head.packet.message != message_) return;  // a reply that was given up
-    if (!assembly_.take(head.packet.message)) return;
-    if (!client_) {
-      message_ = head.packet.message;
-      std::memcpy(head_.to, head.from, sizeof(head.from));
-    }
-    ++arrived_;
+    if (take(head.packet, payload) && !client_) std::memcpy(head_.to, head.from, sizeof(head.from));
   }
 
   void check_errno() {
     if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR) failure_ = std::strerror(errno);
   }
 
-  const bool client_;
   const Interface interface_;
   RawHead head_;
   // Two sockets, because a socket that has a ring to send from sends from nowhere else.
   const UniqueFd socket_ = packet_socket(), stream_socket_ = packet_socket();
   FrameRing in_{socket_, PACKET_RX_RING, sizeof(RawHead) + interface_.mtu};
   FrameRing out_{stream_socket_, PACKET_TX_RING, sizeof(RawHead) + interface_.mtu};
-  Split split_;
-  Assembly assembly_;
-  std::uint32_t next_ = 0;     // packet of the current message to be sent next
-  std::uint32_t message_ = 0;  // number of the message being sent or answered
-  std::uint64_t arrived_ = 0, bytes_ = 0;
-  bool finished_ = false;
   std::string failure_;
   std::vector<std::byte> data_, frame_;  // the program's data; a frame for send()
 };

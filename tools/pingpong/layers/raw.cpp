@@ -14,13 +14,11 @@ namespace {
 using port::Port;
 
 template <bool kFetch>
-class Raw {
+class Raw : public UnreliableMessages {
  public:
-  static constexpr bool kLossy = true;
-
   explicit Raw(const TurnConfig& config)
-      : port_(*config.port),
-        client_(config.client),
+      : UnreliableMessages(config.client),
+        port_(*config.port),
         mtu_(config.mtu),
         head_(raw_head(config.port->address(), config.peer, PacketKind::data, config.turn)) {}
   ~Raw() {
@@ -29,14 +27,9 @@ class Raw {
   Raw(const Raw&) = delete;
   Raw& operator=(const Raw&) = delete;
 
-  bool ready() const { return true; }
-  bool drained() const { return true; }
   std::string_view failure() const { return {}; }
 
-  void begin(const Point& point) {
-    split_ = Split(point.bytes, mtu_ - sizeof(PacketHead));
-    assembly_.begin(split_.packets);
-  }
+  void begin(const Point& point) { begin_messages(point.bytes, mtu_ - sizeof(PacketHead)); }
 
   void poll() {
     // As the link does: to ask is cheaper than a receive() that finds nothing.
@@ -45,7 +38,7 @@ class Raw {
     const std::uint16_t n = port_.receive(frames, kBurst);
     if (kFetch && n > 0) port_.expect_transmit();
     for (std::uint16_t i = 0; i < n; ++i) {
-      take(frames[i]);
+      take_frame(frames[i]);
       port::Port::release(frames[i]);
     }
   }
@@ -53,7 +46,7 @@ class Raw {
   // Builds the frames of a message and hands them over, burst after burst. Frames that the device
   // does not take stay in burst_ for the next call; `next_` counts frames that were built.
   bool try_send() {
-    if (client_ && next_ == 0) ++message_;
+    number_message();
     do {
       while (next_ < split_.packets && held_ < kBurst) {
         if (!add(PacketKind::data, split_.size(next_))) break;
@@ -69,10 +62,7 @@ class Raw {
     std::uint64_t completed = 0;
     while (held_ < kBurst && completed < max_messages) {
       if (!add(PacketKind::data, split_.size(next_))) break;
-      if (++next_ == split_.packets) {
-        next_ = 0;
-        ++completed;
-      }
+      if (advance()) ++completed;
     }
     // A port without room may need a poll to get some (injected faults, a memif's peer).
     if (!flush()) poll();
@@ -81,28 +71,15 @@ class Raw {
 
   bool try_finish() { return flush() && add(PacketKind::finish, 0) && flush(); }
 
-  std::uint64_t arrived() const { return arrived_; }
-  std::uint64_t bytes() const { return bytes_; }
-  bool finished() const { return finished_; }
-
  private:
   static constexpr std::uint16_t kBurst = 32;
 
-  void take(port::Port::Frame* frame) {
+  void take_frame(port::Port::Frame* frame) {
     const auto* head = reinterpret_cast<const RawHead*>(port::Port::bytes(frame));
     if (port::Port::length(frame) < sizeof(RawHead) || head->ether_type != kRawEtherType ||
         head->packet.turn != head_.packet.turn) [[unlikely]]
       return;
-    if (head->packet.kind == PacketKind::data) [[likely]] {
-      bytes_ +=
-          std::min<std::size_t>(head->packet.length, port::Port::length(frame) - sizeof(RawHead));
-      if (client_ && head->packet.message != message_) return;  // a reply that was given up
-      if (!assembly_.take(head->packet.message)) return;
-      if (!client_) message_ = head->packet.message;
-      ++arrived_;
-    } else if (head->packet.kind == PacketKind::finish) {
-      finished_ = true;
-    }
+    take(head->packet, port::Port::length(frame) - sizeof(RawHead));
   }
 
   // Appends a frame to the burst; false when the pool is empty.
@@ -130,15 +107,8 @@ class Raw {
   }
 
   port::Port& port_;
-  const bool client_;
   const std::size_t mtu_;
   RawHead head_;
-  Split split_;
-  Assembly assembly_;
-  std::uint32_t next_ = 0;     // packet of the current message to be built next
-  std::uint32_t message_ = 0;  // number of the message being sent or answered
-  std::uint64_t arrived_ = 0, bytes_ = 0;
-  bool finished_ = false;
   std::uint16_t held_ = 0;  // frames of the burst that the device has not taken yet
   port::Port::Frame* burst_[kBurst];
 };

@@ -19,12 +19,10 @@ namespace {
 constexpr std::size_t kIpAndUdpHeaders = 28;
 constexpr int kSocketBuffer = 4 << 20;
 
-class Udp {
+class Udp : public UnreliableMessages {
  public:
-  static constexpr bool kLossy = true;
-
   explicit Udp(const TurnConfig& config)
-      : client_(config.client), socket_(bound_socket(SOCK_DGRAM, config.ip, kUdpPort)) {
+      : UnreliableMessages(config.client), socket_(bound_socket(SOCK_DGRAM, config.ip, kUdpPort)) {
     const sockaddr_in peer = socket_address(config.peer_ip, kUdpPort);
     if (::connect(fd(), reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)) != 0)
       throw system_failure("no route to " + config.peer_ip);
@@ -41,13 +39,10 @@ class Udp {
     buffers_.resize(2 * kBurst * kMaxPayload);
   }
 
-  bool ready() const { return true; }
-  bool drained() const { return true; }
   std::string_view failure() const { return failure_; }
 
   void begin(const Point& point) {
-    split_ = Split(point.bytes, max_payload_);
-    assembly_.begin(split_.packets);
+    begin_messages(point.bytes, max_payload_);
     streaming_ = point.measure == Measure::bandwidth;
     for (std::size_t i = 0; i < kBurst; ++i) {
       const auto set = [&](mmsghdr& message, iovec& vec, std::byte* buffer, std::size_t size) {
@@ -65,18 +60,19 @@ class Udp {
     if (!streaming_) {
       const ssize_t n = ::recv(fd(), in_buffer(0), kMaxPayload, 0);
       if (n >= 0)
-        take(in_buffer(0), static_cast<std::size_t>(n));
+        take_datagram(in_buffer(0), static_cast<std::size_t>(n));
       else
         check_errno();
       return;
     }
     const int n = ::recvmmsg(fd(), in_, kBurst, 0, nullptr);
     if (n < 0) return check_errno();
-    for (int i = 0; i < n; ++i) take(in_buffer(static_cast<std::size_t>(i)), in_[i].msg_len);
+    for (int i = 0; i < n; ++i)
+      take_datagram(in_buffer(static_cast<std::size_t>(i)), in_[i].msg_len);
   }
 
   bool try_send() {
-    if (client_ && next_ == 0) ++message_;
+    number_message();
     while (next_ < split_.packets) {
       write_head(out_buffer(0), PacketKind::data, split_.size(next_));
       if (::send(fd(), out_buffer(0), datagram_bytes(split_.size(next_)), MSG_NOSIGNAL) < 0) {
@@ -105,12 +101,8 @@ class Udp {
     }
     const int sent = ::sendmmsg(fd(), out_, count, MSG_NOSIGNAL);
     if (sent < 0) check_errno();
-    for (int i = 0; i < sent; ++i) {
-      if (++next_ == split_.packets) {
-        next_ = 0;
-        ++completed;
-      }
-    }
+    for (int i = 0; i < sent; ++i)
+      if (advance()) ++completed;
     return completed;
   }
 
@@ -120,10 +112,6 @@ class Udp {
     check_errno();
     return false;
   }
-
-  std::uint64_t arrived() const { return arrived_; }
-  std::uint64_t bytes() const { return bytes_; }
-  bool finished() const { return finished_; }
 
  private:
   static constexpr std::size_t kBurst = 32;
@@ -145,20 +133,11 @@ class Udp {
     std::memcpy(to, &head_, sizeof(head_));
   }
 
-  // A datagram has arrived. The server answers with the number of the message; the client drops
-  // replies to pings that it has given up.
-  void take(const std::byte* from, std::size_t size) {
+  void take_datagram(const std::byte* from, std::size_t size) {
     PacketHead head;
     if (size < sizeof(head)) return;
     std::memcpy(&head, from, sizeof(head));
-    if (head.turn != head_.turn) return;
-    if (head.kind == PacketKind::finish) finished_ = true;
-    if (head.kind != PacketKind::data) return;
-    bytes_ += std::min<std::size_t>(size, head.length);
-    if (client_ && head.message != message_) return;  // a reply that was given up
-    if (!assembly_.take(head.message)) return;
-    if (!client_) message_ = head.message;
-    ++arrived_;
+    if (head.turn == head_.turn) take(head, size);
   }
 
   // No error: nothing is there, there is no room, or the other side's socket is not open yet or no
@@ -168,16 +147,10 @@ class Udp {
       failure_ = std::strerror(errno);
   }
 
-  const bool client_;
   UniqueFd socket_;
   PacketHead head_{};
   std::size_t max_payload_ = 0;  // payload of a datagram
-  Split split_;
-  Assembly assembly_;
-  bool streaming_ = false, finished_ = false;
-  std::uint32_t next_ = 0;     // packet of the current message to be sent next
-  std::uint32_t message_ = 0;  // number of the message being sent or answered
-  std::uint64_t arrived_ = 0, bytes_ = 0;
+  bool streaming_ = false;
   std::string failure_;
   std::vector<std::byte> buffers_;
   mmsghdr out_[kBurst], in_[kBurst];
