@@ -24,7 +24,7 @@ namespace viaduct::pingpong {
 
 // Owns the link, which borrows the port of the TurnConfig. One thread uses it and polls the link
 // (through the engine or NIU above it).
-class LinkSide final : private link::ReceiveHandler {
+class LinkSide : private link::ReceiveHandler {
  public:
   using Link = link::Link<port::Port>;
   // What one side has to tell the other before they can begin: keys of memory, for MBCF.

@@ -28,41 +28,38 @@ inline std::size_t window(std::size_t bytes) {
 }
 
 // Owns the link and the engine. One thread uses it.
-class MbcfSide {
+class MbcfSide : public LinkSide {
  public:
   using Engine = mbcf::Engine<port::Port>;
 
   explicit MbcfSide(const TurnConfig& config)
-      : side_(config), engine_(side_.link(), mbcf::EngineConfig{}) {}
+      : LinkSide(config), engine_(link(), mbcf::EngineConfig{}) {}
 
   // What the other side may use of this side's memory, if anything; to be called before the first
   // poll, which may send it. key() and signal() are what the other side has published, once
   // ready().
   void publish_keys(mbcf::Key key, mbcf::Key signal = {}) { own_keys_ = {key.value, signal.value}; }
-  bool ready() const { return side_.keys_exchanged(); }
-  mbcf::Key key() const { return {side_.remote_keys()[0]}; }
-  mbcf::Key signal() const { return {side_.remote_keys()[1]}; }
-  link::PeerId peer() const { return side_.peer(); }
+  bool ready() const { return keys_exchanged(); }
+  mbcf::Key key() const { return {remote_keys()[0]}; }
+  mbcf::Key signal() const { return {remote_keys()[1]}; }
 
   Engine& engine() { return engine_; }
   const Engine& engine() const { return engine_; }
   std::uint64_t count(mbcf::Counter counter) const { return engine_.counters()[counter]; }
   // The largest payload of a request whose own header has `head` bytes and that fits one frame.
-  std::size_t max_payload_in_frame(std::size_t head) {
-    return side_.link().max_message(peer()) - head;
-  }
+  std::size_t max_payload_in_frame(std::size_t head) { return link().max_message(peer()) - head; }
 
   void poll(link::Time now) {
     engine_.poll(now);
     if (!ready()) [[unlikely]]
-      side_.exchange_keys(own_keys_, now);
+      exchange_keys(own_keys_, now);
   }
 
   // Whether a request was issued. If not, there is no room now, or the turn has failed.
   bool accepted(const mbcf::Issued& issued) {
     if (issued.status == mbcf::Status::ok) [[likely]]
       return true;
-    if (issued.status != mbcf::Status::no_room) side_.fail(mbcf::text(issued.status));
+    if (issued.status != mbcf::Status::no_room) fail(mbcf::text(issued.status));
     return false;
   }
   // Calls take(completion) for each request that has been executed.
@@ -73,7 +70,7 @@ class MbcfSide {
       if (completion.status == mbcf::Status::ok) [[likely]]
         take(completion);
       else
-        side_.fail(mbcf::text(completion.status));
+        fail(mbcf::text(completion.status));
     }
   }
   // For requests that are silent, where only failures complete. Those are looked for at every 256th
@@ -83,16 +80,9 @@ class MbcfSide {
       take_completions([](const mbcf::Completion&) {});
   }
 
-  std::string_view failure() const { return side_.failure(); }
-  void fail(std::string_view why) { side_.fail(why); }
-  bool drained() const { return side_.drained(); }
-  bool try_finish(std::uint64_t sent, link::Time now) { return side_.try_finish(sent, now); }
-  bool finished(std::uint64_t received) const { return side_.finished(received); }
-
  private:
-  LinkSide side_;
   Engine engine_;
-  LinkSide::Keys own_keys_{};
+  Keys own_keys_{};
   std::uint32_t polls_ = 0;
 };
 

@@ -29,29 +29,20 @@ struct Packets {
 
 // Owns the link and the NIU. One thread uses it. Ready as soon as the connection is up: there is
 // nothing to exchange.
-class StartxSide {
+class StartxSide : public LinkSide {
  public:
   using Niu = startx::Niu<port::Port>;
 
   explicit StartxSide(const TurnConfig& config)
-      : side_(config), niu_(side_.link(), startx::NiuConfig{}) {}
+      : LinkSide(config), niu_(link(), startx::NiuConfig{}) {}
 
-  bool ready() const { return side_.up(); }
-  bool drained() const { return side_.drained(); }
-  std::string_view failure() const { return side_.failure(); }
-  void fail(std::string_view why) { side_.fail(why); }
+  bool ready() const { return up(); }
 
   Niu& niu() { return niu_; }
   const Niu& niu() const { return niu_; }
-  link::PeerId peer() const { return side_.peer(); }
   void poll(link::Time now) { niu_.poll(now); }
 
-  // try_finish() tells how many data packets or transfers came before the end; finished() compares.
-  bool try_finish(std::uint64_t sent, link::Time now) { return side_.try_finish(sent, now); }
-  bool finished(std::uint64_t received) const { return side_.finished(received); }
-
  private:
-  LinkSide side_;
   Niu niu_;
 };
 
