@@ -76,6 +76,9 @@ class ConnectionTable : public std::enable_shared_from_this<ConnectionTable> {
   // The queue of Manager::fail(), which may be called with any lock held, also the manager's. So
   // the queue has a mutex of its own, under which no other lock is taken. Its capacity is that of
   // all sessions, so that fail() allocates nothing.
+  // (Not a boost::lockfree::queue: that saves 5 % of the 0.9 us that a failure and its wake-up
+  // take, but cannot erase what one user has queued, takes 81 bytes a session instead of 16, and
+  // ThreadSanitizer reports data races in it when several threads push.)
   struct Failure {
     ConnectionUser* user;
     CloseReason reason;

@@ -3,7 +3,8 @@
 // pointer.
 //
 // (Not a base::SlotMap: threads look up without a lock while others take and give back, and a use
-// number of 40 bits never comes again.)
+// number of 40 bits never comes again. The free objects are not a boost::lockfree::stack: growing
+// needs the mutex anyway, and a take with its give-back costs 17 ns instead of 16.)
 //
 // Objects are never freed, only used again ("type-stable memory", Greenwald and Cheriton, OSDI 96).
 // So a thread that is inside a function of an object while another thread destroys it still finds a
