@@ -110,6 +110,7 @@ class Link {
 
  private:
   using Peer = link::Peer<Device>;
+  using Flow = link::Flow<Device>;
   using Send = TxLane<Device>;
   using Receive = RxLane<Device>;
   static constexpr std::uint16_t kBurst = 32;  // frames: a transmit burst; the most a poll receives
@@ -178,14 +179,13 @@ class Link {
 
   // impl/transmit.hpp
   [[gnu::always_inline]] Frame* new_frame(Lane lane);
-  bool enqueue(Peer* peer, Lane lane, Order order, MessageType type,
-               std::span<const std::byte> head, std::span<const std::byte> body,
-               std::size_t capacity);
+  bool enqueue(Flow& flow, Order order, MessageType type, std::span<const std::byte> head,
+               std::span<const std::byte> body, std::size_t capacity);
   Frame* new_control_frame();
-  [[gnu::always_inline]] bool can_send(Peer* peer, Lane lane, Time now);
-  [[gnu::always_inline]] void build_header(Peer* peer, Lane lane, Frame* frame, std::uint32_t sum);
-  [[gnu::always_inline]] void on_transmitted(Peer* peer, Lane lane, Frame* frame, Time now);
-  void transmit_lane(Peer* peer, Lane lane, Time now);
+  [[gnu::always_inline]] bool can_send(Flow& flow, Time now);
+  [[gnu::always_inline]] void build_header(Flow& flow, Frame* frame, std::uint32_t sum);
+  [[gnu::always_inline]] void on_transmitted(Flow& flow, Frame* frame, Time now);
+  void transmit_lane(Flow& flow, Time now);
   bool enqueue_tx(Frame* frame);  // adds a reference; false: the burst and the device are full
   [[gnu::always_inline]] void flush();
   void send_pending(Time now);
@@ -200,15 +200,14 @@ class Link {
   [[gnu::noinline]] void receive_from_unknown(Frame* frame, Time now);
   [[gnu::always_inline]] void receive_data(Peer* peer, Frame* frame, const FrameHeader& header,
                                            Time now);
-  [[gnu::noinline]] void receive_unusual(Peer* peer, Lane lane, Frame* frame,
-                                         const FrameHeader& header, Time now);
+  [[gnu::noinline]] void receive_unusual(Flow& flow, Frame* frame, const FrameHeader& header,
+                                         Time now);
   [[gnu::noinline]] void receive_control(Peer* peer, FrameType type, const FrameHeader& header,
                                          std::span<const std::byte> payload, Time now);
-  [[gnu::always_inline]] bool deliver(Peer* peer, Lane lane, Order order, Frame* frame, Time now);
-  [[gnu::noinline]] void stall(Peer* peer, Lane lane, Frame* frame, std::uint32_t sequence,
-                               Time now);
+  [[gnu::always_inline]] bool deliver(Flow& flow, Order order, Frame* frame, Time now);
+  [[gnu::noinline]] void stall(Flow& flow, Frame* frame, std::uint32_t sequence, Time now);
   void finish_delivered();
-  void deliver_held(Peer* peer, Lane lane, Time now);
+  void deliver_held(Flow& flow, Time now);
   void offer_stalled(Time now);
   void drop(Counter reason) { counters_.add(reason); }
   // Counts something unusual, for the link and for the peer.
@@ -218,32 +217,32 @@ class Link {
   }
 
   // impl/credit.hpp
-  [[gnu::always_inline]] void on_consumed(Peer* peer, Lane lane, Time now);
-  void on_credit_wanted(Peer* peer, Lane lane, Time now);
-  bool grant_credit(Peer* peer, Lane lane, Time now);
+  [[gnu::always_inline]] void on_consumed(Flow& flow, Time now);
+  void on_credit_wanted(Flow& flow, Time now);
+  bool grant_credit(Flow& flow, Time now);
   void serve_credit_waiters(Time now);
   void reclaim_credit(Lane lane, Time now);
-  void probe_for_credit(Peer* peer, Send& flow, Time now);
+  void probe_for_credit(Flow& flow, Time now);
 
   // impl/ack.hpp
-  void ack_later(Peer* peer, const Receive& flow, Time now);
+  void ack_later(Flow& flow, Time now);
   Duration ack_delay(const Peer* peer) const;
   [[gnu::noinline]] void send_due_acks(Time now);
   bool send_ack(Peer* peer, std::uint8_t flags, Time now);
 
   // impl/loss_recovery.hpp
-  [[gnu::noinline]] void acknowledge(Peer* peer, Lane lane, const Acknowledgement& ack, Time now);
+  [[gnu::noinline]] void acknowledge(Flow& flow, const Acknowledgement& ack, Time now);
   void receive_ack(Peer* peer, std::span<const std::byte> payload, Time now);
-  void resend(Peer* peer, Lane lane, Frame* frame, Time now);
-  void resend_lost(Peer* peer, Lane lane, Time now);
+  void resend(Flow& flow, Frame* frame, Time now);
+  void resend_lost(Flow& flow, Time now);
 
   // impl/event_loop.hpp
-  Duration timeout(const Peer* peer, const Send& flow) const;
+  Duration timeout(const Flow& flow) const;
   Time next_probe(const Peer* peer) const;
   Time next_deadline(const Peer* peer) const;
   [[gnu::noinline]] void run_timers(Time now);
   bool peer_timer(Peer* peer, Time now);
-  void lane_timer(Peer* peer, Lane lane, Time now);
+  void lane_timer(Flow& flow, Time now);
   bool probe(Peer* peer, Time now);
   void on_probe_sent(Peer* peer, Time now);
 
@@ -274,9 +273,8 @@ class Link {
   // Frames that were delivered and whose upkeep (freeing the frame, applying its acknowledgement,
   // scheduling ours) waits for the next poll, so that the user's answer can leave first.
   struct Delivered {
-    Peer* peer;  // nullptr: the peer has ended since
+    Flow* flow;  // nullptr: the peer has ended since
     Frame* frame;
-    Lane lane;
   };
   Delivered delivered_[kBurst];
   std::uint16_t delivered_count_ = 0;

@@ -1,5 +1,5 @@
 // All that a link knows of one incarnation of one peer: the state of the connection, the
-// headers of its frames, three lanes in each direction, and the peer's places in the link's lists.
+// headers of its frames, a flow for each lane, and the peer's places in the link's lists.
 // Link owns its peers (by slot of the connection table) and is the only code that changes them. One
 // owner thread.
 #pragma once
@@ -122,6 +122,23 @@ class PeerList {
 };
 
 template <PacketDevice Device>
+struct Peer;
+
+// One lane of one peer, in both directions. A member of its peer, so where there is a flow, there
+// is the peer, too.
+template <PacketDevice Device>
+struct Flow {
+  Flow(Peer<Device>& of, Lane in) : peer(of), lane(in) {}
+  Flow(const Flow&) = delete;  // nor can a Peer be copied: the copy's flows would name the original
+  Flow& operator=(const Flow&) = delete;
+
+  Peer<Device>& peer;
+  const Lane lane;
+  TxLane<Device> send;
+  RxLane<Device> receive;
+};
+
+template <PacketDevice Device>
 struct Peer {
   using Hook = PeerHook<Peer>;
 
@@ -147,8 +164,8 @@ struct Peer {
   Time handshake_at{};                 // when to repeat hello or welcome
   Time handshake_sent_at{};            // when they were last sent
 
-  std::array<TxLane<Device>, kLanes> send;
-  std::array<RxLane<Device>, kLanes> receive;
+  std::array<Flow<Device>, kLanes> flows{
+      {{*this, Lane::high}, {*this, Lane::low}, {*this, Lane::bulk}}};
   RttEstimator rtt;
 
   // When a frame of the connection last arrived (during the handshake: when the handshake began),
@@ -164,6 +181,8 @@ struct Peer {
   Time timer_at{};
   std::uint32_t timer_position = base::kNotQueued;
 
+  Flow<Device>& flow(Lane lane) { return flows[index_of(lane)]; }
+  const Flow<Device>& flow(Lane lane) const { return flows[index_of(lane)]; }
   // Bytes of messages, their headers included, that a data frame to this peer can carry.
   std::size_t payload_capacity() const { return mtu - kLinkHeader; }
   bool up() const { return state == PeerState::up; }

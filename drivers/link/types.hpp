@@ -48,6 +48,10 @@ struct PeerId {
 // waiting frames, those of `high` leave first, then `low`, then `bulk`.
 enum class Lane : std::uint8_t { high, low, bulk };
 inline constexpr std::size_t kLanes = 3;
+// The place of a lane in an array with an element for each.
+constexpr std::size_t index_of(Lane lane) {
+  return static_cast<std::size_t>(lane);
+}
 
 // The link delivers both kinds exactly once: ordered messages in the order in which they were sent
 // in their lane, unordered messages as soon as their frame arrives.

@@ -16,8 +16,9 @@ namespace viaduct::link {
 // acknowledgement. In the list acking_, due peers stand in front and the others in the order in
 // which they were added.
 template <PacketDevice D>
-void Link<D>::ack_later(Peer* p, const Receive& flow, Time now) {
-  if (flow.ack_due()) {
+void Link<D>::ack_later(Flow& flow, Time now) {
+  Peer* const p = &flow.peer;
+  if (flow.receive.ack_due()) {
     acking_.remove(p);
     acking_.add_front(p);
     p->ack_at = now;
@@ -43,7 +44,8 @@ void Link<D>::send_due_acks(Time now) {
     if (p->ack_at > now) return;
     bool due = false;
     Time since = Time::max();
-    for (const Receive& r : p->receive) {
+    for (const Flow& flow : p->flows) {
+      const Receive& r = flow.receive;
       due = due || r.ack_due();
       if (r.ack_pending()) since = std::min(since, r.unacknowledged_since());
     }
@@ -75,13 +77,13 @@ bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
   if (!f) return false;
   std::byte* const payload = D::bytes(f) + kFrameHeader;
   std::byte* to = payload;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    Receive& r = p->receive[lane];
-    const bool blocked = p->send[lane].blocked();
+  for (Flow& flow : p->flows) {
+    Receive& r = flow.receive;
+    const bool blocked = flow.send.blocked();
     if (flags == 0 && !blocked && !r.ack_pending() && !r.has_gap()) continue;
     std::uint64_t bitmap[kBitmapWords];
     AckBlock block{};
-    block.lane_flags = static_cast<std::uint8_t>(lane | (blocked ? kFlagWant : 0));
+    block.lane_flags = static_cast<std::uint8_t>(index_of(flow.lane) | (blocked ? kFlagWant : 0));
     block.words = r.bitmap(bitmap);
     block.credit = r.credit();
     block.ack = r.expected();

@@ -119,17 +119,16 @@ auto Link<D>::create_peer(const Address& address) -> Peer* {
   p->outgoing.ether_type = p->incoming.ether_type = kEtherType;
   p->incoming.connection = static_cast<std::uint16_t>(slot + 1);
   draw_token(p);
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    p->send[lane].start(
-        config_.first_sequence.value_or(static_cast<std::uint32_t>(random_.next())));
+  for (Flow& flow : p->flows) {
+    flow.send.start(config_.first_sequence.value_or(static_cast<std::uint32_t>(random_.next())));
     // Half of the lane's credit may be granted for good, as base windows; later peers start without
     // credit and must ask. Leases do not count against that half, because leased credit comes back.
-    CreditPool& pool = credit_[lane];
+    CreditPool& pool = credit_[index_of(flow.lane)];
     const bool plenty = pool.base_granted + config_.idle_window <= pool.capacity / 2 &&
                         pool.granted + config_.idle_window <= pool.capacity;
-    p->receive[lane].start(0, plenty ? config_.idle_window : 0);
-    pool.base_granted += p->receive[lane].base_window();
-    pool.granted += p->receive[lane].window();
+    flow.receive.start(0, plenty ? config_.idle_window : 0);
+    pool.base_granted += flow.receive.base_window();
+    pool.granted += flow.receive.window();
   }
   return p;
 }
@@ -149,13 +148,13 @@ void Link<D>::draw_token(Peer* p) {
 // (stalled_).
 template <PacketDevice D>
 void Link<D>::stop_sending(Peer* p) {
-  for (Send& flow : p->send) flow.clear([this](Frame* f) { release_sent(f); });
+  for (Flow& flow : p->flows) flow.send.clear([this](Frame* f) { release_sent(f); });
   pending_.remove(p);
   acking_.remove(p);
   credit_waiters_.remove(p);
   // The frames themselves are freed with the next poll (finish_delivered).
   for (std::uint16_t i = 0; i < delivered_count_; ++i)
-    if (delivered_[i].peer == p) delivered_[i].peer = nullptr;
+    if (Flow*& flow = delivered_[i].flow; flow && &flow->peer == p) flow = nullptr;
   timers_.remove(p);
 }
 
@@ -165,11 +164,12 @@ template <PacketDevice D>
 void Link<D>::free_peer(Peer* p) {
   stop_sending(p);
   stalled_.remove(p);
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    p->receive[lane].clear([](Frame* f) { D::release(f); });
-    credit_[lane].base_granted -= p->receive[lane].base_window();
-    credit_[lane].granted -= p->receive[lane].window();
-    if (p->receive[lane].has_lease()) --credit_[lane].lease_holders;
+  for (Flow& flow : p->flows) {
+    flow.receive.clear([](Frame* f) { D::release(f); });
+    CreditPool& pool = credit_[index_of(flow.lane)];
+    pool.base_granted -= flow.receive.base_window();
+    pool.granted -= flow.receive.window();
+    if (flow.receive.has_lease()) --pool.lease_holders;
   }
   remove_half_open(p);  // out of the half-open list
   const std::uint32_t slot = p->id.value & 0xffff;
@@ -256,7 +256,8 @@ template <PacketDevice D>
 bool Link<D>::idle(PeerId id) const {
   const Peer* p = find(id);
   if (!p) return true;
-  return std::all_of(p->send.begin(), p->send.end(), [](const Send& s) { return s.empty(); });
+  return std::all_of(p->flows.begin(), p->flows.end(),
+                     [](const Flow& flow) { return flow.send.empty(); });
 }
 
 template <PacketDevice D>
@@ -276,10 +277,11 @@ PeerView Link<D>::view(PeerId id) const {
   v.mtu = p->mtu;
   v.round_trip = p->rtt.smoothed();
   v.timeout = p->rtt.timeout(config_.min_timeout);
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    const Send& s = p->send[lane];
-    const Receive& r = p->receive[lane];
-    v.lanes[lane] = {s.backlog(), s.in_flight().size(), s.credit(), r.held().size(), r.window()};
+  for (const Flow& flow : p->flows) {
+    const Send& s = flow.send;
+    const Receive& r = flow.receive;
+    v.lanes[index_of(flow.lane)] = {s.backlog(), s.in_flight().size(), s.credit(), r.held().size(),
+                                    r.window()};
   }
   return v;
 }
@@ -305,7 +307,7 @@ std::size_t Link<D>::frames_held() const {
   std::size_t held = frames_sending_ + tx_burst_size_ + delivered_count_;
   for (const auto& p : peers_)
     if (p)
-      for (const Receive& r : p->receive) held += r.held().size();
+      for (const Flow& flow : p->flows) held += flow.receive.held().size();
   return held;
 }
 

@@ -14,28 +14,26 @@ namespace viaduct::link {
 // The handlers have taken a whole frame: gives the peer new credit for that frame, except while
 // windows above the fair share have to shrink because other peers wait for credit.
 template <PacketDevice D>
-inline void Link<D>::on_consumed(Peer* p, Lane lane, Time now) {
-  CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
-  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
+inline void Link<D>::on_consumed(Flow& flow, Time now) {
+  CreditPool& pool = credit_[index_of(flow.lane)];
   const std::uint32_t share =
       pool.contended_until > now ? pool.fair_share(pool.lease_holders) : kMaxWindow;
-  const std::uint32_t shrunk = flow.consume(share);
+  const std::uint32_t shrunk = flow.receive.consume(share);
   if (shrunk == 0) return;
   pool.granted -= shrunk;
-  if (!flow.has_lease()) --pool.lease_holders;
+  if (!flow.receive.has_lease()) --pool.lease_holders;
 }
 
 // The peer has more to send than its credit allows. If no credit is free, the peer becomes a credit
 // waiter. An acknowledgement at once tells the peer of its credit either way.
 template <PacketDevice D>
-void Link<D>::on_credit_wanted(Peer* p, Lane lane, Time now) {
-  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-  if (!grant_credit(p, lane, now)) {
-    flow.wants_credit = true;
-    credit_waiters_.add(p);
+void Link<D>::on_credit_wanted(Flow& flow, Time now) {
+  if (!grant_credit(flow, now)) {
+    flow.receive.wants_credit = true;
+    credit_waiters_.add(&flow.peer);
   }
-  flow.ack_at_once = true;
-  ack_later(p, flow, now);
+  flow.receive.ack_at_once = true;
+  ack_later(flow, now);
 }
 
 // Doubles the peer's window if the pool keeps as much free credit as the window has then, otherwise
@@ -43,16 +41,15 @@ void Link<D>::on_credit_wanted(Peer* p, Lane lane, Time now) {
 // until a lease has run out. A window that the handlers do not drain, or of the largest size, is
 // left as it is. False: nothing was granted, and the peer has less than its fair share.
 template <PacketDevice D>
-bool Link<D>::grant_credit(Peer* p, Lane lane, Time now) {
-  CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
-  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-  if (flow.window() >= config_.max_window || (flow.stalled && flow.window() != 0)) return true;
+bool Link<D>::grant_credit(Flow& flow, Time now) {
+  CreditPool& pool = credit_[index_of(flow.lane)];
+  Receive& r = flow.receive;
+  if (r.window() >= config_.max_window || (r.stalled && r.window() != 0)) return true;
   // Too little is free, and other peers hold leases: perhaps some have run out.
-  if (pool.max_growth(flow.window()) < std::max(flow.window(), 1u) &&
-      pool.lease_holders > flow.has_lease())
-    reclaim_credit(lane, now);
+  if (pool.max_growth(r.window()) < std::max(r.window(), 1u) && pool.lease_holders > r.has_lease())
+    reclaim_credit(flow.lane, now);
   // Read after the reclaim, which may have changed this very window.
-  const std::uint32_t window = flow.window(), others = pool.lease_holders - flow.has_lease();
+  const std::uint32_t window = r.window(), others = pool.lease_holders - r.has_lease();
   const std::uint32_t wanted = std::min(std::max(window, 1u), config_.max_window - window);
   const std::uint32_t by = std::min(wanted, pool.max_growth(window));
   const bool fair = window + by >= pool.fair_share(others + 1);
@@ -60,7 +57,7 @@ bool Link<D>::grant_credit(Peer* p, Lane lane, Time now) {
   if (by == 0) return fair;
   pool.lease_holders = others + 1;
   pool.granted += by;
-  flow.grow(by, now);
+  r.grow(by, now);
   return true;
 }
 
@@ -70,15 +67,14 @@ template <PacketDevice D>
 void Link<D>::serve_credit_waiters(Time now) {
   Peer* p = credit_waiters_.front();
   credit_waiters_.remove(p);
-  for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) {
-    Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-    if (!flow.wants_credit) continue;
-    flow.wants_credit = !grant_credit(p, lane, now);
-    if (flow.wants_credit) {
+  for (Flow& flow : p->flows) {
+    if (!flow.receive.wants_credit) continue;
+    flow.receive.wants_credit = !grant_credit(flow, now);
+    if (flow.receive.wants_credit) {
       credit_waiters_.add(p);
     } else {
-      flow.ack_at_once = true;
-      ack_later(p, flow, now);
+      flow.receive.ack_at_once = true;
+      ack_later(flow, now);
     }
   }
 }
@@ -87,12 +83,12 @@ void Link<D>::serve_credit_waiters(Time now) {
 // last call's (clock_hand_), so that the cost of a call does not grow with the number of peers.
 template <PacketDevice D>
 void Link<D>::reclaim_credit(Lane lane, Time now) {
-  CreditPool& pool = credit_[static_cast<std::size_t>(lane)];
+  CreditPool& pool = credit_[index_of(lane)];
   for (std::size_t n = std::min<std::size_t>(peers_.size(), 16); n != 0; --n) {
     clock_hand_ = clock_hand_ + 1 < peers_.size() ? clock_hand_ + 1 : 0;
     Peer* p = peers_[clock_hand_].get();
     if (!p) continue;
-    const std::uint32_t got = p->receive[static_cast<std::size_t>(lane)].reclaim(now);
+    const std::uint32_t got = p->flow(lane).receive.reclaim(now);
     if (got != 0) --pool.lease_holders;
     pool.granted -= got;
   }
@@ -103,11 +99,11 @@ void Link<D>::reclaim_credit(Lane lane, Time now) {
 // comes: a lost credit update cannot deadlock. If the device is full now, the timer sends the first
 // probe.
 template <PacketDevice D>
-void Link<D>::probe_for_credit(Peer* p, Send& flow, Time now) {
-  if (!flow.must_probe() || flow.probing()) return;
-  flow.start_probing(now);
-  probe(p, now);
-  timers_.set_no_later(p, now + timeout(p, flow));
+void Link<D>::probe_for_credit(Flow& flow, Time now) {
+  if (!flow.send.must_probe() || flow.send.probing()) return;
+  flow.send.start_probing(now);
+  probe(&flow.peer, now);
+  timers_.set_no_later(&flow.peer, now + timeout(flow));
 }
 
 }  // namespace viaduct::link

@@ -49,10 +49,10 @@ std::string Link<D>::dump(PeerId id, Time now) const {
   if (p->stalled_hook.linked) out += ", in line for a busy sink";
   if (p->credit_waiter_hook.linked) out += ", in line for credit";
   out += '\n';
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    const Send& s = p->send[lane];
-    const Receive& r = p->receive[lane];
-    out.append("  ").append(kLaneNames[lane]).append(" lane: sends: ");
+  for (const Flow& flow : p->flows) {
+    const Send& s = flow.send;
+    const Receive& r = flow.receive;
+    out.append("  ").append(kLaneNames[index_of(flow.lane)]).append(" lane: sends: ");
     out += std::to_string(s.backlog()) + " waiting, " + std::to_string(s.in_flight().size()) +
            " in flight, next " + std::to_string(s.next_sequence()) + ", credit " +
            std::to_string(s.credit());
@@ -60,11 +60,11 @@ std::string Link<D>::dump(PeerId id, Time now) const {
       const auto& meta = D::meta(oldest).tx;
       out += "; oldest is " + std::to_string(meta.sequence) + ", sent " +
              std::to_string(meta.transmissions) + " times, again " +
-             to_go(meta.sent_at + timeout(p, s));
+             to_go(meta.sent_at + timeout(flow));
     } else if (p->up() && s.blocked()) {
       out += s.probing() ? std::string("; probed for credit ")
                                .append(text(now - s.last_probe_or_timeout()) + " ago, again ")
-                               .append(to_go(s.last_probe_or_timeout() + timeout(p, s)))
+                               .append(to_go(s.last_probe_or_timeout() + timeout(flow)))
                          : "; waits for credit";
     }
     out += "; receives: next " + std::to_string(r.expected()) + ", window " +

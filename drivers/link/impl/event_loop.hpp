@@ -42,12 +42,12 @@ Time Link<D>::next_work() const {
 // The lane's retransmission timeout: from the measured round trip, doubled for each timeout in a
 // row (exponential back-off).
 template <PacketDevice D>
-Duration Link<D>::timeout(const Peer* p, const Send& flow) const {
+Duration Link<D>::timeout(const Flow& flow) const {
   if (config_.fixed_timeout) return *config_.fixed_timeout;
   // The ceiling applies without back-off, too: a measured round trip may contain a time during
   // which one of the processes had no CPU. 20 doublings keep the product from overflowing.
-  const std::uint32_t doublings = std::min(flow.timeouts(), 20u);
-  return std::min(p->rtt.timeout(config_.min_timeout) * (std::int64_t{1} << doublings),
+  const std::uint32_t doublings = std::min(flow.send.timeouts(), 20u);
+  return std::min(flow.peer.rtt.timeout(config_.min_timeout) * (std::int64_t{1} << doublings),
                   config_.max_timeout);
 }
 
@@ -66,12 +66,11 @@ template <PacketDevice D>
 Time Link<D>::next_deadline(const Peer* p) const {
   if (!p->up()) return p->handshake_at;
   Time deadline = next_probe(p);
-  for (const Send& flow : p->send) {
-    if (!flow.in_flight().empty())
-      deadline =
-          std::min(deadline, D::meta(flow.in_flight().front()).tx.sent_at + timeout(p, flow));
-    else if (flow.blocked())
-      deadline = std::min(deadline, flow.last_probe_or_timeout() + timeout(p, flow));
+  for (const Flow& flow : p->flows) {
+    if (Frame* oldest = flow.send.in_flight().front())
+      deadline = std::min(deadline, D::meta(oldest).tx.sent_at + timeout(flow));
+    else if (flow.send.blocked())
+      deadline = std::min(deadline, flow.send.last_probe_or_timeout() + timeout(flow));
   }
   return deadline;
 }
@@ -101,7 +100,7 @@ bool Link<D>::peer_timer(Peer* p, Time now) {
     end_connection(p, DownReason::silent);
     return false;
   }
-  for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) lane_timer(p, lane, now);
+  for (Flow& flow : p->flows) lane_timer(flow, now);
   if (now >= next_probe(p)) {
     if (probe(p, now))
       count(p, Counter::keepalives);
@@ -116,18 +115,19 @@ bool Link<D>::peer_timer(Peer* p, Time now) {
 // sends those at once. For a lane without credit and with nothing in flight: repeats the window
 // probe. The fixed timeout, for comparison only, sends every overdue frame again.
 template <PacketDevice D>
-void Link<D>::lane_timer(Peer* p, Lane lane, Time now) {
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
-  const Duration limit = timeout(p, flow);
-  if (Frame* oldest = flow.in_flight().front()) {
+void Link<D>::lane_timer(Flow& flow, Time now) {
+  Peer* const p = &flow.peer;
+  Send& s = flow.send;
+  const Duration limit = timeout(flow);
+  if (Frame* oldest = s.in_flight().front()) {
     if (D::meta(oldest).tx.sent_at + limit > now) return;
     count(p, Counter::probes);
-    flow.on_timeout(D::meta(oldest).tx.sent_at, now);
-    if (!config_.fixed_timeout) return resend(p, lane, oldest, now);
+    s.on_timeout(D::meta(oldest).tx.sent_at, now);
+    if (!config_.fixed_timeout) return resend(flow, oldest, now);
     for (Frame* f = oldest; f; f = Send::List::next(f))
-      if (D::meta(f).tx.sent_at + limit <= now) resend(p, lane, f, now);
-  } else if (flow.blocked() && flow.last_probe_or_timeout() + limit <= now && probe(p, now)) {
-    flow.on_timeout(flow.last_probe_or_timeout(), now);
+      if (D::meta(f).tx.sent_at + limit <= now) resend(flow, f, now);
+  } else if (s.blocked() && s.last_probe_or_timeout() + limit <= now && probe(p, now)) {
+    s.on_timeout(s.last_probe_or_timeout(), now);
   }
 }
 

@@ -83,9 +83,10 @@ void Link<D>::send_handshake(Peer* p, FrameType type, std::size_t mtu, std::uint
   body.connection = p->incoming.connection;
   body.token = p->incoming.token;
   body.seed = p->incoming_seed;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    body.sequence[lane] = p->send[lane].first_sequence();
-    body.window[lane] = static_cast<std::uint16_t>(p->receive[lane].base_window());
+  for (const Flow& flow : p->flows) {
+    const std::size_t lane = index_of(flow.lane);
+    body.sequence[lane] = flow.send.first_sequence();
+    body.window[lane] = static_cast<std::uint16_t>(flow.receive.base_window());
   }
   body.mtu = static_cast<std::uint16_t>(mtu);
   enqueue_handshake(route, type, body, mtu, sum);
@@ -259,9 +260,10 @@ void Link<D>::apply_handshake(Peer* p, const Handshake& theirs) {
   p->outgoing_sum = route_checksum(p->outgoing, theirs.seed);
   p->checksums = config_.checksum || (theirs.flags & kHandshakeNoChecksum) == 0;
   p->mtu = smaller_mtu(theirs.mtu);
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    p->send[lane].grant(theirs.window[lane]);
-    p->receive[lane].start(theirs.sequence[lane], p->receive[lane].base_window());
+  for (Flow& flow : p->flows) {
+    const std::size_t lane = index_of(flow.lane);
+    flow.send.grant(theirs.window[lane]);
+    flow.receive.start(theirs.sequence[lane], flow.receive.base_window());
   }
 }
 
@@ -338,8 +340,8 @@ void Link<D>::bring_up(Peer* p, Time now) {
   p->last_heard = p->probe_sent_at = now;
   // The checksums of waiting frames begin with the route, which was not known when the messages
   // were written: compute them anew.
-  for (Send& flow : p->send)
-    flow.for_each_waiting([&](Frame* f) {
+  for (Flow& flow : p->flows)
+    flow.send.for_each_waiting([&](Frame* f) {
       D::meta(f).tx.sum =
           base::crc32c(D::bytes(f) + kFrameHeader, D::length(f) - kFrameHeader, p->outgoing_sum);
     });

@@ -18,19 +18,19 @@ void Link<D>::check_invariants([[maybe_unused]] Time now) const {
     if (p->state == PeerState::request_sent || p->nearly_up())
       assert(p->timer_position != base::kNotQueued && "a handshake is repeated or given up");
     if (!p->up()) continue;
-    for (const Send& flow : p->send) {
-      if (flow.ready()) assert(p->pending_hook.linked && "frames that can go stand in line to go");
-      if (flow.must_probe()) {
-        assert(flow.probing() && "who waits for credit with nothing in flight asks for it");
-        assert(timer_set(*p, flow.last_active(), now) && "and asks again when no answer comes");
+    for (const Flow& flow : p->flows) {
+      const Send& send = flow.send;
+      const Receive& receive = flow.receive;
+      if (send.ready()) assert(p->pending_hook.linked && "frames that can go stand in line to go");
+      if (send.must_probe()) {
+        assert(send.probing() && "who waits for credit with nothing in flight asks for it");
+        assert(timer_set(*p, send.last_active(), now) && "and asks again when no answer comes");
       }
-      if (!flow.in_flight().empty())
-        assert(timer_set(*p, flow.last_active(), now) && "a lost frame is missed in time");
-    }
-    for (const Receive& flow : p->receive) {
-      if (flow.stalled)
+      if (!send.in_flight().empty())
+        assert(timer_set(*p, send.last_active(), now) && "a lost frame is missed in time");
+      if (receive.stalled)
         assert(p->stalled_hook.linked && "what a sink was busy for is offered again");
-      if (flow.wants_credit)
+      if (receive.wants_credit)
         assert(p->credit_waiter_hook.linked && "who could not be lent credit stands in line");
     }
   }

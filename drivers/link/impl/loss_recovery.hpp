@@ -14,20 +14,21 @@ namespace viaduct::link {
 // Applies an acknowledgement from a data or ack frame to one sending lane. `now` may be that of the
 // poll that received the frame, if finish_delivered() applies the acknowledgement later.
 template <PacketDevice D>
-void Link<D>::acknowledge(Peer* p, Lane lane, const Acknowledgement& ack, Time now) {
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
-  if (!flow.plausible(ack)) return count(p, Counter::drop_ack);
-  const bool backed_off = flow.timeouts() != 0;
-  const auto result = flow.acknowledge(ack, now, p->rtt);
+void Link<D>::acknowledge(Flow& flow, const Acknowledgement& ack, Time now) {
+  Peer* const p = &flow.peer;
+  Send& s = flow.send;
+  if (!s.plausible(ack)) return count(p, Counter::drop_ack);
+  const bool backed_off = s.timeouts() != 0;
+  const auto result = s.acknowledge(ack, now, p->rtt);
   // send_pending() lets the lane send with the new credit, or, with nothing in flight any more,
   // probe for credit.
-  if (flow.backlog() != 0 && (result.more_credit || flow.in_flight().empty())) pending_.add(p);
+  if (s.backlog() != 0 && (result.more_credit || s.in_flight().empty())) pending_.add(p);
   if (result.freed == 0) return;
   frames_sending_ -= result.freed;
   if (result.rtt != Duration{0}) p->rtt.sample(result.rtt);
   // The timer was set with the backed-off timeout, and may be far later than the next deadline now.
   if (backed_off) timers_.set_no_later(p, next_deadline(p));
-  if (flow.has_gap() && !config_.fixed_timeout) resend_lost(p, lane, now);
+  if (s.has_gap() && !config_.fixed_timeout) resend_lost(flow, now);
 }
 
 // The payload of an ack frame. A malformed block ends the reading; blocks before that block count.
@@ -44,31 +45,31 @@ void Link<D>::receive_ack(Peer* p, std::span<const std::byte> payload, Time now)
       return count(p, Counter::drop_ack);
     std::uint64_t bitmap[kBitmapWords];  // a copy, because the payload need not be aligned
     std::memcpy(bitmap, payload.data() + sizeof(block), bytes);
-    const auto lane = static_cast<Lane>(index);
-    acknowledge(p, lane, {block.ack, block.ack + block.credit, {bitmap, block.words}}, now);
-    if ((block.lane_flags & kFlagWant) != 0) on_credit_wanted(p, lane, now);
+    Flow& flow = p->flows[index];
+    acknowledge(flow, {block.ack, block.ack + block.credit, {bitmap, block.words}}, now);
+    if ((block.lane_flags & kFlagWant) != 0) on_credit_wanted(flow, now);
     payload = payload.subspan(sizeof(block) + bytes);
   }
 }
 
 // Sends the same frame again: no copy, and the same header (see build_header).
 template <PacketDevice D>
-void Link<D>::resend(Peer* p, Lane lane, Frame* f, Time now) {
+void Link<D>::resend(Flow& flow, Frame* f, Time now) {
   if (!enqueue_tx(f))
     return;  // the device is full: the timer or the next acknowledgement tries again
-  p->send[static_cast<std::size_t>(lane)].on_retransmitted(f, now);
-  count(p, Counter::retransmits);
+  flow.send.on_retransmitted(f, now);
+  count(&flow.peer, Counter::retransmits);
 }
 
 // Fast retransmission: sends again every frame that the latest acknowledgement shows to be lost.
 // Frames numbered above the highest acknowledged cannot be judged yet, so the loop ends there.
 template <PacketDevice D>
-void Link<D>::resend_lost(Peer* p, Lane lane, Time now) {
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
-  for (Frame* f = flow.in_flight().front(); f && flow.behind_acked(f); f = Send::List::next(f)) {
-    if (!flow.lost(f, p->rtt.reordering())) continue;
-    count(p, Counter::fast_retransmits);
-    resend(p, lane, f, now);
+void Link<D>::resend_lost(Flow& flow, Time now) {
+  const Send& s = flow.send;
+  for (Frame* f = s.in_flight().front(); f && s.behind_acked(f); f = Send::List::next(f)) {
+    if (!s.lost(f, flow.peer.rtt.reordering())) continue;
+    count(&flow.peer, Counter::fast_retransmits);
+    resend(flow, f, now);
   }
 }
 

@@ -83,8 +83,9 @@ void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header
   if (type == FrameType::ack) {
     receive_ack(p, payload, now);
     if ((header.lane_flags & kFlagAnswer) != 0) {
-      p->receive[0].ack_at_once = true;  // any lane will do: the ack frame is the answer
-      ack_later(p, p->receive[0], now);
+      p->flow(Lane::high).receive.ack_at_once =
+          true;  // any lane will do: the ack frame is the answer
+      ack_later(p->flow(Lane::high), now);
     }
   } else if (type == FrameType::goodbye) {
     on_goodbye(p);
@@ -135,75 +136,74 @@ inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, 
     count(p, Counter::drop_type);
     return D::release(f);
   }
-  const auto lane = static_cast<Lane>(index);
+  Flow& flow = p->flows[index];
   const std::uint32_t sequence = header.sequence;
-  Receive& flow = p->receive[index];
   // With a backlog of our own the acknowledgement counts at once: the frame may bring credit.
-  if (!flow.is_next_in_order(sequence) || (header.lane_flags & kFlagWant) != 0 ||
-      p->send[index].backlog() != 0) [[unlikely]]
-    return receive_unusual(p, lane, f, header, now);
-  flow.arrived_in_order(now);
+  if (!flow.receive.is_next_in_order(sequence) || (header.lane_flags & kFlagWant) != 0 ||
+      flow.send.backlog() != 0) [[unlikely]]
+    return receive_unusual(flow, f, header, now);
+  flow.receive.arrived_in_order(now);
   D::meta(f).rx.consumed = 0;
   const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
-  if (!deliver(p, lane, order, f, now)) [[unlikely]] {
-    acknowledge(p, lane, acknowledgement_in(header), now);
-    return stall(p, lane, f, sequence, now);
+  if (!deliver(flow, order, f, now)) [[unlikely]] {
+    acknowledge(flow, acknowledgement_in(header), now);
+    return stall(flow, f, sequence, now);
   }
-  on_consumed(p, lane, now);
+  on_consumed(flow, now);
   // There is room: at most kFewFrames are left of earlier bursts, and a burst has kReceiveBurst.
-  delivered_[delivered_count_++] = {p, f, lane};
+  delivered_[delivered_count_++] = {&flow, f};
 }
 
 // A data frame off the fast path: duplicates, gaps, frames beyond the credit, requests for credit,
 // a busy handler. Upkeep happens at once; takes over the reference.
 template <PacketDevice D>
-void Link<D>::receive_unusual(Peer* p, Lane lane, Frame* f, const FrameHeader& header, Time now) {
+void Link<D>::receive_unusual(Flow& flow, Frame* f, const FrameHeader& header, Time now) {
   using Arrival = typename Receive::Arrival;
-  acknowledge(p, lane, acknowledgement_in(header), now);
-  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
+  acknowledge(flow, acknowledgement_in(header), now);
+  Receive& r = flow.receive;
   const std::uint32_t sequence = header.sequence;
   const bool wants = (header.lane_flags & kFlagWant) != 0;
-  const Arrival arrival = flow.classify(sequence);
+  const Arrival arrival = r.classify(sequence);
   if (arrival == Arrival::duplicate || arrival == Arrival::beyond_credit) {
     // Either our acknowledgement was lost, or the peer counts on a lease that our side has taken
     // back. An ack frame at once corrects both.
-    count(p, arrival == Arrival::duplicate ? Counter::drop_duplicate : Counter::drop_credit);
-    flow.ack_at_once = true;
-    ack_later(p, flow, now);
-    if (arrival == Arrival::beyond_credit) on_credit_wanted(p, lane, now);
+    count(&flow.peer,
+          arrival == Arrival::duplicate ? Counter::drop_duplicate : Counter::drop_credit);
+    r.ack_at_once = true;
+    ack_later(flow, now);
+    if (arrival == Arrival::beyond_credit) on_credit_wanted(flow, now);
     return D::release(f);
   }
-  const bool had_gap = flow.has_gap();
-  flow.arrived(sequence, now);
+  const bool had_gap = r.has_gap();
+  r.arrived(sequence, now);
   // A gap has opened, changed or closed: the sender's loss detection needs to know at once.
-  if (had_gap || flow.has_gap()) flow.ack_at_once = true;
-  if (wants) on_credit_wanted(p, lane, now);
+  if (had_gap || r.has_gap()) r.ack_at_once = true;
+  if (wants) on_credit_wanted(flow, now);
 
   D::meta(f).rx.consumed = 0;
   const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
   const bool deliverable = arrival == Arrival::in_order || order == Order::unordered;
-  if (!deliverable || flow.stalled) {
-    flow.hold(f, sequence);
-  } else if (deliver(p, lane, order, f, now)) {
+  if (!deliverable || r.stalled) {
+    r.hold(f, sequence);
+  } else if (deliver(flow, order, f, now)) {
     D::release(f);
-    on_consumed(p, lane, now);
-    if (!flow.held().empty()) deliver_held(p, lane, now);
+    on_consumed(flow, now);
+    if (!r.held().empty()) deliver_held(flow, now);
   } else {
-    return stall(p, lane, f, sequence, now);
+    return stall(flow, f, sequence, now);
   }
-  ack_later(p, flow, now);
+  ack_later(flow, now);
 }
 
 // Holds a frame whose handler is busy; offer_stalled() offers the frame again at each poll. The
 // frame is acknowledged, since the frame has arrived; not being consumed, the frame brings no new
 // credit.
 template <PacketDevice D>
-void Link<D>::stall(Peer* p, Lane lane, Frame* f, std::uint32_t sequence, Time now) {
-  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-  flow.hold(f, sequence);
-  flow.stalled = true;
-  stalled_.add(p);
-  ack_later(p, flow, now);
+void Link<D>::stall(Flow& flow, Frame* f, std::uint32_t sequence, Time now) {
+  flow.receive.hold(f, sequence);
+  flow.receive.stalled = true;
+  stalled_.add(&flow.peer);
+  ack_later(flow, now);
 }
 
 // The upkeep of frames that the fast path has delivered: applies the acknowledgement that each
@@ -211,12 +211,11 @@ void Link<D>::stall(Peer* p, Lane lane, Frame* f, std::uint32_t sequence, Time n
 template <PacketDevice D>
 void Link<D>::finish_delivered() {
   for (std::uint16_t i = 0; i < delivered_count_; ++i) {
-    const auto& [p, f, lane] = delivered_[i];
-    if (p) [[likely]] {
+    const auto& [flow, f] = delivered_[i];
+    if (flow) [[likely]] {
       const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
-      acknowledge(p, lane, acknowledgement_in(header), delivered_at_);
-      const Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-      if (flow.ack_pending()) ack_later(p, flow, delivered_at_);
+      acknowledge(*flow, acknowledgement_in(header), delivered_at_);
+      if (flow->receive.ack_pending()) ack_later(*flow, delivered_at_);
     }
     D::release(f);
   }
@@ -227,7 +226,7 @@ void Link<D>::finish_delivered() {
 // False: a handler is busy. Bytes that do not make up a whole message end the frame: the checksum
 // was right, so the sender is wrong, and there is nothing to wait for.
 template <PacketDevice D>
-inline bool Link<D>::deliver(Peer* p, Lane lane, Order order, Frame* f, Time now) {
+inline bool Link<D>::deliver(Flow& flow, Order order, Frame* f, Time now) {
   const std::byte* const payload = D::bytes(f) + kFrameHeader;
   const std::byte* const end = payload + reinterpret_cast<const FrameHeader*>(D::bytes(f))->length;
   const std::byte* at = payload + D::meta(f).rx.consumed;
@@ -238,40 +237,41 @@ inline bool Link<D>::deliver(Peer* p, Lane lane, Order order, Frame* f, Time now
     if (header.length > static_cast<std::size_t>(end - body)) break;
     ReceiveHandler* const sink = header.protocol < kProtocols ? sinks_[header.protocol] : nullptr;
     if (sink) [[likely]] {
-      const Incoming message{p->id, lane, order, header.kind, now, {body, header.length}};
+      const Incoming message{flow.peer.id, flow.lane, order,
+                             header.kind,  now,       {body, header.length}};
       if (sink->on_message(message) == RxResult::backpressure) [[unlikely]] {
         D::meta(f).rx.consumed = static_cast<std::uint32_t>(at - payload);
         return false;
       }
       counters_.add(Counter::messages_delivered);
     } else {
-      count(p, Counter::drop_protocol);
+      count(&flow.peer, Counter::drop_protocol);
     }
     at = body + header.length;
   }
-  if (at != end) count(p, Counter::drop_message);
+  if (at != end) count(&flow.peer, Counter::drop_message);
   return true;
 }
 
 // Delivers held frames in order, as far as gaps and handlers allow. Unordered frames do not wait
 // for a gap; only a busy handler holds them.
 template <PacketDevice D>
-void Link<D>::deliver_held(Peer* p, Lane lane, Time now) {
-  Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-  flow.stalled = false;
+void Link<D>::deliver_held(Flow& flow, Time now) {
+  Receive& r = flow.receive;
+  r.stalled = false;
   Frame* before = nullptr;
-  for (Frame* f = flow.held().front(); f;) {
-    Frame* next = flow.held().next(f);
+  for (Frame* f = r.held().front(); f;) {
+    Frame* next = Receive::List::next(f);
     const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
     const bool unordered = (header.lane_flags & kFlagUnordered) != 0;
-    if (!unordered && !sequence_before(header.sequence, flow.expected())) {
+    if (!unordered && !sequence_before(header.sequence, r.expected())) {
       before = f;  // waits for a gap
-    } else if (deliver(p, lane, unordered ? Order::unordered : Order::ordered, f, now)) {
-      D::release(flow.held().remove_after(before));
-      on_consumed(p, lane, now);
+    } else if (deliver(flow, unordered ? Order::unordered : Order::ordered, f, now)) {
+      D::release(r.held().remove_after(before));
+      on_consumed(flow, now);
     } else {
-      flow.stalled = true;
-      stalled_.add(p);
+      r.stalled = true;
+      stalled_.add(&flow.peer);
       break;
     }
     f = next;
@@ -287,13 +287,12 @@ void Link<D>::offer_stalled(Time now) {
   auto waiting = std::exchange(stalled_, {});
   while (Peer* p = waiting.front()) {
     waiting.remove(p);
-    for (Lane lane : {Lane::high, Lane::low, Lane::bulk}) {
-      Receive& flow = p->receive[static_cast<std::size_t>(lane)];
-      if (!flow.stalled) continue;
-      deliver_held(p, lane, now);
-      if (flow.credit_due() && !p->draining()) {
-        flow.ack_at_once = true;
-        ack_later(p, flow, now);
+    for (Flow& flow : p->flows) {
+      if (!flow.receive.stalled) continue;
+      deliver_held(flow, now);
+      if (flow.receive.credit_due() && !p->draining()) {
+        flow.receive.ack_at_once = true;
+        ack_later(flow, now);
       }
     }
     if (p->draining() && !p->stalled_hook.linked) end_connection(p, DownReason::left);

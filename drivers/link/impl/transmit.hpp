@@ -28,9 +28,9 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
     connect(to, now);  // the message may fit once the peer's MTU is known
     return SendStatus::try_again;
   }
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
-  const bool alone = urgency == Urgency::now && flow.in_flight().size() < kMaxAlone;
-  if (alone && flow.backlog() == 0 && can_send(p, lane, now)) [[likely]] {
+  Flow& flow = p->flow(lane);
+  const bool alone = urgency == Urgency::now && flow.send.in_flight().size() < kMaxAlone;
+  if (alone && flow.send.backlog() == 0 && can_send(flow, now)) [[likely]] {
     Frame* f = new_frame(lane);
     if (!f) [[unlikely]]
       return SendStatus::try_again;
@@ -38,19 +38,19 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
         write_message(D::bytes(f) + kFrameHeader, type, head, body, p->outgoing_sum);
     D::set_length(f, kFrameHeader + size);
     D::meta(f).tx.order = static_cast<std::uint8_t>(order);
-    build_header(p, lane, f, sum);
+    build_header(flow, f, sum);
     flush();  // before the book-keeping, for which the peer need not wait
-    on_transmitted(p, lane, f, now);
+    on_transmitted(flow, f, now);
     counters_.add(Counter::messages_sent);
     return SendStatus::sent;
   }
-  if (!enqueue(p, lane, order, type, head, body, capacity)) return SendStatus::try_again;
+  if (!enqueue(flow, order, type, head, body, capacity)) return SendStatus::try_again;
   counters_.add(Counter::messages_sent);
   if (!p->up()) [[unlikely]] {
     connect(to, now);
   } else if (alone) {
     // Urgent, but not on the fast path: sends what credit and device allow, or probes for credit.
-    transmit_lane(p, lane, now);
+    transmit_lane(flow, now);
     if (tx_burst_size_ != 0) flush();
   } else {
     pending_.add(p);
@@ -62,8 +62,8 @@ template <PacketDevice D>
 bool Link<D>::secure(PeerId to, Lane lane) {
   const Peer* p = find(to);
   if (!p || p->draining()) return true;  // try_send will say peer_down
-  if (p->send[static_cast<std::size_t>(lane)].backlog() >= config_.max_backlog ||
-      frames_sending_ >= sending_limit_[static_cast<std::size_t>(lane)])
+  if (p->flow(lane).send.backlog() >= config_.max_backlog ||
+      frames_sending_ >= sending_limit_[index_of(lane)])
     return false;
   // Allocates to find out: the frame goes back to the pool, and nothing else of this thread takes a
   // frame before the caller's try_send does.
@@ -75,20 +75,18 @@ bool Link<D>::secure(PeerId to, Lane lane) {
 // Adds a message to the last frame of the backlog, or to a new frame behind that. False: the
 // backlog or the frame pool is full. `capacity`: payload bytes of a frame to this peer.
 template <PacketDevice D>
-bool Link<D>::enqueue(Peer* p, Lane lane, Order order, MessageType type,
-                      std::span<const std::byte> head, std::span<const std::byte> body,
-                      std::size_t capacity) {
+bool Link<D>::enqueue(Flow& flow, Order order, MessageType type, std::span<const std::byte> head,
+                      std::span<const std::byte> body, std::size_t capacity) {
   const std::size_t size = kMessageHeader + head.size() + body.size();
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
-  Frame* f = flow.open_frame(order);
+  Frame* f = flow.send.open_frame(order);
   if (!f || D::length(f) + size > kFrameHeader + capacity) {
-    if (flow.backlog() >= config_.max_backlog) return false;
-    f = new_frame(lane);
+    if (flow.send.backlog() >= config_.max_backlog) return false;
+    f = new_frame(flow.lane);
     if (!f) return false;
     D::set_length(f, kFrameHeader);
     D::meta(f).tx.order = static_cast<std::uint8_t>(order);
-    D::meta(f).tx.sum = p->outgoing_sum;
-    flow.enqueue(f);
+    D::meta(f).tx.sum = flow.peer.outgoing_sum;
+    flow.send.enqueue(f);
   }
   const std::size_t length = D::length(f);
   std::uint32_t& sum = D::meta(f).tx.sum;
@@ -101,7 +99,7 @@ bool Link<D>::enqueue(Peer* p, Lane lane, Order order, MessageType type,
 // lane.
 template <PacketDevice D>
 inline auto Link<D>::new_frame(Lane lane) -> Frame* {
-  if (frames_sending_ >= sending_limit_[static_cast<std::size_t>(lane)]) return nullptr;
+  if (frames_sending_ >= sending_limit_[index_of(lane)]) return nullptr;
   Frame* f = device_.allocate();
   if (f) [[likely]]
     ++frames_sending_;
@@ -119,14 +117,13 @@ auto Link<D>::new_control_frame() -> Frame* {
 
 // Whether credit and device allow one more frame to that lane now.
 template <PacketDevice D>
-inline bool Link<D>::can_send(Peer* p, Lane lane, Time now) {
-  if (!p->up()) [[unlikely]]
+inline bool Link<D>::can_send(Flow& flow, Time now) {
+  if (!flow.peer.up()) [[unlikely]]
     return false;
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
   // A lease can only run out while nothing is in flight (TxLane::expire_credit).
-  if (flow.in_flight().empty()) flow.expire_credit(now);
+  if (flow.send.in_flight().empty()) flow.send.expire_credit(now);
   if (tx_burst_size_ == kBurst) flush();
-  return flow.has_credit() && tx_burst_size_ != kBurst;
+  return flow.send.has_credit() && tx_burst_size_ != kBurst;
 }
 
 // Gives the frame its sequence number and header and lines the frame up for the device, with a
@@ -135,19 +132,18 @@ inline bool Link<D>::can_send(Peer* p, Lane lane, Time now) {
 // outdated acknowledgement and credit, which TxLane::acknowledge ignores. `sum`: over seed, route
 // and payload. The caller has checked can_send(), so the burst has a place.
 template <PacketDevice D>
-inline void Link<D>::build_header(Peer* p, Lane lane, Frame* f, std::uint32_t sum) {
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
-  Receive& back = p->receive[static_cast<std::size_t>(lane)];
-  auto flags = static_cast<std::uint8_t>(lane);
+inline void Link<D>::build_header(Flow& flow, Frame* f, std::uint32_t sum) {
+  const Peer& p = flow.peer;
+  auto flags = static_cast<std::uint8_t>(flow.lane);
   if (D::meta(f).tx.order == static_cast<std::uint8_t>(Order::unordered)) flags |= kFlagUnordered;
-  if (flow.wants_credit()) flags |= kFlagWant;
+  if (flow.send.wants_credit()) flags |= kFlagWant;
   const FrameFields fields{FrameType::data,
                            flags,
                            static_cast<std::uint16_t>(D::length(f) - kFrameHeader),
-                           flow.next_sequence(),
-                           back.expected(),
-                           back.credit()};
-  write_header(D::bytes(f), p->outgoing, fields, p->checksums ? std::optional(sum) : std::nullopt);
+                           flow.send.next_sequence(),
+                           flow.receive.expected(),
+                           flow.receive.credit()};
+  write_header(D::bytes(f), p.outgoing, fields, p.checksums ? std::optional(sum) : std::nullopt);
   D::retain(f);
   tx_burst_[tx_burst_size_++] = f;
 }
@@ -156,29 +152,27 @@ inline void Link<D>::build_header(Peer* p, Lane lane, Frame* f, std::uint32_t su
 // flight, and starts the retransmission timer if no other frame of the lane is in flight. The frame
 // carried an acknowledgement of its lane, which is noted, too.
 template <PacketDevice D>
-inline void Link<D>::on_transmitted(Peer* p, Lane lane, Frame* f, Time now) {
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
-  if (flow.in_flight().empty()) timers_.set_no_later(p, now + timeout(p, flow));
-  flow.on_transmitted(f, now);
-  p->receive[static_cast<std::size_t>(lane)].on_ack_sent(now);
+inline void Link<D>::on_transmitted(Flow& flow, Frame* f, Time now) {
+  if (flow.send.in_flight().empty()) timers_.set_no_later(&flow.peer, now + timeout(flow));
+  flow.send.on_transmitted(f, now);
+  flow.receive.on_ack_sent(now);
 }
 
-// Lines up the lane's waiting frames for the device as far as credit and device allow. A lane that
+// Lines up the flow's waiting frames for the device as far as credit and device allow. A lane that
 // has used up its credit begins to probe for credit if nothing is in flight.
 template <PacketDevice D>
-void Link<D>::transmit_lane(Peer* p, Lane lane, Time now) {
-  Send& flow = p->send[static_cast<std::size_t>(lane)];
-  while (flow.backlog() != 0 && can_send(p, lane, now)) {
-    Frame* f = flow.take_waiting();
-    build_header(p, lane, f, D::meta(f).tx.sum);
-    on_transmitted(p, lane, f, now);
+void Link<D>::transmit_lane(Flow& flow, Time now) {
+  while (flow.send.backlog() != 0 && can_send(flow, now)) {
+    Frame* f = flow.send.take_waiting();
+    build_header(flow, f, D::meta(f).tx.sum);
+    on_transmitted(flow, f, now);
   }
-  if (flow.blocked()) {
-    count(p, Counter::credit_waits);
-    flow.note_credit_shortage();
-    probe_for_credit(p, flow, now);
-  } else if (flow.ready()) {
-    pending_.add(p);  // the device is full: the next poll goes on
+  if (flow.send.blocked()) {
+    count(&flow.peer, Counter::credit_waits);
+    flow.send.note_credit_shortage();
+    probe_for_credit(flow, now);
+  } else if (flow.send.ready()) {
+    pending_.add(&flow.peer);  // the device is full: the next poll goes on
   }
 }
 
@@ -212,10 +206,11 @@ template <PacketDevice D>
 void Link<D>::send_pending(Time now) {
   for (Lane lane : {Lane::high, Lane::low, Lane::bulk})
     for (Peer* p = pending_.front(); p; p = pending_.next(p))
-      if (p->send[static_cast<std::size_t>(lane)].backlog() != 0) transmit_lane(p, lane, now);
+      if (p->flow(lane).send.backlog() != 0) transmit_lane(p->flow(lane), now);
   for (Peer* p = pending_.front(); p;) {
     Peer* next = pending_.next(p);
-    if (std::none_of(p->send.begin(), p->send.end(), [](const Send& s) { return s.ready(); }))
+    if (std::none_of(p->flows.begin(), p->flows.end(),
+                     [](const Flow& flow) { return flow.send.ready(); }))
       pending_.remove(p);  // acknowledge() adds a blocked peer again when credit comes
     p = next;
   }
