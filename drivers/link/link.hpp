@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "drivers/base/random.hpp"
@@ -123,6 +124,20 @@ class Link {
   // How long windows shrink after a peer was refused credit (CreditPool::contended_until).
   static constexpr Duration kContention = std::chrono::milliseconds{10};
 
+  // Makes `now` the time of one call from outside. A receive handler may call from within a poll,
+  // which goes on with its own time afterwards.
+  class CallTime {
+   public:
+    CallTime(Link& link, Time now) : link_(link), outer_(std::exchange(link.now_, now)) {}
+    ~CallTime() { link_.now_ = outer_; }
+    CallTime(const CallTime&) = delete;
+    CallTime& operator=(const CallTime&) = delete;
+
+   private:
+    Link& link_;
+    const Time outer_;
+  };
+
   // Members that are [[gnu::always_inline]] make up the path of an ordinary message; rare paths are
   // [[gnu::noinline]] so that they do not lengthen that code.
 
@@ -150,22 +165,22 @@ class Link {
   [[gnu::noinline]] void end_connection(Peer* peer, DownReason reason);
 
   // impl/handshake.hpp
-  void send_request(Peer* peer, Time now);
-  void repeat_later(Peer* peer, Time now);
+  void send_request(Peer* peer);
+  void repeat_later(Peer* peer);
   void send_hello(Peer* peer, std::uint64_t cookie);
-  void send_welcome(Peer* peer, Time now);
+  void send_welcome(Peer* peer);
   void send_handshake(Peer* peer, FrameType type, std::size_t mtu, std::uint64_t cookie);
   void send_retry(const FrameHeader& header, const Handshake& hello, std::uint64_t cookie);
   void enqueue_handshake(const FrameHeader& route, FrameType type, Handshake body, std::size_t mtu,
                          std::uint32_t sum);
   void send_goodbye(Peer* peer);
   [[gnu::noinline]] void receive_handshake(Peer* peer, FrameType type, const FrameHeader& header,
-                                           std::span<const std::byte> payload, Time now);
-  void receive_hello(const FrameHeader& header, const Handshake& hello, Time now);
-  Peer* accept(const Address& from, const Handshake& hello, Time now);
-  Peer* create_half_open(const Address& from, Time now);
-  void receive_welcome(Peer* peer, const Handshake& welcome, Time now);
-  void receive_retry(Peer* peer, const Handshake& retry, Time now);
+                                           std::span<const std::byte> payload);
+  void receive_hello(const FrameHeader& header, const Handshake& hello);
+  Peer* accept(const Address& from, const Handshake& hello);
+  Peer* create_half_open(const Address& from);
+  void receive_welcome(Peer* peer, const Handshake& welcome);
+  void receive_retry(Peer* peer, const Handshake& retry);
   bool lower_path_mtu(Peer* peer);
   void remove_half_open(Peer* peer);
   void evict(Peer* half_open);
@@ -174,41 +189,39 @@ class Link {
   }
   std::uint16_t smaller_mtu(std::uint16_t theirs) const { return std::min(own_mtu(), theirs); }
   void apply_handshake(Peer* peer, const Handshake& theirs);
-  [[gnu::noinline]] void bring_up(Peer* peer, Time now);
-  void handshake_timer(Peer* peer, Time now);
+  [[gnu::noinline]] void bring_up(Peer* peer);
+  void handshake_timer(Peer* peer);
 
   // impl/transmit.hpp
   [[gnu::always_inline]] Frame* new_frame(Lane lane);
   bool enqueue(Flow& flow, Order order, MessageType type, std::span<const std::byte> head,
                std::span<const std::byte> body, std::size_t capacity);
   Frame* new_control_frame();
-  [[gnu::always_inline]] bool can_send(Flow& flow, Time now);
+  [[gnu::always_inline]] bool can_send(Flow& flow);
   [[gnu::always_inline]] void build_header(Flow& flow, Frame* frame, std::uint32_t sum);
-  [[gnu::always_inline]] void on_transmitted(Flow& flow, Frame* frame, Time now);
-  void transmit_lane(Flow& flow, Time now);
+  [[gnu::always_inline]] void on_transmitted(Flow& flow, Frame* frame);
+  void transmit_lane(Flow& flow);
   bool enqueue_tx(Frame* frame);  // adds a reference; false: the burst and the device are full
   [[gnu::always_inline]] void flush();
-  void send_pending(Time now);
+  void send_pending();
   void release_sent(Frame* frame) {
     --frames_sending_;
     Device::release(frame);
   }
 
   // impl/receive.hpp
-  void receive(Time now);
-  [[gnu::always_inline]] void receive_frame(Frame* frame, Time now);
-  [[gnu::noinline]] void receive_from_unknown(Frame* frame, Time now);
-  [[gnu::always_inline]] void receive_data(Peer* peer, Frame* frame, const FrameHeader& header,
-                                           Time now);
-  [[gnu::noinline]] void receive_unusual(Flow& flow, Frame* frame, const FrameHeader& header,
-                                         Time now);
+  void receive();
+  [[gnu::always_inline]] void receive_frame(Frame* frame);
+  [[gnu::noinline]] void receive_from_unknown(Frame* frame);
+  [[gnu::always_inline]] void receive_data(Peer* peer, Frame* frame, const FrameHeader& header);
+  [[gnu::noinline]] void receive_unusual(Flow& flow, Frame* frame, const FrameHeader& header);
   [[gnu::noinline]] void receive_control(Peer* peer, FrameType type, const FrameHeader& header,
-                                         std::span<const std::byte> payload, Time now);
-  [[gnu::always_inline]] bool deliver(Flow& flow, Order order, Frame* frame, Time now);
-  [[gnu::noinline]] void stall(Flow& flow, Frame* frame, std::uint32_t sequence, Time now);
+                                         std::span<const std::byte> payload);
+  [[gnu::always_inline]] bool deliver(Flow& flow, Order order, Frame* frame);
+  [[gnu::noinline]] void stall(Flow& flow, Frame* frame, std::uint32_t sequence);
   void finish_delivered();
-  void deliver_held(Flow& flow, Time now);
-  void offer_stalled(Time now);
+  void deliver_held(Flow& flow);
+  void offer_stalled();
   void drop(Counter reason) { counters_.add(reason); }
   // Counts something unusual, for the link and for the peer.
   [[gnu::noinline]] void count(const Peer* peer, Counter what) {
@@ -217,38 +230,38 @@ class Link {
   }
 
   // impl/credit.hpp
-  [[gnu::always_inline]] void on_consumed(Flow& flow, Time now);
-  void on_credit_wanted(Flow& flow, Time now);
-  bool grant_credit(Flow& flow, Time now);
-  void serve_credit_waiters(Time now);
-  void reclaim_credit(Lane lane, Time now);
-  void probe_for_credit(Flow& flow, Time now);
+  [[gnu::always_inline]] void on_consumed(Flow& flow);
+  void on_credit_wanted(Flow& flow);
+  bool grant_credit(Flow& flow);
+  void serve_credit_waiters();
+  void reclaim_credit(Lane lane);
+  void probe_for_credit(Flow& flow);
 
   // impl/ack.hpp
-  void ack_later(Flow& flow, Time now);
+  void ack_later(Flow& flow);
   Duration ack_delay(const Peer* peer) const;
-  [[gnu::noinline]] void send_due_acks(Time now);
-  bool send_ack(Peer* peer, std::uint8_t flags, Time now);
+  [[gnu::noinline]] void send_due_acks();
+  bool send_ack(Peer* peer, std::uint8_t flags);
 
   // impl/loss_recovery.hpp
-  [[gnu::noinline]] void acknowledge(Flow& flow, const Acknowledgement& ack, Time now);
-  void receive_ack(Peer* peer, std::span<const std::byte> payload, Time now);
-  void resend(Flow& flow, Frame* frame, Time now);
-  void resend_lost(Flow& flow, Time now);
+  [[gnu::noinline]] void acknowledge(Flow& flow, const Acknowledgement& ack, Time heard);
+  void receive_ack(Peer* peer, std::span<const std::byte> payload);
+  void resend(Flow& flow, Frame* frame, Time at);
+  void resend_lost(Flow& flow, Time at);
 
   // impl/event_loop.hpp
   Duration timeout(const Flow& flow) const;
   Time next_probe(const Peer* peer) const;
   Time next_deadline(const Peer* peer) const;
-  [[gnu::noinline]] void run_timers(Time now);
-  bool peer_timer(Peer* peer, Time now);
-  void lane_timer(Flow& flow, Time now);
-  bool probe(Peer* peer, Time now);
-  void on_probe_sent(Peer* peer, Time now);
+  [[gnu::noinline]] void run_timers();
+  bool peer_timer(Peer* peer);
+  void lane_timer(Flow& flow);
+  bool probe(Peer* peer);
+  void on_probe_sent(Peer* peer);
 
   // impl/invariants.hpp
-  void check_invariants(Time now) const;
-  bool timer_set(const Peer& peer, Time active, Time now) const;
+  void check_invariants() const;
+  bool timer_set(const Peer& peer, Time active) const;
 
   Device& device_;
   LinkConfig config_;
@@ -278,7 +291,8 @@ class Link {
   };
   Delivered delivered_[kBurst];
   std::uint16_t delivered_count_ = 0;
-  Time delivered_at_{};  // `now` of the poll that received them
+  Time delivered_at_{};  // `now_` of the poll that received them
+  Time now_{};           // the time that the call under way was given
 
   // Frames lined up for the device, with a reference each; what the device does not take stays
   // here.

@@ -65,6 +65,25 @@ TEST_F(LinkTest, BothSidesMayConnectAtOnce) {
   EXPECT_EQ(b.link->peers().size(), 1u);
 }
 
+// A handler may send with a later time than the poll has that calls it, after it has read the clock
+// anew. What arrived in that poll still counts as heard of when the poll began.
+TEST_F(LinkTest, APollKeepsItsTimeWhateverTimeAHandlerSendsWith) {
+  const PeerId peer = connected();
+  const PeerId back = b.link->peers()[0];
+  int questions = 0;
+  b.sink.message = [&](const Incoming& m) {
+    ++questions;
+    EXPECT_EQ(send_text(b, back, "answer", m.now + milliseconds{1}), SendStatus::sent);
+    return RxResult::consumed;
+  };
+  for (int i = 0; i < 2; ++i) send_text(a, peer, "question", world.net.now());
+  const Time now = world.net.now() + milliseconds{1};
+  while (world.net.now() < now) world.net.step(now);
+  b.link->poll(now);
+  EXPECT_EQ(questions, 2);
+  EXPECT_EQ(b.link->last_heard(back), now);
+}
+
 TEST_F(LinkTest, MessagesThatQueueUpShareAFrame) {
   const PeerId peer = connected();
   const auto before = a.link->counters()[Counter::frames_sent];

@@ -16,15 +16,15 @@ namespace viaduct::link {
 // acknowledgement. In the list acking_, due peers stand in front and the others in the order in
 // which they were added.
 template <PacketDevice D>
-void Link<D>::ack_later(Flow& flow, Time now) {
+void Link<D>::ack_later(Flow& flow) {
   Peer* const p = &flow.peer;
   if (flow.receive.ack_due()) {
     acking_.remove(p);
     acking_.add_front(p);
-    p->ack_at = now;
+    p->ack_at = now_;
   } else if (!p->ack_hook.linked) {
     acking_.add(p);
-    p->ack_at = now + ack_delay(p);
+    p->ack_at = flow.receive.unacknowledged_since() + ack_delay(p);
   }
 }
 
@@ -39,9 +39,9 @@ Duration Link<D>::ack_delay(const Peer* p) const {
 // Sends ack frames to the peers whose time has come. Data frames do not take a peer out of acking_,
 // which would cost the fast path a list operation; so each peer is examined here anew.
 template <PacketDevice D>
-void Link<D>::send_due_acks(Time now) {
+void Link<D>::send_due_acks() {
   while (Peer* p = acking_.front()) {
-    if (p->ack_at > now) return;
+    if (p->ack_at > now_) return;
     bool due = false;
     Time since = Time::max();
     for (const Flow& flow : p->flows) {
@@ -51,13 +51,13 @@ void Link<D>::send_due_acks(Time now) {
     }
     acking_.remove(p);
     if (since == Time::max() && !due) continue;  // data frames have carried the acknowledgement
-    if (!due && since + ack_delay(p) > now) {    // what is pending arrived after those data frames
+    if (!due && since + ack_delay(p) > now_) {   // what is pending arrived after those data frames
       p->ack_at = since + ack_delay(p);
       acking_.add(p);
       return;
     }
-    if (!send_ack(p, 0, now)) {  // no frame, or the device is full: next poll
-      p->ack_at = now;
+    if (!send_ack(p, 0)) {  // no frame, or the device is full: next poll
+      p->ack_at = now_;
       acking_.add_front(p);
       return;
     }
@@ -70,7 +70,7 @@ void Link<D>::send_due_acks(Time now) {
 // nothing counts as acknowledged. The caller, or the end of a poll, flushes. The burst takes over
 // the only reference.
 template <PacketDevice D>
-bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
+bool Link<D>::send_ack(Peer* p, std::uint8_t flags) {
   if (tx_burst_size_ == kBurst) flush();
   if (tx_burst_size_ == kBurst) return false;
   Frame* f = new_control_frame();
@@ -90,7 +90,7 @@ bool Link<D>::send_ack(Peer* p, std::uint8_t flags, Time now) {
     std::memcpy(to, &block, sizeof(block));
     std::memcpy(to + sizeof(block), bitmap, block.words * sizeof(std::uint64_t));
     to += sizeof(block) + block.words * sizeof(std::uint64_t);
-    r.on_ack_frame_sent(now);
+    r.on_ack_frame_sent(now_);
   }
   const auto length = static_cast<std::size_t>(to - payload);
   D::set_length(f, kFrameHeader + length);

@@ -224,9 +224,8 @@ void Link<D>::report_up(Peer* p) {
 
 template <PacketDevice D>
 void Link<D>::connect(PeerId id, Time now) {
-  Peer* p = find(id);
-  if (!p || p->wanted) return;
-  if (p->state == PeerState::fresh || p->state == PeerState::accept_sent) send_request(p, now);
+  const CallTime call(*this, now);
+  if (Peer* p = find(id)) send_request(p);
 }
 
 template <PacketDevice D>

@@ -24,8 +24,9 @@ std::optional<Time> Link<D>::last_heard(PeerId id) const {
 
 template <PacketDevice D>
 void Link<D>::ask(PeerId id, Time now) {
+  const CallTime call(*this, now);
   Peer* p = find(id);
-  if (p && p->up()) probe(p, now);
+  if (p && p->up()) probe(p);
 }
 
 template <PacketDevice D>

@@ -13,21 +13,22 @@ namespace viaduct::link {
 // last, so that waiting frames, acknowledgements and retransmissions leave in one burst.
 template <PacketDevice D>
 void Link<D>::poll(Time now) {
+  now_ = now;
   if (delivered_count_ != 0) finish_delivered();
-  receive(now);
-  if (stalled_.front()) offer_stalled(now);
-  if (credit_waiters_.front()) serve_credit_waiters(now);
-  if (acking_.front()) send_due_acks(now);
+  receive();
+  if (stalled_.front()) offer_stalled();
+  if (credit_waiters_.front()) serve_credit_waiters();
+  if (acking_.front()) send_due_acks();
   // A timer must not see frames in flight whose acknowledgement waits in delivered_: apply it
   // first (finish_delivered). The upkeep delays the answer, so timers that are barely due wait for
   // the next poll, which does the upkeep anyway; but for kTimerSlack at most.
-  if (timers_.due(delivered_count_ == 0 ? now : now - kTimerSlack)) {
+  if (timers_.due(delivered_count_ == 0 ? now_ : now_ - kTimerSlack)) {
     finish_delivered();
-    run_timers(now);
+    run_timers();
   }
-  if (pending_.front()) send_pending(now);
+  if (pending_.front()) send_pending();
   if (tx_burst_size_ != 0) flush();
-  check_invariants(now);
+  check_invariants();
 }
 
 template <PacketDevice D>
@@ -75,37 +76,37 @@ Time Link<D>::next_deadline(const Peer* p) const {
   return deadline;
 }
 
-// Sets each timer that has run to a time after `now`, even if its work could not be done (full
+// Sets each timer that has run to a time after now_, even if its work could not be done (full
 // device): otherwise the loop would not end.
 template <PacketDevice D>
-void Link<D>::run_timers(Time now) {
-  while (timers_.due(now)) {
+void Link<D>::run_timers() {
+  while (timers_.due(now_)) {
     Peer* p = timers_.pop();
-    if (!peer_timer(p, now)) continue;
-    timers_.set_no_later(p, std::max(next_deadline(p), now + Duration{1}));
+    if (!peer_timer(p)) continue;
+    timers_.set_no_later(p, std::max(next_deadline(p), now_ + Duration{1}));
   }
 }
 
 // False: the peer has ended and `p` is invalid.
 template <PacketDevice D>
-bool Link<D>::peer_timer(Peer* p, Time now) {
+bool Link<D>::peer_timer(Peer* p) {
   const PeerId id = p->id;
   if (!p->up()) {
-    handshake_timer(p, now);
+    handshake_timer(p);
     return find(id) != nullptr;
   }
   // Both conditions: if our own process has not polled for long, much time has passed but few
   // keepalives have gone, and the peer gets the chance to answer.
-  if (now - p->last_heard >= config_.dead_after && p->unanswered_probes >= kMaxUnanswered) {
+  if (now_ - p->last_heard >= config_.dead_after && p->unanswered_probes >= kMaxUnanswered) {
     end_connection(p, DownReason::silent);
     return false;
   }
-  for (Flow& flow : p->flows) lane_timer(flow, now);
-  if (now >= next_probe(p)) {
-    if (probe(p, now))
+  for (Flow& flow : p->flows) lane_timer(flow);
+  if (now_ >= next_probe(p)) {
+    if (probe(p))
       count(p, Counter::keepalives);
     else
-      on_probe_sent(p, now);  // no frame, or a full device: counts as unanswered all the same
+      on_probe_sent(p);  // no frame, or a full device: counts as unanswered all the same
   }
   return true;
 }
@@ -115,34 +116,34 @@ bool Link<D>::peer_timer(Peer* p, Time now) {
 // sends those at once. For a lane without credit and with nothing in flight: repeats the window
 // probe. The fixed timeout, for comparison only, sends every overdue frame again.
 template <PacketDevice D>
-void Link<D>::lane_timer(Flow& flow, Time now) {
+void Link<D>::lane_timer(Flow& flow) {
   Peer* const p = &flow.peer;
   Send& s = flow.send;
   const Duration limit = timeout(flow);
   if (Frame* oldest = s.in_flight().front()) {
-    if (D::meta(oldest).tx.sent_at + limit > now) return;
+    if (D::meta(oldest).tx.sent_at + limit > now_) return;
     count(p, Counter::probes);
-    s.on_timeout(D::meta(oldest).tx.sent_at, now);
-    if (!config_.fixed_timeout) return resend(flow, oldest, now);
+    s.on_timeout(D::meta(oldest).tx.sent_at, now_);
+    if (!config_.fixed_timeout) return resend(flow, oldest, now_);
     for (Frame* f = oldest; f; f = Send::List::next(f))
-      if (D::meta(f).tx.sent_at + limit <= now) resend(flow, f, now);
-  } else if (s.blocked() && s.last_probe_or_timeout() + limit <= now && probe(p, now)) {
-    s.on_timeout(s.last_probe_or_timeout(), now);
+      if (D::meta(f).tx.sent_at + limit <= now_) resend(flow, f, now_);
+  } else if (s.blocked() && s.last_probe_or_timeout() + limit <= now_ && probe(p)) {
+    s.on_timeout(s.last_probe_or_timeout(), now_);
   }
 }
 
 // Keepalive and window probe: an ack frame that asks for an ack frame, and says which lanes wait
 // for credit. False: not sent, for want of a frame or of a place in the burst.
 template <PacketDevice D>
-bool Link<D>::probe(Peer* p, Time now) {
-  if (!send_ack(p, kFlagAnswer, now)) return false;
-  on_probe_sent(p, now);
+bool Link<D>::probe(Peer* p) {
+  if (!send_ack(p, kFlagAnswer)) return false;
+  on_probe_sent(p);
   return true;
 }
 
 template <PacketDevice D>
-void Link<D>::on_probe_sent(Peer* p, Time now) {
-  p->probe_sent_at = now;
+void Link<D>::on_probe_sent(Peer* p) {
+  p->probe_sent_at = now_;
   if (p->unanswered_probes < UINT32_MAX) ++p->unanswered_probes;
 }
 

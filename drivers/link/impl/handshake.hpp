@@ -25,16 +25,17 @@ inline constexpr Duration kHalfOpenGrace = std::chrono::milliseconds{20};
 inline constexpr std::uint16_t kMaxMtuTries = 8;
 inline constexpr std::uint16_t kPathMtus[] = {9000, 4000, 1500, 1400, 1280, kMinMtu};
 
-// Requests the connection for our side. Sends our hello even if the peer's has arrived (state
-// accept_sent): the incarnation that sent that hello may be dead, and its successor, which has not
-// sent one, can answer ours.
+// Requests the connection for our side, unless that has happened or the connection is up. Sends our
+// hello even if the peer's has arrived (state accept_sent): the incarnation that sent that hello
+// may be dead, and its successor, which has not sent one, can answer ours.
 template <PacketDevice D>
-void Link<D>::send_request(Peer* p, Time now) {
+void Link<D>::send_request(Peer* p) {
+  if (p->wanted || (p->state != PeerState::fresh && p->state != PeerState::accept_sent)) return;
   p->wanted = true;
   if (p->state == PeerState::fresh) p->state = PeerState::request_sent;
-  p->last_heard = now;  // the handshake begins: after dead_after without success it has failed
+  p->last_heard = now_;  // the handshake begins: after dead_after without success it has failed
   p->handshake_rounds = 0;
-  repeat_later(p, now);
+  repeat_later(p);
   send_hello(p, 0);
 }
 
@@ -42,10 +43,10 @@ void Link<D>::send_request(Peer* p, Time now) {
 // interval grows to 32 ms only, so that a peer which starts late is found soon; else to about a
 // second.
 template <PacketDevice D>
-void Link<D>::repeat_later(Peer* p, Time now) {
+void Link<D>::repeat_later(Peer* p) {
   const auto doublings = std::min(p->handshake_rounds++, p->wanted ? 5u : 10u);
-  p->handshake_sent_at = now;
-  p->handshake_at = now + kFirstHandshakeInterval * (1u << doublings);
+  p->handshake_sent_at = now_;
+  p->handshake_at = now_ + kFirstHandshakeInterval * (1u << doublings);
   timers_.set_no_later(p, p->handshake_at);
 }
 
@@ -61,8 +62,8 @@ void Link<D>::send_hello(Peer* p, std::uint64_t cookie) {
 // The answer to a hello with a good cookie. For a peer that is up, the hello is a late duplicate:
 // the welcome goes once and sets no timer.
 template <PacketDevice D>
-void Link<D>::send_welcome(Peer* p, Time now) {
-  if (!p->up()) repeat_later(p, now);
+void Link<D>::send_welcome(Peer* p) {
+  if (!p->up()) repeat_later(p);
   send_handshake(p, FrameType::welcome, p->mtu, 0);
 }
 
@@ -149,7 +150,7 @@ void Link<D>::send_goodbye(Peer* p) {
 // nullptr for most hellos.
 template <PacketDevice D>
 void Link<D>::receive_handshake(Peer* p, FrameType type, const FrameHeader& header,
-                                std::span<const std::byte> payload, Time now) {
+                                std::span<const std::byte> payload) {
   Handshake body;
   if (payload.size() < sizeof(body)) return drop(Counter::drop_length);
   std::memcpy(&body, payload.data(), sizeof(body));
@@ -168,21 +169,21 @@ void Link<D>::receive_handshake(Peer* p, FrameType type, const FrameHeader& head
     if ((header.from[0] & 1) != 0 || header.connection != 0 ||
         std::memcmp(header.from, header.to, sizeof header.to) == 0)
       return drop(Counter::drop_handshake);
-    return receive_hello(header, body, now);
+    return receive_hello(header, body);
   }
   // Retry and welcome must answer our present incarnation, not an earlier one of this address.
   if (body.echo != config_.incarnation) return drop(Counter::drop_incarnation);
-  if (type == FrameType::welcome) return receive_welcome(p, body, now);
-  receive_retry(p, body, now);
+  if (type == FrameType::welcome) return receive_welcome(p, body);
+  receive_retry(p, body);
 }
 
 template <PacketDevice D>
-void Link<D>::receive_hello(const FrameHeader& header, const Handshake& hello, Time now) {
+void Link<D>::receive_hello(const FrameHeader& header, const Handshake& hello) {
   Address from;
   std::memcpy(from.bytes.data(), header.from, from.bytes.size());
-  if (!cookies_.is_valid(hello.cookie, from, hello.incarnation, now))
-    return send_retry(header, hello, cookies_.make(from, hello.incarnation, now));
-  if (Peer* p = accept(from, hello, now)) return send_welcome(p, now);
+  if (!cookies_.is_valid(hello.cookie, from, hello.incarnation, now_))
+    return send_retry(header, hello, cookies_.make(from, hello.incarnation, now_));
+  if (Peer* p = accept(from, hello)) return send_welcome(p);
   // The address is proven, so an answer cannot be misdirected: cookie 0 says "no room".
   drop(Counter::drop_peers_full);
   send_retry(header, hello, 0);
@@ -193,7 +194,7 @@ void Link<D>::receive_hello(const FrameHeader& header, const Handshake& hello, T
 // an earlier incarnation's. A peer that is up therefore stays up: the other incarnation becomes its
 // successor, and takes over only when a frame proves that it is alive (bring_up).
 template <PacketDevice D>
-auto Link<D>::accept(const Address& from, const Handshake& hello, Time now) -> Peer* {
+auto Link<D>::accept(const Address& from, const Handshake& hello) -> Peer* {
   const auto same_incarnation = [&hello](const Peer* p) {
     return p->incarnation == hello.incarnation && p->outgoing.connection == hello.connection &&
            p->outgoing.token == hello.token;
@@ -210,11 +211,11 @@ auto Link<D>::accept(const Address& from, const Handshake& hello, Time now) -> P
     p = next;
   }
   if (!p) {
-    p = create_half_open(from, now);
+    p = create_half_open(from);
     if (!p) return nullptr;
     apply_handshake(p, hello);
     p->state = PeerState::accept_sent;
-    p->last_heard = now;
+    p->last_heard = now_;
     if (Peer* earlier = find(mapped))
       earlier->successor = p->id;
     else
@@ -224,7 +225,7 @@ auto Link<D>::accept(const Address& from, const Handshake& hello, Time now) -> P
       // A new token, as the other incarnation may know the old one: its frames must not bring up
       // this connection.
       if (p->nearly_up()) draw_token(p);
-      p->last_heard = now;
+      p->last_heard = now_;
       p->handshake_rounds = 0;
       apply_handshake(p, hello);
       p->state = PeerState::accept_sent;
@@ -238,10 +239,10 @@ auto Link<D>::accept(const Address& from, const Handshake& hello, Time now) -> P
 // evicted, provided that it has had the time an honest requester needs (kHalfOpenGrace). Otherwise
 // nullptr: the new requester has to try again.
 template <PacketDevice D>
-auto Link<D>::create_half_open(const Address& from, Time now) -> Peer* {
+auto Link<D>::create_half_open(const Address& from) -> Peer* {
   Peer* const oldest = half_open_.front();
   const bool full = half_open_count_ == kMaxHalfOpen || !has_slot();
-  if (full && (!oldest || now - oldest->last_heard < kHalfOpenGrace)) return nullptr;
+  if (full && (!oldest || now_ - oldest->last_heard < kHalfOpenGrace)) return nullptr;
   if (full) evict(oldest);
   Peer* p = create_peer(from);
   if (!p) return nullptr;
@@ -268,13 +269,13 @@ void Link<D>::apply_handshake(Peer* p, const Handshake& theirs) {
 }
 
 template <PacketDevice D>
-void Link<D>::receive_welcome(Peer* p, const Handshake& welcome, Time now) {
+void Link<D>::receive_welcome(Peer* p, const Handshake& welcome) {
   switch (p->state) {
     case PeerState::fresh:
     case PeerState::draining: return drop(Counter::drop_state);
     case PeerState::up:  // the ack that should have brought the peer up was lost
       if (p->incarnation != welcome.incarnation) return drop(Counter::drop_incarnation);
-      send_ack(p, 0, now);
+      send_ack(p, 0);
       return;
     case PeerState::request_sent:
     case PeerState::accept_sent:
@@ -283,14 +284,14 @@ void Link<D>::receive_welcome(Peer* p, const Handshake& welcome, Time now) {
       p->state = PeerState::accept_received;
       p->mtu_tries = 0;
       // This ack brings the peer up, and its answer our side.
-      send_ack(p, kFlagAnswer, now);
+      send_ack(p, kFlagAnswer);
       return;
   }
 }
 
 // A retry brings a cookie: answers with a padded hello, and searches for the path MTU on the way.
 template <PacketDevice D>
-void Link<D>::receive_retry(Peer* p, const Handshake& retry, Time now) {
+void Link<D>::receive_retry(Peer* p, const Handshake& retry) {
   if (!p->wanted || p->up() || p->state == PeerState::draining) return drop(Counter::drop_state);
   if ((retry.flags & kHandshakeNoRoom) != 0) {
     p->no_room = true;
@@ -305,7 +306,7 @@ void Link<D>::receive_retry(Peer* p, const Handshake& retry, Time now) {
     // The first sample of the round trip, only if exactly one hello has gone: otherwise the retry
     // may answer either (Karn).
     if (p->state == PeerState::request_sent && p->handshake_rounds == 1)
-      p->rtt.sample(now - p->handshake_sent_at);
+      p->rtt.sample(now_ - p->handshake_sent_at);
   }
   p->tried_mtu = std::min(p->tried_mtu, largest);
   if (p->mtu_tries == kMaxMtuTries && !lower_path_mtu(p))
@@ -330,14 +331,14 @@ bool Link<D>::lower_path_mtu(Peer* p) {
 // The first frame of the connection has arrived: the peer is alive and has our token. From here on
 // the connection is up, and ends the incarnation that was up before.
 template <PacketDevice D>
-void Link<D>::bring_up(Peer* p, Time now) {
+void Link<D>::bring_up(Peer* p) {
   remove_half_open(p);
   const std::uint32_t slot = p->id.value & 0xffff;
   const auto known = by_address_.try_emplace(address_key(p->address), slot).first;
   Peer* const earlier = known->second == slot ? nullptr : peers_[known->second].get();
   known->second = slot;
   p->state = PeerState::up;
-  p->last_heard = p->probe_sent_at = now;
+  p->last_heard = p->probe_sent_at = now_;
   // The checksums of waiting frames begin with the route, which was not known when the messages
   // were written: compute them anew.
   for (Flow& flow : p->flows)
@@ -358,11 +359,11 @@ void Link<D>::bring_up(Peer* p, Time now) {
 
 // The peer is not up and its timer has run out: gives the handshake up, or repeats it.
 template <PacketDevice D>
-void Link<D>::handshake_timer(Peer* p, Time now) {
-  if (p->handshake_at > now) return;
+void Link<D>::handshake_timer(Peer* p) {
+  if (p->handshake_at > now_) return;
   const Duration patience =
       p->wanted ? config_.dead_after : std::min(config_.half_open_for, config_.dead_after);
-  if (now - p->last_heard >= patience) {
+  if (now_ - p->last_heard >= patience) {
     if (p->wanted || p->half_open())
       return end_connection(p, p->no_room ? DownReason::no_room : DownReason::refused);
     // Our side has named the peer but asked for nothing, so there is no failure to report: the
@@ -376,9 +377,9 @@ void Link<D>::handshake_timer(Peer* p, Time now) {
   // that has not expired.
   if (p->wanted) send_hello(p, 0);
   if (p->state == PeerState::accept_sent)
-    send_welcome(p, now);
+    send_welcome(p);
   else
-    repeat_later(p, now);
+    repeat_later(p);
 }
 
 }  // namespace viaduct::link

@@ -11,7 +11,7 @@
 namespace viaduct::link {
 
 template <PacketDevice D>
-void Link<D>::check_invariants([[maybe_unused]] Time now) const {
+void Link<D>::check_invariants() const {
 #ifndef NDEBUG
   for (const auto& p : peers_) {
     if (!p) continue;
@@ -24,10 +24,10 @@ void Link<D>::check_invariants([[maybe_unused]] Time now) const {
       if (send.ready()) assert(p->pending_hook.linked && "frames that can go stand in line to go");
       if (send.must_probe()) {
         assert(send.probing() && "who waits for credit with nothing in flight asks for it");
-        assert(timer_set(*p, send.last_active(), now) && "and asks again when no answer comes");
+        assert(timer_set(*p, send.last_active()) && "and asks again when no answer comes");
       }
       if (!send.in_flight().empty())
-        assert(timer_set(*p, send.last_active(), now) && "a lost frame is missed in time");
+        assert(timer_set(*p, send.last_active()) && "a lost frame is missed in time");
       if (receive.stalled)
         assert(p->stalled_hook.linked && "what a sink was busy for is offered again");
       if (receive.wants_credit)
@@ -40,10 +40,10 @@ void Link<D>::check_invariants([[maybe_unused]] Time now) const {
 // Whether the peer's timer runs out within the longest timeout from when its lane was last
 // `active`.
 template <PacketDevice D>
-bool Link<D>::timer_set(const Peer& p, Time active, Time now) const {
+bool Link<D>::timer_set(const Peer& p, Time active) const {
   const Duration longest = config_.fixed_timeout.value_or(config_.max_timeout);
-  // A timer whose work failed (full device) is set to just after `now`, for the next poll.
-  const Time latest = std::max(active + longest, now + Duration{1});
+  // A timer whose work failed (full device) is set to just after now_, for the next poll.
+  const Time latest = std::max(active + longest, now_ + Duration{1});
   return p.timer_position != base::kNotQueued && p.timer_at <= latest;
 }
 

@@ -13,7 +13,7 @@ namespace viaduct::link {
 // Fetches frames in short bursts: bytes that the device's driver has just copied are then still in
 // the first-level cache when their frame is summed and delivered.
 template <PacketDevice D>
-void Link<D>::receive(Time now) {
+void Link<D>::receive() {
   Frame* burst[kReceiveBurst];
   for (std::uint16_t taken = 0; taken < kBurst && device_.may_receive();) {
     const std::uint16_t count = device_.receive(burst, kReceiveBurst);
@@ -22,9 +22,9 @@ void Link<D>::receive(Time now) {
     counters_.add(Counter::frames_received, count);
     for (std::uint16_t i = 0; i < count; ++i) {
       if (i + 1 < count) __builtin_prefetch(D::bytes(burst[i + 1]));
-      receive_frame(burst[i], now);
+      receive_frame(burst[i]);
     }
-    delivered_at_ = now;
+    delivered_at_ = now_;
     // So many frames are a stream: its sender waits for acknowledgements rather than for an answer.
     if (delivered_count_ > kFewFrames) finish_delivered();
     taken = static_cast<std::uint16_t>(taken + count);
@@ -36,12 +36,12 @@ void Link<D>::receive(Time now) {
 // connection, token) and the checksum are right: first the table by the connection number, then one
 // comparison of the whole route.
 template <PacketDevice D>
-inline void Link<D>::receive_frame(Frame* f, Time now) {
+inline void Link<D>::receive_frame(Frame* f) {
   const std::size_t length = D::length(f);
   const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
   Peer* p = length >= kFrameHeader ? find_connection(header.connection) : nullptr;
   if (!p || !same_route(header, p->incoming)) [[unlikely]]
-    return receive_from_unknown(f, now);
+    return receive_from_unknown(f);
   const auto reject = [this, p, f](Counter reason) {
     count(p, reason);
     D::release(f);
@@ -61,31 +61,31 @@ inline void Link<D>::receive_frame(Frame* f, Time now) {
       return reject(Counter::drop_checksum);
   }
   if (handshake) [[unlikely]] {
-    receive_handshake(p, type, header, payload, now);
+    receive_handshake(p, type, header, payload);
     return D::release(f);
   }
   if (!p->up()) [[unlikely]] {
     if (!p->nearly_up()) return reject(Counter::drop_state);
-    bring_up(p, now);
+    bring_up(p);
   }
-  p->last_heard = now;
+  p->last_heard = now_;
   p->unanswered_probes = 0;
   if (type == FrameType::data) [[likely]]
-    return receive_data(p, f, header, now);
-  receive_control(p, type, header, payload, now);
+    return receive_data(p, f, header);
+  receive_control(p, type, header, payload);
   D::release(f);
 }
 
 // An ack frame or a goodbye of a connection that is up. After a goodbye the peer may be gone.
 template <PacketDevice D>
 void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header,
-                              std::span<const std::byte> payload, Time now) {
+                              std::span<const std::byte> payload) {
   if (type == FrameType::ack) {
-    receive_ack(p, payload, now);
+    receive_ack(p, payload);
     if ((header.lane_flags & kFlagAnswer) != 0) {
       p->flow(Lane::high).receive.ack_at_once =
           true;  // any lane will do: the ack frame is the answer
-      ack_later(p->flow(Lane::high), now);
+      ack_later(p->flow(Lane::high));
     }
   } else if (type == FrameType::goodbye) {
     on_goodbye(p);
@@ -97,7 +97,7 @@ void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header
 // A frame whose route is not that of a connection: a hello, or a stray to be counted and dropped.
 // The order of the checks is that of docs/wire.md, so a counter has one meaning.
 template <PacketDevice D>
-void Link<D>::receive_from_unknown(Frame* f, Time now) {
+void Link<D>::receive_from_unknown(Frame* f) {
   const std::size_t length = D::length(f);
   const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
   const auto reject = [this, f](Counter reason) {
@@ -121,7 +121,7 @@ void Link<D>::receive_from_unknown(Frame* f, Time now) {
   const std::span payload{D::bytes(f) + kFrameHeader, header.length};
   const std::uint32_t sum = base::crc32c(payload.data(), payload.size(), route_checksum(header, 0));
   if (frame_checksum(header, sum) != header.checksum) return reject(Counter::drop_checksum);
-  receive_handshake(nullptr, type, header, payload, now);
+  receive_handshake(nullptr, type, header, payload);
   D::release(f);
 }
 
@@ -130,7 +130,7 @@ void Link<D>::receive_from_unknown(Frame* f, Time now) {
 // delivers at once and leaves all upkeep to finish_delivered(). receive_unusual has the other
 // cases.
 template <PacketDevice D>
-inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, Time now) {
+inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header) {
   const std::size_t index = header.lane_flags & kLaneMask;
   if (index >= kLanes) [[unlikely]] {
     count(p, Counter::drop_type);
@@ -141,15 +141,15 @@ inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, 
   // With a backlog of our own the acknowledgement counts at once: the frame may bring credit.
   if (!flow.receive.is_next_in_order(sequence) || (header.lane_flags & kFlagWant) != 0 ||
       flow.send.backlog() != 0) [[unlikely]]
-    return receive_unusual(flow, f, header, now);
-  flow.receive.arrived_in_order(now);
+    return receive_unusual(flow, f, header);
+  flow.receive.arrived_in_order(now_);
   D::meta(f).rx.consumed = 0;
   const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
-  if (!deliver(flow, order, f, now)) [[unlikely]] {
-    acknowledge(flow, acknowledgement_in(header), now);
-    return stall(flow, f, sequence, now);
+  if (!deliver(flow, order, f)) [[unlikely]] {
+    acknowledge(flow, acknowledgement_in(header), now_);
+    return stall(flow, f, sequence);
   }
-  on_consumed(flow, now);
+  on_consumed(flow);
   // There is room: at most kFewFrames are left of earlier bursts, and a burst has kReceiveBurst.
   delivered_[delivered_count_++] = {&flow, f};
 }
@@ -157,9 +157,9 @@ inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header, 
 // A data frame off the fast path: duplicates, gaps, frames beyond the credit, requests for credit,
 // a busy handler. Upkeep happens at once; takes over the reference.
 template <PacketDevice D>
-void Link<D>::receive_unusual(Flow& flow, Frame* f, const FrameHeader& header, Time now) {
+void Link<D>::receive_unusual(Flow& flow, Frame* f, const FrameHeader& header) {
   using Arrival = typename Receive::Arrival;
-  acknowledge(flow, acknowledgement_in(header), now);
+  acknowledge(flow, acknowledgement_in(header), now_);
   Receive& r = flow.receive;
   const std::uint32_t sequence = header.sequence;
   const bool wants = (header.lane_flags & kFlagWant) != 0;
@@ -170,40 +170,40 @@ void Link<D>::receive_unusual(Flow& flow, Frame* f, const FrameHeader& header, T
     count(&flow.peer,
           arrival == Arrival::duplicate ? Counter::drop_duplicate : Counter::drop_credit);
     r.ack_at_once = true;
-    ack_later(flow, now);
-    if (arrival == Arrival::beyond_credit) on_credit_wanted(flow, now);
+    ack_later(flow);
+    if (arrival == Arrival::beyond_credit) on_credit_wanted(flow);
     return D::release(f);
   }
   const bool had_gap = r.has_gap();
-  r.arrived(sequence, now);
+  r.arrived(sequence, now_);
   // A gap has opened, changed or closed: the sender's loss detection needs to know at once.
   if (had_gap || r.has_gap()) r.ack_at_once = true;
-  if (wants) on_credit_wanted(flow, now);
+  if (wants) on_credit_wanted(flow);
 
   D::meta(f).rx.consumed = 0;
   const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
   const bool deliverable = arrival == Arrival::in_order || order == Order::unordered;
   if (!deliverable || r.stalled) {
     r.hold(f, sequence);
-  } else if (deliver(flow, order, f, now)) {
+  } else if (deliver(flow, order, f)) {
     D::release(f);
-    on_consumed(flow, now);
-    if (!r.held().empty()) deliver_held(flow, now);
+    on_consumed(flow);
+    if (!r.held().empty()) deliver_held(flow);
   } else {
-    return stall(flow, f, sequence, now);
+    return stall(flow, f, sequence);
   }
-  ack_later(flow, now);
+  ack_later(flow);
 }
 
 // Holds a frame whose handler is busy; offer_stalled() offers the frame again at each poll. The
 // frame is acknowledged, since the frame has arrived; not being consumed, the frame brings no new
 // credit.
 template <PacketDevice D>
-void Link<D>::stall(Flow& flow, Frame* f, std::uint32_t sequence, Time now) {
+void Link<D>::stall(Flow& flow, Frame* f, std::uint32_t sequence) {
   flow.receive.hold(f, sequence);
   flow.receive.stalled = true;
   stalled_.add(&flow.peer);
-  ack_later(flow, now);
+  ack_later(flow);
 }
 
 // The upkeep of frames that the fast path has delivered: applies the acknowledgement that each
@@ -215,7 +215,7 @@ void Link<D>::finish_delivered() {
     if (flow) [[likely]] {
       const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
       acknowledge(*flow, acknowledgement_in(header), delivered_at_);
-      if (flow->receive.ack_pending()) ack_later(*flow, delivered_at_);
+      if (flow->receive.ack_pending()) ack_later(*flow);
     }
     D::release(f);
   }
@@ -226,7 +226,7 @@ void Link<D>::finish_delivered() {
 // False: a handler is busy. Bytes that do not make up a whole message end the frame: the checksum
 // was right, so the sender is wrong, and there is nothing to wait for.
 template <PacketDevice D>
-inline bool Link<D>::deliver(Flow& flow, Order order, Frame* f, Time now) {
+inline bool Link<D>::deliver(Flow& flow, Order order, Frame* f) {
   const std::byte* const payload = D::bytes(f) + kFrameHeader;
   const std::byte* const end = payload + reinterpret_cast<const FrameHeader*>(D::bytes(f))->length;
   const std::byte* at = payload + D::meta(f).rx.consumed;
@@ -238,7 +238,7 @@ inline bool Link<D>::deliver(Flow& flow, Order order, Frame* f, Time now) {
     ReceiveHandler* const sink = header.protocol < kProtocols ? sinks_[header.protocol] : nullptr;
     if (sink) [[likely]] {
       const Incoming message{flow.peer.id, flow.lane, order,
-                             header.kind,  now,       {body, header.length}};
+                             header.kind,  now_,      {body, header.length}};
       if (sink->on_message(message) == RxResult::backpressure) [[unlikely]] {
         D::meta(f).rx.consumed = static_cast<std::uint32_t>(at - payload);
         return false;
@@ -256,7 +256,7 @@ inline bool Link<D>::deliver(Flow& flow, Order order, Frame* f, Time now) {
 // Delivers held frames in order, as far as gaps and handlers allow. Unordered frames do not wait
 // for a gap; only a busy handler holds them.
 template <PacketDevice D>
-void Link<D>::deliver_held(Flow& flow, Time now) {
+void Link<D>::deliver_held(Flow& flow) {
   Receive& r = flow.receive;
   r.stalled = false;
   Frame* before = nullptr;
@@ -266,9 +266,9 @@ void Link<D>::deliver_held(Flow& flow, Time now) {
     const bool unordered = (header.lane_flags & kFlagUnordered) != 0;
     if (!unordered && !sequence_before(header.sequence, r.expected())) {
       before = f;  // waits for a gap
-    } else if (deliver(flow, unordered ? Order::unordered : Order::ordered, f, now)) {
+    } else if (deliver(flow, unordered ? Order::unordered : Order::ordered, f)) {
       D::release(r.held().remove_after(before));
-      on_consumed(flow, now);
+      on_consumed(flow);
     } else {
       r.stalled = true;
       stalled_.add(&flow.peer);
@@ -281,7 +281,7 @@ void Link<D>::deliver_held(Flow& flow, Time now) {
 // Offers the messages of every stalled lane again, once a poll. A peer that has said goodbye ends
 // when its last message is taken.
 template <PacketDevice D>
-void Link<D>::offer_stalled(Time now) {
+void Link<D>::offer_stalled() {
   // deliver_held() adds a peer whose handler is still busy to the list again, so the loop must not
   // work on that list itself.
   auto waiting = std::exchange(stalled_, {});
@@ -289,10 +289,10 @@ void Link<D>::offer_stalled(Time now) {
     waiting.remove(p);
     for (Flow& flow : p->flows) {
       if (!flow.receive.stalled) continue;
-      deliver_held(flow, now);
+      deliver_held(flow);
       if (flow.receive.credit_due() && !p->draining()) {
         flow.receive.ack_at_once = true;
-        ack_later(flow, now);
+        ack_later(flow);
       }
     }
     if (p->draining() && !p->stalled_hook.linked) end_connection(p, DownReason::left);

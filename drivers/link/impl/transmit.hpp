@@ -18,6 +18,7 @@ template <PacketDevice D>
 SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type,
                              std::span<const std::byte> head, std::span<const std::byte> body,
                              Urgency urgency, Time now) {
+  const CallTime call(*this, now);
   Peer* p = find(to);
   if (!p || p->draining()) [[unlikely]]
     return SendStatus::peer_down;
@@ -25,12 +26,12 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
   const std::size_t capacity = p->up() ? p->payload_capacity() : kMinMtu - kLinkHeader;
   if (size > capacity) [[unlikely]] {
     if (size > device_.mtu() - kLinkHeader || p->up()) return SendStatus::too_big;
-    connect(to, now);  // the message may fit once the peer's MTU is known
+    send_request(p);  // the message may fit once the peer's MTU is known
     return SendStatus::try_again;
   }
   Flow& flow = p->flow(lane);
   const bool alone = urgency == Urgency::now && flow.send.in_flight().size() < kMaxAlone;
-  if (alone && flow.send.backlog() == 0 && can_send(flow, now)) [[likely]] {
+  if (alone && flow.send.backlog() == 0 && can_send(flow)) [[likely]] {
     Frame* f = new_frame(lane);
     if (!f) [[unlikely]]
       return SendStatus::try_again;
@@ -40,17 +41,17 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
     D::meta(f).tx.order = static_cast<std::uint8_t>(order);
     build_header(flow, f, sum);
     flush();  // before the book-keeping, for which the peer need not wait
-    on_transmitted(flow, f, now);
+    on_transmitted(flow, f);
     counters_.add(Counter::messages_sent);
     return SendStatus::sent;
   }
   if (!enqueue(flow, order, type, head, body, capacity)) return SendStatus::try_again;
   counters_.add(Counter::messages_sent);
   if (!p->up()) [[unlikely]] {
-    connect(to, now);
+    send_request(p);
   } else if (alone) {
     // Urgent, but not on the fast path: sends what credit and device allow, or probes for credit.
-    transmit_lane(flow, now);
+    transmit_lane(flow);
     if (tx_burst_size_ != 0) flush();
   } else {
     pending_.add(p);
@@ -117,11 +118,11 @@ auto Link<D>::new_control_frame() -> Frame* {
 
 // Whether credit and device allow one more frame to that lane now.
 template <PacketDevice D>
-inline bool Link<D>::can_send(Flow& flow, Time now) {
+inline bool Link<D>::can_send(Flow& flow) {
   if (!flow.peer.up()) [[unlikely]]
     return false;
   // A lease can only run out while nothing is in flight (TxLane::expire_credit).
-  if (flow.send.in_flight().empty()) flow.send.expire_credit(now);
+  if (flow.send.in_flight().empty()) flow.send.expire_credit(now_);
   if (tx_burst_size_ == kBurst) flush();
   return flow.send.has_credit() && tx_burst_size_ != kBurst;
 }
@@ -152,25 +153,25 @@ inline void Link<D>::build_header(Flow& flow, Frame* f, std::uint32_t sum) {
 // flight, and starts the retransmission timer if no other frame of the lane is in flight. The frame
 // carried an acknowledgement of its lane, which is noted, too.
 template <PacketDevice D>
-inline void Link<D>::on_transmitted(Flow& flow, Frame* f, Time now) {
-  if (flow.send.in_flight().empty()) timers_.set_no_later(&flow.peer, now + timeout(flow));
-  flow.send.on_transmitted(f, now);
-  flow.receive.on_ack_sent(now);
+inline void Link<D>::on_transmitted(Flow& flow, Frame* f) {
+  if (flow.send.in_flight().empty()) timers_.set_no_later(&flow.peer, now_ + timeout(flow));
+  flow.send.on_transmitted(f, now_);
+  flow.receive.on_ack_sent(now_);
 }
 
 // Lines up the flow's waiting frames for the device as far as credit and device allow. A lane that
 // has used up its credit begins to probe for credit if nothing is in flight.
 template <PacketDevice D>
-void Link<D>::transmit_lane(Flow& flow, Time now) {
-  while (flow.send.backlog() != 0 && can_send(flow, now)) {
+void Link<D>::transmit_lane(Flow& flow) {
+  while (flow.send.backlog() != 0 && can_send(flow)) {
     Frame* f = flow.send.take_waiting();
     build_header(flow, f, D::meta(f).tx.sum);
-    on_transmitted(flow, f, now);
+    on_transmitted(flow, f);
   }
   if (flow.send.blocked()) {
     count(&flow.peer, Counter::credit_waits);
     flow.send.note_credit_shortage();
-    probe_for_credit(flow, now);
+    probe_for_credit(flow);
   } else if (flow.send.ready()) {
     pending_.add(&flow.peer);  // the device is full: the next poll goes on
   }
@@ -203,10 +204,10 @@ inline void Link<D>::flush() {
 // Sends frames that have been waiting for the next poll, for credit or for the device. The lane is
 // the outer loop: the high lanes of all peers leave before any low lane.
 template <PacketDevice D>
-void Link<D>::send_pending(Time now) {
+void Link<D>::send_pending() {
   for (Lane lane : {Lane::high, Lane::low, Lane::bulk})
     for (Peer* p = pending_.front(); p; p = pending_.next(p))
-      if (p->flow(lane).send.backlog() != 0) transmit_lane(p->flow(lane), now);
+      if (p->flow(lane).send.backlog() != 0) transmit_lane(p->flow(lane));
   for (Peer* p = pending_.front(); p;) {
     Peer* next = pending_.next(p);
     if (std::none_of(p->flows.begin(), p->flows.end(),
@@ -218,7 +219,8 @@ void Link<D>::send_pending(Time now) {
 
 template <PacketDevice D>
 void Link<D>::push(Time now) {
-  send_pending(now);
+  const CallTime call(*this, now);
+  send_pending();
   if (tx_burst_size_ != 0) flush();
 }
 
