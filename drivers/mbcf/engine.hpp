@@ -335,6 +335,12 @@ class Engine final : private link::ReceiveHandler {
                 std::uint64_t compare, const Options& options, Time now);
   Issued read_long(const Remote& from, std::span<std::byte> into, const Options& options, Time now);
   Issued append_long(Writer& writer, Bytes head, Bytes body, const Options& options, Time now);
+  // A message on the lane of its kind.
+  [[gnu::always_inline]] link::SendStatus try_send(link::PeerId to, Kind kind, Bytes head,
+                                                   Bytes body, link::Urgency urgency, Time now) {
+    return link_.try_send(to, usual_lane(kind), link::Order::ordered, message_type(kind), head,
+                          body, urgency, now);
+  }
   [[gnu::always_inline]] Issued issue(Kind kind, const Remote& to, std::span<std::byte> head,
                                       Bytes body, const Options& options, Time now);
   template <class Send>
@@ -419,8 +425,7 @@ class Engine final : private link::ReceiveHandler {
   // impl/segmentation.hpp: long requests, piece by piece
   void pump(Time now);
   void start_now(PeerRequests& peer, const Options& options, Time now);
-  std::optional<std::size_t> send_piece(link::PeerId to, link::Lane lane, Kind kind, Bytes head,
-                                        const std::byte* from, std::uint64_t left,
+  std::optional<std::size_t> send_piece(link::PeerId to, Kind kind, Bytes head, Bytes rest,
                                         std::size_t& budget, Time now);
   void end_append(PeerRequests& peer);
   bool pump_peer(PeerRequests& peer, std::size_t& budget, Time now);

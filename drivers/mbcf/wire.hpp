@@ -42,6 +42,21 @@ enum class Kind : std::uint8_t {
   gone = 18,        // high: Answer (the writer's name for the FIFO, why; done: close acknowledged)
 };
 inline constexpr std::uint8_t kKinds = 19;
+// The lane of a kind. Only the data of a short read travels on another one, the high lane.
+constexpr link::Lane usual_lane(Kind kind) {
+  switch (kind) {
+    case Kind::answer:
+    case Kind::value:
+    case Kind::grant:
+    case Kind::recall:
+    case Kind::gone: return link::Lane::high;
+    case Kind::long_write:
+    case Kind::long_more:
+    case Kind::long_then:
+    case Kind::data: return link::Lane::bulk;
+    default: return link::Lane::low;
+  }
+}
 
 // This bit in the kind byte makes a request silent: only a refusal is answered. Then the target is
 // a SilentTarget without a number. Both sides count instead: the n-th silent request to a peer,

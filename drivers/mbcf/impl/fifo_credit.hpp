@@ -168,8 +168,7 @@ void Engine<D>::schedule_control(Writer& w) {
 template <link::PacketDevice D>
 void Engine<D>::send_control(Writer& w, Time now) {
   const auto send = [&](Kind kind, Bytes bytes) {
-    const auto status = link_.try_send(w.peer, link::Lane::low, link::Order::ordered,
-                                       message_type(kind), bytes, {}, link::Urgency::now, now);
+    const auto status = try_send(w.peer, kind, bytes, {}, link::Urgency::now, now);
     if (status == link::SendStatus::peer_down) drop_writer(w, Status::peer_down);
     return status == link::SendStatus::sent;
   };
@@ -286,8 +285,7 @@ link::RxResult Engine<D>::send_gone(const link::Incoming& m, std::uint32_t write
   if (!may_answer(m.from)) return link::RxResult::backpressure;
   count_refusal(why);
   const Answer gone{writer, static_cast<std::uint32_t>(why)};
-  link_.try_send(m.from, link::Lane::high, link::Order::ordered, message_type(Kind::gone),
-                 bytes_of(gone), {}, link::Urgency::batch, m.now);
+  try_send(m.from, Kind::gone, bytes_of(gone), {}, link::Urgency::batch, m.now);
   return link::RxResult::consumed;
 }
 
@@ -312,9 +310,8 @@ template <link::PacketDevice D>
 void Engine<D>::send_credit_updates(Time now) {
   std::erase_if(orphaned_writers_, [&](const OrphanedWriter& w) {
     const Answer gone{w.name, static_cast<std::uint32_t>(Status::withdrawn)};
-    return link_.try_send(w.peer, link::Lane::high, link::Order::ordered, message_type(Kind::gone),
-                          bytes_of(gone), {}, link::Urgency::batch,
-                          now) != link::SendStatus::try_again;  // sent, or the peer has ended
+    return try_send(w.peer, Kind::gone, bytes_of(gone), {}, link::Urgency::batch, now) !=
+           link::SendStatus::try_again;  // sent, or the peer has ended
   });
   for (std::size_t i = 0; i < pending_updates_.size();) {
     if (send_credit_updates(*pending_updates_[i], now)) {
@@ -330,8 +327,7 @@ void Engine<D>::send_credit_updates(Time now) {
 template <link::PacketDevice D>
 bool Engine<D>::send_credit_updates(Fifo& fifo, Time now) {
   const auto send = [&](link::PeerId to, Kind kind, Bytes bytes) {
-    return link_.try_send(to, link::Lane::high, link::Order::ordered, message_type(kind), bytes, {},
-                          link::Urgency::batch, now) == link::SendStatus::sent;
+    return try_send(to, kind, bytes, {}, link::Urgency::batch, now) == link::SendStatus::sent;
   };
   fifo.send_updates(
       [&](link::PeerId to, std::uint32_t name, std::uint32_t blocks) {

@@ -49,8 +49,7 @@ inline Issued Engine<D>::issue(Kind kind, const Remote& to, std::span<std::byte>
     return issue_answered(kind, to.peer, options, [&](std::uint32_t id) {
       const TargetHead target{to.key.value, to.offset, id};
       std::memcpy(head.data(), &target, sizeof target);
-      return link_.try_send(to.peer, link::Lane::low, link::Order::ordered, message_type(kind),
-                            head, body, options.urgency, now);
+      return try_send(to.peer, kind, head, body, options.urgency, now);
     });
   head = head.subspan(sizeof(TargetHead) - sizeof(SilentTarget));
   const SilentTarget target{static_cast<std::uint32_t>(to.offset), to.key.value};
@@ -165,8 +164,7 @@ Issued Engine<D>::read(const Remote& from, std::span<std::byte> into, const Opti
   const LongRequestHead head{{from.key.value, from.offset, requests_.id(slot).value},
                              {into.size(), 0}};
   const link::SendStatus status =
-      link_.try_send(from.peer, link::Lane::low, link::Order::ordered, message_type(Kind::read),
-                     bytes_of(head), {}, options.urgency, now);
+      try_send(from.peer, Kind::read, bytes_of(head), {}, options.urgency, now);
   if (status != link::SendStatus::sent) {
     requests_.release(slot);
     return refused(status);
@@ -240,8 +238,7 @@ Issued Engine<D>::fence(link::PeerId to, const Options& options, Time now) {
   Options loud = options;
   loud.silent = false;  // a fence is issued for its completion
   const Issued issued = issue_answered(Kind::fence, to, loud, [&](std::uint32_t id) {
-    return link_.try_send(to, link::Lane::low, link::Order::ordered, message_type(Kind::fence),
-                          bytes_of(StreamHead{id}), {}, options.urgency, now);
+    return try_send(to, Kind::fence, bytes_of(StreamHead{id}), {}, options.urgency, now);
   });
   if (issued.status != Status::ok) return issued;
   const Slot slot = requests_.find(issued.id);
@@ -296,9 +293,8 @@ Issued Engine<D>::append_long(Writer& writer, Bytes head, Bytes body, const Opti
   const std::size_t in_front = sizeof(TargetHead) + head.size();
   // At least one byte of `body` is left, as head and body together did not fit; `head` alone does.
   const std::size_t piece = std::min(link_.max_message(writer.peer) - in_front, body.size());
-  const link::SendStatus status =
-      link_.try_send(writer.peer, link::Lane::low, link::Order::ordered, message_type(Kind::append),
-                     bytes_of(all).first(in_front), body.first(piece), link::Urgency::batch, now);
+  const link::SendStatus status = try_send(writer.peer, Kind::append, bytes_of(all).first(in_front),
+                                           body.first(piece), link::Urgency::batch, now);
   if (status != link::SendStatus::sent) {
     requests_.release(slot);
     return refused(status);

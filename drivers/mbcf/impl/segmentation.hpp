@@ -60,19 +60,17 @@ bool Engine<D>::pump_peer(PeerRequests& peer, std::size_t& budget, Time now) {
   return moved;
 }
 
-// Hands one message to the link: head ++ as many of the `left` bytes at `from` as fit a frame.
+// Hands one message to the link: head ++ as many bytes of `rest` as fit a frame.
 // Returns how many bytes those were, which may be 0; nullopt when the link has no room. Takes the
 // message's length from the budget.
 template <link::PacketDevice D>
-std::optional<std::size_t> Engine<D>::send_piece(link::PeerId to, link::Lane lane, Kind kind,
-                                                 Bytes head, const std::byte* from,
-                                                 std::uint64_t left, std::size_t& budget,
-                                                 Time now) {
+std::optional<std::size_t> Engine<D>::send_piece(link::PeerId to, Kind kind, Bytes head, Bytes rest,
+                                                 std::size_t& budget, Time now) {
   const std::size_t room = link_.max_message(to);
   if (room <= head.size()) return std::nullopt;
-  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(room - head.size(), left));
-  if (link_.try_send(to, lane, link::Order::ordered, message_type(kind), head, {from, size},
-                     link::Urgency::batch, now) != link::SendStatus::sent)
+  const std::size_t size = std::min(room - head.size(), rest.size());
+  if (try_send(to, kind, head, rest.first(size), link::Urgency::batch, now) !=
+      link::SendStatus::sent)
     return std::nullopt;
   budget -= std::min(budget, size + head.size());
   return size;
@@ -87,12 +85,16 @@ void Engine<D>::end_append(PeerRequests& peer) {
   peer.append = base::kNoSlot;
 }
 
+// What is left to send of a long write or append.
+inline std::span<const std::byte> unsent(const Request& r) {
+  return {r.local + r.moved, r.length - r.moved};
+}
+
 template <link::PacketDevice D>
 bool Engine<D>::send_append(PeerRequests& peer, std::size_t& budget, Time now) {
   Request& r = requests_[peer.append];
   const StreamHead head{requests_.id(peer.append).value};
-  const auto sent = send_piece(peer.id, link::Lane::low, Kind::append_more, bytes_of(head),
-                               r.local + r.moved, r.length - r.moved, budget, now);
+  const auto sent = send_piece(peer.id, Kind::append_more, bytes_of(head), unsent(r), budget, now);
   if (!sent) return false;
   r.moved += *sent;
   if (r.moved == r.length) {
@@ -112,20 +114,17 @@ bool Engine<D>::send_write(PeerRequests& peer, std::size_t& budget, Time now) {
   std::optional<std::size_t> sent;
   if (r.moved == 0) {
     const LongRequestHead first{{r.key.value, r.offset, more.id}, {r.length, r.chained_unsent}};
-    sent = send_piece(peer.id, link::Lane::bulk, Kind::long_write, bytes_of(first), r.local,
-                      r.length, budget, now);
+    sent = send_piece(peer.id, Kind::long_write, bytes_of(first), unsent(r), budget, now);
   } else if (r.moved < r.length) {
-    sent = send_piece(peer.id, link::Lane::bulk, Kind::long_more, bytes_of(more), r.local + r.moved,
-                      r.length - r.moved, budget, now);
+    sent = send_piece(peer.id, Kind::long_more, bytes_of(more), unsent(r), budget, now);
   } else {
     struct [[gnu::packed]] {
       StreamHead stream;
       ThenHead then;
     } chained_op{more, r.then};
-    if (link_.try_send(peer.id, link::Lane::bulk, link::Order::ordered,
-                       message_type(Kind::long_then), bytes_of(chained_op),
-                       Bytes(r.entry).first(r.then.length), link::Urgency::batch,
-                       now) != link::SendStatus::sent)
+    if (try_send(peer.id, Kind::long_then, bytes_of(chained_op),
+                 Bytes(r.entry).first(r.then.length), link::Urgency::batch,
+                 now) != link::SendStatus::sent)
       return false;
     r.chained_unsent = false;  // from now on the target accounts for the credit of a refused entry
     if (Writer* writer = find_writer_by_name(r.writer, r.peer)) --writer->chained_entries;
@@ -146,8 +145,8 @@ bool Engine<D>::send_read(PeerRequests& peer, Time now) {
   const Slot slot = peer.reads.first();
   Request& r = requests_[slot];
   const LongRequestHead head{{r.key.value, r.offset, requests_.id(slot).value}, {r.length, 0}};
-  if (link_.try_send(peer.id, link::Lane::low, link::Order::ordered, message_type(Kind::read),
-                     bytes_of(head), {}, link::Urgency::batch, now) != link::SendStatus::sent)
+  if (try_send(peer.id, Kind::read, bytes_of(head), {}, link::Urgency::batch, now) !=
+      link::SendStatus::sent)
     return false;
   r.state = RequestState::sent;
   ++peer.reads_in_flight;
@@ -173,8 +172,8 @@ bool Engine<D>::answer_read(PeerRequests& peer, std::size_t& budget, Time now) {
     return over();
   }
   const StreamHead head{read.id};
-  const auto sent = send_piece(peer.id, link::Lane::bulk, Kind::data, bytes_of(head), from,
-                               read.remaining, budget, now);
+  const auto sent =
+      send_piece(peer.id, Kind::data, bytes_of(head), {from, read.remaining}, budget, now);
   if (!sent) return false;
   counters_.add(Counter::bytes_read, *sent);
   read.offset += *sent;

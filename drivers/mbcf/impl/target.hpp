@@ -75,8 +75,7 @@ void Engine<D>::answer(link::PeerId to, std::uint32_t id, Status status, Time no
   else if (id >= kSilent)
     return;
   const Answer message{id, static_cast<std::uint32_t>(status)};
-  link_.try_send(to, link::Lane::high, link::Order::ordered, message_type(Kind::answer),
-                 bytes_of(message), {}, link::Urgency::batch, now);
+  try_send(to, Kind::answer, bytes_of(message), {}, link::Urgency::batch, now);
 }
 
 // Where the link delivers every MBCF message. A kind on another lane than its own is dropped: the
@@ -86,13 +85,8 @@ link::RxResult Engine<D>::on_message(const link::Incoming& m) {
   if (m.kind >= kSilentKind) return serve_silent(m, static_cast<Kind>(m.kind - kSilentKind));
   if (m.kind >= kKinds) return drop(Counter::drop_kind);
   const Kind kind{m.kind};
-  const bool high = kind == Kind::answer || kind == Kind::value || kind == Kind::grant ||
-                    kind == Kind::recall || kind == Kind::gone;
-  const bool bulk = kind == Kind::long_write || kind == Kind::long_more || kind == Kind::long_then;
-  const bool lane_fits = kind == Kind::data ? m.lane != link::Lane::low
-                                            : m.lane == (high   ? link::Lane::high
-                                                         : bulk ? link::Lane::bulk
-                                                                : link::Lane::low);
+  const bool lane_fits =
+      kind == Kind::data ? m.lane != link::Lane::low : m.lane == usual_lane(kind);
   if (!lane_fits || m.order != link::Order::ordered) return drop(Counter::drop_lane);
   switch (kind) {
     case Kind::long_more: return serve_long_more(m);
@@ -506,8 +500,8 @@ link::RxResult Engine<D>::serve_atomic(const link::Incoming& m, const TargetHead
       atomic.width == 8 ? execute<std::uint64_t>(atomic, at) : execute<std::uint32_t>(atomic, at);
   counters_.add(Counter::atomics_served);
   if (head.id >= kSilent) return link::RxResult::consumed;
-  link_.try_send(m.from, link::Lane::high, link::Order::ordered, message_type(Kind::value),
-                 bytes_of(ValueAnswer{head.id, before}), {}, link::Urgency::now, m.now);
+  try_send(m.from, Kind::value, bytes_of(ValueAnswer{head.id, before}), {}, link::Urgency::now,
+           m.now);
   return link::RxResult::consumed;
 }
 
