@@ -217,7 +217,7 @@ class Link {
   [[gnu::noinline]] void receive_unusual(Flow& flow, Frame* frame, const FrameHeader& header);
   [[gnu::noinline]] void receive_control(Peer* peer, FrameType type, const FrameHeader& header,
                                          std::span<const std::byte> payload);
-  [[gnu::always_inline]] bool deliver(Flow& flow, Order order, Frame* frame);
+  [[gnu::always_inline]] bool deliver(Flow& flow, Frame* frame);
   [[gnu::noinline]] void stall(Flow& flow, Frame* frame, std::uint32_t sequence);
   void finish_delivered();
   void deliver_held(Flow& flow);

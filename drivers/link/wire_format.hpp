@@ -68,6 +68,10 @@ inline constexpr std::size_t kRoute = 20;  // bytes of the header's route
 static_assert(sizeof(FrameHeader) == kFrameHeader && offsetof(FrameHeader, version_type) == kRoute,
               "wire layout");
 
+// Of the messages in a data frame, which all have the same.
+inline Order order_of(const FrameHeader& h) {
+  return (h.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
+}
 // Both headers must have at least their route in memory.
 inline bool same_route(const FrameHeader& a, const FrameHeader& b) {
   return std::memcmp(&a, &b, kRoute) == 0;

@@ -144,8 +144,7 @@ inline void Link<D>::receive_data(Peer* p, Frame* f, const FrameHeader& header) 
     return receive_unusual(flow, f, header);
   flow.receive.arrived_in_order(now_);
   D::meta(f).rx.consumed = 0;
-  const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
-  if (!deliver(flow, order, f)) [[unlikely]] {
+  if (!deliver(flow, f)) [[unlikely]] {
     acknowledge(flow, acknowledgement_in(header), now_);
     return stall(flow, f, sequence);
   }
@@ -181,11 +180,10 @@ void Link<D>::receive_unusual(Flow& flow, Frame* f, const FrameHeader& header) {
   if (wants) on_credit_wanted(flow);
 
   D::meta(f).rx.consumed = 0;
-  const Order order = (header.lane_flags & kFlagUnordered) != 0 ? Order::unordered : Order::ordered;
-  const bool deliverable = arrival == Arrival::in_order || order == Order::unordered;
+  const bool deliverable = arrival == Arrival::in_order || order_of(header) == Order::unordered;
   if (!deliverable || r.stalled) {
     r.hold(f, sequence);
-  } else if (deliver(flow, order, f)) {
+  } else if (deliver(flow, f)) {
     D::release(f);
     on_consumed(flow);
     if (!r.held().empty()) deliver_held(flow);
@@ -224,11 +222,14 @@ void Link<D>::finish_delivered() {
 
 // Offers the frame's messages to their handlers, from where the last offer stopped (rx.consumed).
 // False: a handler is busy. Bytes that do not make up a whole message end the frame: the checksum
-// was right, so the sender is wrong, and there is nothing to wait for.
+// was right, so the sender is wrong, and there is nothing to wait for. The order is read for each
+// message: held across the loop it lands on the stack as one byte, and GCC 12 loads it as two,
+// which the processor cannot forward from the store (some 30 cycles just before the handler runs).
 template <PacketDevice D>
-inline bool Link<D>::deliver(Flow& flow, Order order, Frame* f) {
+inline bool Link<D>::deliver(Flow& flow, Frame* f) {
+  const auto& frame = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
   const std::byte* const payload = D::bytes(f) + kFrameHeader;
-  const std::byte* const end = payload + reinterpret_cast<const FrameHeader*>(D::bytes(f))->length;
+  const std::byte* const end = payload + frame.length;
   const std::byte* at = payload + D::meta(f).rx.consumed;
   while (static_cast<std::size_t>(end - at) >= kMessageHeader) {
     MessageHeader header;
@@ -237,7 +238,7 @@ inline bool Link<D>::deliver(Flow& flow, Order order, Frame* f) {
     if (header.length > static_cast<std::size_t>(end - body)) break;
     ReceiveHandler* const sink = header.protocol < kProtocols ? sinks_[header.protocol] : nullptr;
     if (sink) [[likely]] {
-      const Incoming message{flow.peer.id, flow.lane, order,
+      const Incoming message{flow.peer.id, flow.lane, order_of(frame),
                              header.kind,  now_,      {body, header.length}};
       if (sink->on_message(message) == RxResult::backpressure) [[unlikely]] {
         D::meta(f).rx.consumed = static_cast<std::uint32_t>(at - payload);
@@ -263,10 +264,9 @@ void Link<D>::deliver_held(Flow& flow) {
   for (Frame* f = r.held().front(); f;) {
     Frame* next = Receive::List::next(f);
     const auto& header = *reinterpret_cast<const FrameHeader*>(D::bytes(f));
-    const bool unordered = (header.lane_flags & kFlagUnordered) != 0;
-    if (!unordered && !sequence_before(header.sequence, r.expected())) {
+    if (order_of(header) == Order::ordered && !sequence_before(header.sequence, r.expected())) {
       before = f;  // waits for a gap
-    } else if (deliver(flow, unordered ? Order::unordered : Order::ordered, f)) {
+    } else if (deliver(flow, f)) {
       D::release(r.held().remove_after(before));
       on_consumed(flow);
     } else {
