@@ -124,8 +124,9 @@ class Link {
   // How long windows shrink after a peer was refused credit (CreditPool::contended_until).
   static constexpr Duration kContention = std::chrono::milliseconds{10};
 
-  // Makes `now` the time of one call from outside. A receive handler may call from within a poll,
-  // which goes on with its own time afterwards.
+  // Makes `now` the time of one call from outside (now_). A receive handler may call from within a
+  // poll, which goes on with its own time afterwards. poll() sets now_ itself: a handler must
+  // not call it, since a poll must not begin within a delivery.
   class CallTime {
    public:
     CallTime(Link& link, Time now) : link_(link), outer_(std::exchange(link.now_, now)) {}
@@ -292,7 +293,9 @@ class Link {
   Delivered delivered_[kBurst];
   std::uint16_t delivered_count_ = 0;
   Time delivered_at_{};  // `now_` of the poll that received them
-  Time now_{};           // the time that the call under way was given
+  // The time that the call under way was given: poll, connect, try_send, push or ask. Valid during
+  // that call only; what those call reads it here. Between calls it is out of date.
+  Time now_{};
 
   // Frames lined up for the device, with a reference each; what the device does not take stays
   // here.

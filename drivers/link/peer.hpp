@@ -124,8 +124,9 @@ class PeerList {
 template <PacketDevice Device>
 struct Peer;
 
-// One lane of one peer, in both directions. A member of its peer, so where there is a flow, there
-// is the peer, too.
+// One lane of one peer, in both directions: the state of what is sent and of what is received. A
+// member of its peer, which owns it: a flow lives as long as its peer, never moves, and names both
+// its peer and its lane, so a reference to a flow is all that the link's members pass on.
 template <PacketDevice Device>
 struct Flow {
   Flow(Peer<Device>& of, Lane in) : peer(of), lane(in) {}
