@@ -1,4 +1,4 @@
-// The round-trip estimator of one peer and the retransmission timeout that follows from it: RFC
+// The round-trip estimator of one peer, and how long its retransmission timer runs: RFC
 // 6298 (smoothed round trip, deviation), in nanoseconds and without that RFC's one-second floor.
 // The reordering window is that of RFC 8985 (RACK). Callers feed only samples of frames that were
 // sent once (Karn's rule, RFC 6298 section 3). One owner thread.

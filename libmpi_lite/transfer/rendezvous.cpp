@@ -1,6 +1,7 @@
-// Rendezvous, for long messages. The receiver asks for a message in one part if both buffers are
-// contiguous, else in parts of at most TransferConfig::piece that the sender packs and the receiver
-// unpacks. The states of the two requests are drawn in requests.hpp.
+// Rendezvous, for long messages: request-to-send (RTS), clear-to-send (CTS), data. The receiver
+// asks for a message in one part if both buffers are contiguous, else in parts of at most
+// TransferConfig::piece that the sender packs and the receiver unpacks. The states of the two
+// requests are drawn in requests.hpp.
 //
 //        sender                                            receiver
 //   start(): send_rts()

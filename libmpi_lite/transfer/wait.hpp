@@ -1,5 +1,5 @@
 // How a process waits: it polls, spinning briefly between polls, then yielding the CPU, then
-// sleeping. In an oversubscribed job, which has more processes on a machine than CPUs, it yields at
+// sleeping. With oversubscription (a job has more processes on a machine than CPUs) it yields at
 // once. docs/mpi.md ("Waiting") has the figures behind the constants. Every blocking call of the
 // library waits by wait_until(), in the thread that has made the call.
 #pragma once

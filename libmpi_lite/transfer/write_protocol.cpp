@@ -1,6 +1,6 @@
 // MBCF's write protocol (MPI/MBCF, EuroPVM/MPI 1999, section 2.1), a receiver-initiated rendezvous:
 // a receive from a known source that is posted before its message tells the sender where its buffer
-// is (ready to receive, RTR), and the sender writes straight into that buffer.
+// is (ready-to-receive, RTR), and the sender writes straight into that buffer.
 //
 //        receiver                                          sender
 //   start(): posted; send_rtrs(), send_rtr()

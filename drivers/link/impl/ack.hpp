@@ -1,6 +1,6 @@
 // Link: making acknowledgements. Data frames that go the other way carry them (piggybacking). If no
-// data frame leaves in time, an ack frame does, and an ack frame alone can carry the selective
-// acknowledgement of frames behind a gap. loss_recovery.hpp reads acknowledgements.
+// data frame leaves in time, an ack frame does, and an ack frame alone can carry the
+// selective acknowledgement of frames behind a gap. loss_recovery.hpp reads acknowledgements.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // WorkQueue: the send queue or the receive queue of a VI (VI Architecture: a work queue), a ring of
-// posted descriptors, first in, first out. Part of a Vi.
+// posted descriptors, first in, first out. Part of a Vi. To post a descriptor is VIA's doorbell: it
+// hands the device a work request at once.
 //
 // The ring and its three counters, which only grow; descriptor number i is at i & mask_:
 //
