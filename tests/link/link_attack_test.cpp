@@ -359,7 +359,7 @@ TEST_F(LinkFlood, HalfOpenConnectionsAreBoundedAndTheOldestGiveWay) {
       f.resize(kEthernetHeader + 1500);
       std::memcpy(header_of(f).from, to.data(), 6);
       header_of(f).length = 1500 - kLinkHeader;
-      inject(changed(f, [&](Handshake& h) { h.cookie = cookie; }));
+      inject(changed(f, [cookie = cookie](Handshake& h) { h.cookie = cookie; }));
     }
     inject(forged_request());
   };
