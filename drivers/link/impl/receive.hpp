@@ -83,9 +83,9 @@ void Link<D>::receive_control(Peer* p, FrameType type, const FrameHeader& header
   if (type == FrameType::ack) {
     receive_ack(p, payload);
     if ((header.lane_flags & kFlagAnswer) != 0) {
-      p->flow(Lane::high).receive.ack_at_once =
-          true;  // any lane will do: the ack frame is the answer
-      ack_later(p->flow(Lane::high));
+      Flow& any = p->flow(Lane::high);  // any lane will do: the ack frame is the answer
+      any.receive.ack_at_once = true;
+      ack_later(any);
     }
   } else if (type == FrameType::goodbye) {
     on_goodbye(p);
