@@ -18,6 +18,7 @@
 
 namespace viaduct::mpi {
 
+// What the process manager says of this process and of its job.
 struct ProcessIdentity {
   int rank = 0;        // in MPI_COMM_WORLD
   int size = 1;        // of MPI_COMM_WORLD
