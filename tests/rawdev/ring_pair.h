@@ -93,12 +93,13 @@ static inline void start(void) {
   }
 }
 
-/* The next event of a node: its connection has been made, or has ended. There is no other. */
-static inline void await_event(int side, bool up) {
+/* Whether a node has an event; its only one: its connection has been made, or has ended. */
+static inline bool has_event(int side, bool up) {
   struct DRIVER(_event) event;
-  WAIT_FOR(DRIVER(_event)(node[side], &event) == 0);
+  if (DRIVER(_event)(node[side], &event) != 0) return false;
   CHECK(event.up == up && event.peer == peer[side] && (event.reason == NULL) == up);
   CHECK(DRIVER(_event)(node[side], &event) == -ENOENT);
+  return true;
 }
 
 /* Opening by hand. `wrong`: a configuration that is refused. */

@@ -149,13 +149,13 @@ int main(void) {
   test_pio();
   test_queues();
   test_rdma();
-  await_event(0, true);
+  CHECK(has_event(0, true));
   test_rawdev_queues();
   check_xstats("startx_pio_high_sent");
   CHECK(rte_rawdev_dump(0, stdout) == 0);
   test_handles_of_its_own(&(struct rte_pmd_startx_conf){.queue_depth = 1000});
   stop_node_1();
-  await_event(0, false);
+  WAIT_FOR(has_event(0, false));
   restart_and_close();
   end_eal();
   puts("ok");
