@@ -27,6 +27,10 @@ thread_local bool no_room_to_watch = false;
 std::atomic<bool> no_descriptors{false};
 std::atomic<unsigned> accepts{0};
 
+// Of the process: the kernel dissolves no connection for connect() to AF_UNSPEC, as some do while a
+// thread waits in the socket.
+std::atomic<bool> dissolves_nothing{false};
+
 // Of the process: what the network says of every connection that is asked for, in the place of
 // what it would have said. 0: nothing.
 std::atomic<int> network_error{0};
@@ -41,6 +45,14 @@ extern "C" int accept4(int listener, sockaddr* address, socklen_t* size, int fla
     return -1;
   }
   return static_cast<int>(::syscall(SYS_accept4, listener, address, size, flags));
+}
+
+extern "C" int connect(int fd, const sockaddr* address, socklen_t size) {
+  if (address->sa_family == AF_UNSPEC && dissolves_nothing) {
+    errno = EBUSY;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_connect, fd, address, size));
 }
 
 extern "C" int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
@@ -206,6 +218,31 @@ TEST_F(Resources, ADeadHostIsAskedUntilTheTimeIsOver) {
   network_error = ENETUNREACH;
   EXPECT_EQ(b.request(vis.add(), a.at("server")), VIP_NOT_REACHABLE);
   network_error = 0;
+}
+
+// A connection that is given up ends with a reset, not with a FIN, which would leave TIME_WAIT.
+TEST(AbortedConnections, EndWithAResetHoweverTheKernelWantsToBeAsked) {
+  for (const bool refused : {false, true}) {
+    const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    ASSERT_EQ(::bind(listener.get(), any, size), 0);
+    ASSERT_EQ(::listen(listener.get(), 1), 0);
+    ASSERT_EQ(::getsockname(listener.get(), any, &size), 0);
+    UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(client.get(), any, size), 0);
+    const UniqueFd server(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    dissolves_nothing = refused;
+    abort_connection(std::move(client));
+    dissolves_nothing = false;
+    char byte;
+    errno = 0;
+    EXPECT_EQ(::recv(server.get(), &byte, 1, 0), -1) << "refused: " << refused;
+    EXPECT_EQ(errno, ECONNRESET) << "refused: " << refused;
+  }
 }
 
 // Another program listens at the control port: it is said once, and when the port is free it is
