@@ -20,9 +20,16 @@ small_tree() {  # the directory of its only source, and its text
 ]
 JSON
 }
-says() {  # expected exit status, a pattern of what is printed; none: nothing is
+unity_tree() {  # as a unity build does: the source, which includes a header, is included by another
+  small_tree drivers '#include "a.hpp"'
+  printf '%s\n' "$1" >"$scratch/tree/drivers/a.hpp"
+  mkdir -p "$scratch/tree/build/drivers/a.p"
+  echo "#include \"$scratch/tree/build/../drivers/a.cpp\"" >"$scratch/tree/build/drivers/a.p/a-unity0.cpp"
+  sed -i 's|\.\./drivers/a\.cpp|drivers/a.p/a-unity0.cpp|' "$scratch/tree/build/compile_commands.json"
+}
+says() {  # expected exit status, a pattern of what is printed; none: nothing is; arguments
   local rc
-  "$scratch/tree/tools/check-tidy" >"$scratch/stdout" 2>"$scratch/stderr"
+  "$scratch/tree/tools/check-tidy" "${@:3}" >"$scratch/stdout" 2>"$scratch/stderr"
   rc=$?
   echo "exit $rc, expected $1: $(cat "$scratch/stdout" "$scratch/stderr")"
   [[ $rc == "$1" ]] || return 1
@@ -33,6 +40,11 @@ readonly kWrong='#include <string>
 bool f(std::string s) { return s.size() == 3; }'
 passes() { small_tree drivers "$kRight" && says 0 ''; }
 names_the_mistake() { small_tree libvipl "$kWrong" && says 1 'libvipl/a.cpp:2:.*performance-unnecessary-value-param'; }
+names_it_in_a_unity_build() { unity_tree "$kWrong" && says 1 'drivers/a.hpp:2:.*performance-unnecessary-value-param'; }
+analyzes() {
+  unity_tree 'inline int f(int x) { int* p = nullptr; return x == 0 ? *p : x; }' && says 0 '' &&
+    says 1 'drivers/a.hpp:1:.*clang-analyzer-core.NullDereference' --analyze
+}
 notices_what_does_not_compile() { small_tree tools 'nonsense' && says 1 'a.cpp:1'; }
 notices_that_there_are_none() { small_tree tests "$kRight" && says 1 'compiles no source'; }
 notices_bad_checks() { small_tree drivers "$kRight" && echo 'Checks: [' >"$scratch/tree/.clang-tidy" && says 1 .; }
@@ -45,6 +57,8 @@ if (($? == 77)); then
 fi
 check "a right source passes" passes
 check "a mistake is named" names_the_mistake
+check "so is one in a header of a unity build" names_it_in_a_unity_build
+check "--analyze finds what the checks do not" analyzes
 check "a source that does not compile does not pass" notices_what_does_not_compile
 check "nor a tree without a product source" notices_that_there_are_none
 check "nor one whose .clang-tidy cannot be read" notices_bad_checks
