@@ -54,14 +54,13 @@ TEST_F(Transfer, QueueHoldsWhatTheNicSays) {
   VIP_NIC_ATTRIBUTES attributes{};
   ASSERT_EQ(VipQueryNic(nic, &attributes), VIP_SUCCESS);
   const std::size_t depth = attributes.MaxDescriptorsPerQueue;
-  ASSERT_LT(depth, Memory::kDescriptors);
+  ASSERT_LT(2 * depth, Memory::kDescriptors);
   for (int round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < depth; ++i) post_receive(b, memory->message(i, 0, 8));
-    VIP_DESCRIPTOR* const more = memory->message(depth, 0, 8);
-    EXPECT_EQ(VipPostRecv(b, more, memory->handle()), VIP_ERROR_RESOURCE);
-    for (std::size_t i = 0; i < depth; ++i) post_send(a, memory->message(depth, 8, 8));
+    EXPECT_EQ(VipPostRecv(b, memory->message(depth, 0, 8), memory->handle()), VIP_ERROR_RESOURCE);
+    for (std::size_t i = 0; i < depth; ++i) post_send(a, memory->message(depth + 1 + i, 8, 8));
     for (std::size_t i = 0; i < depth; ++i) expect_received(b, memory->descriptor(i));
-    for (std::size_t i = 0; i < depth; ++i) expect_sent(a, more);
+    for (std::size_t i = 0; i < depth; ++i) expect_sent(a, memory->descriptor(depth + 1 + i));
   }
 }
 
