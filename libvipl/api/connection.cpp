@@ -105,9 +105,12 @@ VIP_RETURN peer_request(VIP_VI_HANDLE handle, const VIP_NET_ADDRESS* local,
                         const VIP_NET_ADDRESS* remote, VIP_ULONG timeout) {
   RequestArguments arguments;
   if (!read(handle, local, remote, timeout, arguments)) return VIP_INVALID_PARAMETER;
-  return arguments.nic->manager().peer_request(*arguments.vi, arguments.local, arguments.remote,
-                                               deadline_after(timeout),
-                                               [&] { return arguments.vi->begin_pending(handle); });
+  Nic& nic = *arguments.nic;
+  const VIP_RETURN result = nic.manager().peer_request(
+      *arguments.vi, arguments.local, arguments.remote, deadline_after(timeout),
+      [&] { return arguments.vi->begin_pending(handle, nic.is_driven_by_program()); });
+  nic.hurry();
+  return result;
 }
 
 // VipConnectPeerDone and VipConnectPeerWait differ only in the function of the manager.
@@ -123,6 +126,20 @@ VIP_RETURN peer_outcome(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES* attributes, Out
       *vi, card, [&] { return vi->is(handle_of(handle)) ? VIP_SUCCESS : VIP_INVALID_PARAMETER; });
   if (result == VIP_SUCCESS) fill_attributes(card, attributes);
   return result;
+}
+
+VIP_RETURN event(Nic& nic, VIP_CONNECT_EVENT& to) {
+  ConnectEvent event;
+  const VIP_RETURN result = nic.manager().next_event(event);
+  if (result != VIP_SUCCESS) return result;
+  to = {};
+  to.Code = VIP_EVENT_OUTCOME;
+  to.ViHandle = event.vi;
+  to.Outcome = event.outcome;
+  if (event.outcome == VIP_SUCCESS) fill_attributes(event.card, &to.RemoteViAttribs);
+  write(event.local, to.LocalAddr.Address);
+  write(event.remote, to.RemoteAddr.Address);
+  return VIP_SUCCESS;
 }
 
 VIP_RETURN disconnect(VIP_VI_HANDLE handle) {
@@ -179,4 +196,10 @@ VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteA
 
 VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteAttribs) {
   return guarded([&] { return peer_outcome(ViHandle, RemoteAttribs, &Manager::peer_wait); });
+}
+
+VIP_RETURN VipConnectEvent(VIP_NIC_HANDLE NicHandle, VIP_CONNECT_EVENT* Event) {
+  const auto nic = Nic::find(NicHandle);
+  if (nic == nullptr || Event == nullptr) return VIP_INVALID_PARAMETER;
+  return guarded([&] { return event(*nic, *Event); });
 }

@@ -22,7 +22,7 @@ class Services {
  public:
   void add(const std::shared_ptr<Nic>& nic) {
     // Before the lock is taken: this reads a file. A repeated VipNSInit reads it again.
-    auto service = std::make_shared<const NameService>(nic->manager().self(),
+    auto service = std::make_shared<const NameService>(nic->host_address(),
                                                        config_vars().text("VIADUCT_VIPL_HOSTS"));
     const std::lock_guard lock(mutex_);
     // NICs that were closed without VipNSShutdown.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "drivers/base/random.hpp"
 #include "libvipl/connection/connection_table.hpp"
@@ -38,6 +39,28 @@ bool is_shortage(int error) {
 }  // namespace
 
 void Session::open_active(const Discriminator& local, const Endpoint& remote, Deadline deadline) {
+  open(local, remote, deadline);
+  begin();
+}
+
+void Session::open_later(const Discriminator& local, const Endpoint& remote, Deadline deadline) {
+  open(local, remote, deadline);
+  move_to(table_.put_off);
+  table_.loop.wake();
+}
+
+void Session::begin_put_off() {
+  move_to(node_);
+  try {
+    if (!user_.make_ready()) return finish(VIP_ERROR_RESOURCE);
+    card_ = user_.card();
+    begin();
+  } catch (const std::bad_alloc&) {
+    finish(VIP_ERROR_RESOURCE);
+  }
+}
+
+void Session::open(const Discriminator& local, const Endpoint& remote, Deadline deadline) {
   local_ = {table_.self, local};
   remote_ = remote;
   nonce_ = base::random_word();  // two hosts must not have the same sequence
@@ -45,6 +68,9 @@ void Session::open_active(const Discriminator& local, const Endpoint& remote, De
   if (deadline)
     deadline_ = Loop::Timer(table_.loop, *deadline,
                             [this] { finish(unreachable_ ? VIP_NOT_REACHABLE : VIP_TIMEOUT); });
+}
+
+void Session::begin() {
   if (role_ == Role::peer) {
     open_rendezvous();
     // Before the request is sent: the other peer may answer with a request of its own at once.

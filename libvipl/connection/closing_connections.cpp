@@ -44,10 +44,6 @@ bool ClosingConnections::is_waiting() const {
   return std::ranges::any_of(closing_, [](const Closing& d) { return d.mine.has_value(); });
 }
 
-void ClosingConnections::wait(std::unique_lock<std::mutex>& lock, Clock::duration longest) {
-  removed_.wait_for(lock, longest, [this] { return !is_waiting(); });
-}
-
 void ClosingConnections::refuse(std::shared_ptr<Stream> stream, Refusal refusal) {
   stream->send({.type = MessageType::refused, .code = static_cast<std::uint8_t>(refusal)});
   add(std::move(stream));

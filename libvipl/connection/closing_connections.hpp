@@ -9,7 +9,6 @@
 
 #include <condition_variable>
 #include <list>
-#include <mutex>
 #include <optional>
 
 #include "libvipl/connection/drops.hpp"
@@ -29,9 +28,10 @@ class ClosingConnections final : StreamOwner {
   // Sends `refused` as the last message.
   void refuse(std::shared_ptr<Stream> stream, Refusal refusal);
   void refuse(UniqueFd connection, Refusal refusal);
-  // Blocks until no tally is awaited any more, but not longer than `longest`. Gives up `lock`, the
-  // manager's, while it blocks.
-  void wait(std::unique_lock<std::mutex>& lock, Clock::duration longest);
+  // Whether a tally is awaited.
+  bool is_waiting() const;
+  // Notified when is_waiting() may have changed.
+  std::condition_variable& changed() { return removed_; }
   // Closes all at once.
   void clear();
 
@@ -46,7 +46,6 @@ class ClosingConnections final : StreamOwner {
   void on_message(Stream& stream, const Message& message) override;
   void on_end(Stream& stream, CloseReason) override { remove(stream); }
   Iterator find(const Stream& stream);
-  bool is_waiting() const;
   void remove(const Stream& stream);
   void remove(Iterator connection);
 

@@ -44,10 +44,32 @@ class ConnectionTable : public std::enable_shared_from_this<ConnectionTable> {
   std::shared_ptr<Session> unreported_peer(ConnectionUser& user) const;
   // The outcome of a peer request, which there must be; it is returned once.
   VIP_RETURN report_outcome(ConnectionUser& user, Session& session, EndpointInfo& remote_card);
+  // Whether the program has something to take with VipConnectEvent.
+  bool has_events() const { return !outcomes.empty(); }
   // Executes what Manager::fail() has queued.
   void take_failures();
   // Drops what is queued for this user: the failed attempt is over, and another one begins.
   void forget_failures(ConnectionUser& user);
+
+  // Blocks until done(), called with `lock` held, the manager's, or until the deadline; `changed`
+  // is notified whenever done() may have changed. False: the deadline has passed. Gives up the lock
+  // meanwhile. If the program drives the NIC, it is driven at least once.
+  template <class Done>
+  bool block(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+             Deadline deadline, Done done) {
+    if (drive == nullptr && !deadline) {
+      changed.wait(lock, done);
+      return true;
+    }
+    if (drive == nullptr) return changed.wait_until(lock, *deadline, done);
+    for (bool driven = false; !done(); driven = true) {
+      if (driven && deadline && Clock::now() >= *deadline) return false;
+      lock.unlock();
+      drive(deadline);
+      lock.lock();
+    }
+    return true;
+  }
 
   // False in a child of fork(): the table belongs to the parent.
   bool is_ours() const { return forks_ == forks(); }
@@ -56,6 +78,7 @@ class ConnectionTable : public std::enable_shared_from_this<ConnectionTable> {
   // The manager's lock. It protects everything below, except what says otherwise.
   std::mutex mutex;
   Wakeups wakeups;
+  Drive drive;  // what blocked threads do; empty: sleep
   // Made first and destroyed last, because all others watch descriptors and set timers in it.
   Loop loop;
   Drops drops;
@@ -63,6 +86,10 @@ class ConnectionTable : public std::enable_shared_from_this<ConnectionTable> {
   RequestRouter router{loop, closing};
   Acceptor acceptor{loop, self, router, closing};
   ListenQueue listen_queue{*this};
+  // On a NIC that its program drives: peer sessions that are still to begin, and those whose
+  // outcome the program has not got, in their order. Before `sessions`, because sessions leave
+  // these when they are destroyed.
+  Sessions put_off, outcomes;
   // The session of each VI that is connected or being connected.
   std::unordered_map<ConnectionUser*, std::shared_ptr<Session>> sessions;
   // Requests that VipConnectWait has returned and the program has not yet accepted or rejected.

@@ -57,7 +57,7 @@ inline constexpr std::uint8_t kLastCloseReason = 6;
 //
 // The order of the calls:
 //
-//              card()                establish()
+//          make_ready(), card()      establish()
 //   attempt ----------> requesting --------------> connected ---> on_connection_lost()
 //                        ^     |                       |
 //                        |     | on_attempt_           | on_attempt_failed(false): the other
@@ -72,6 +72,11 @@ inline constexpr std::uint8_t kLastCloseReason = 6;
 // nothing is called after it has returned.
 class ConnectionUser {
  public:
+  // The handle that the program has for the VI.
+  virtual VIP_VI_HANDLE name() const { return nullptr; }
+  // Makes what the attempt needs of the device and was put off until now (Manager::peer_request()).
+  // False: the device has none left; on_attempt_failed() follows.
+  virtual bool make_ready() { return true; }
   // The card of a new attempt, with a new packet sequence number.
   virtual EndpointInfo card() = 0;
   // Connects the queue pair to that of `remote`, so that it is ready to receive and to send. The VI

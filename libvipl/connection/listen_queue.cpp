@@ -31,10 +31,7 @@ VIP_RETURN ListenQueue::wait(std::unique_lock<std::mutex>& lock, const Discrimin
   // Looks at `self` and the table only, not at `listener`: the linger timer may have erased the
   // listener after on_pending_request() took this thread off its list.
   const auto done = [&] { return self.incoming != nullptr || table_.closed; };
-  if (deadline)
-    self.changed->wait_until(lock, *deadline, done);
-  else
-    self.changed->wait(lock, done);
+  table_.block(lock, *self.changed, deadline, done);
   request = std::move(self.incoming);
   if (request != nullptr && !table_.closed) return VIP_SUCCESS;  // the listener may be gone by now
   if (request == nullptr) std::erase(listener->waiters, &self);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 
 #include "libvipl/connection/connection_table.hpp"
 
@@ -134,6 +135,23 @@ int Manager::fd() const {
   return table_->loop.fd();
 }
 
+bool Manager::is_unused() const {
+  const Lock lock(table_->mutex);
+  return !table_->closed && table_->callers_inside == 0 && table_->sessions.empty();
+}
+
+void Manager::drive_by(Drive drive, bool own_port) {
+  if (own_port) {
+    NicAddress address = table_->self;
+    const UniqueFd holder = port_holder(address);
+    if (!holder) throw std::runtime_error(std::string(kNoDescriptors));
+    auto table = std::make_shared<ConnectionTable>(address);
+    shutdown();
+    table_ = std::move(table);
+  }
+  table_->drive = std::move(drive);
+}
+
 // The three objects are destroyed in reverse order: blocked threads are woken after the lock has
 // been given back.
 void Manager::progress() {
@@ -142,6 +160,11 @@ void Manager::progress() {
   const Wakeups::Holding holding(table_->wakeups, woken_later);
   table_->take_failures();
   table_->loop.run();
+  // One in each call, because making a queue pair takes the device its time.
+  if (table_->put_off.empty()) return;
+  const auto session = table_->put_off.front()->shared_from_this();
+  session->begin_put_off();
+  if (!table_->put_off.empty()) table_->loop.wake();
 }
 
 bool Manager::listening() const {
@@ -162,13 +185,15 @@ void Manager::shutdown(Clock::duration tally_timeout) {
   // Waits for the blocked threads. Functions that begin from now on see `closed` and do not block.
   table_->all_left.wait(lock, [&] { return table_->callers_inside == 0; });
   table_->sessions.clear();
-  table_->closing.wait(lock, tally_timeout);
+  ClosingConnections& closing = table_->closing;
+  table_->block(lock, closing.changed(), Clock::now() + tally_timeout,
+                [&] { return !closing.is_waiting(); });
   table_->listen_queue.clear();
   for (const auto& incoming : table_->unanswered) incoming->take_stream();
   table_->unanswered.clear();
   table_->acceptor.close();
   table_->router.clear();
-  table_->closing.clear();
+  closing.clear();
 }
 
 VIP_RETURN Manager::wait(const Discriminator& local, Deadline deadline,
@@ -239,9 +264,35 @@ VIP_RETURN Manager::peer_request(ConnectionUser& user, const Discriminator& loca
   if (table_->closed) return VIP_ERROR_RESOURCE;
   if (const VIP_RETURN wrong = run_step(begin); wrong != VIP_SUCCESS) return wrong;
   return try_start(*table_, user, [&] {
-    table_->start(user, Session::Role::peer)->open_active(local, remote, deadline);
+    const auto session = table_->start(user, Session::Role::peer);
+    if (table_->drive == nullptr)
+      session->open_active(local, remote, deadline);
+    else
+      session->open_later(local, remote, deadline);
     return VIP_SUCCESS;
   });
+}
+
+bool Manager::has_events() const {
+  const Lock lock(table_->mutex);
+  return table_->has_events();
+}
+
+bool Manager::is_busy() const {
+  const Lock lock(table_->mutex);
+  return table_->has_events() || !table_->put_off.empty();
+}
+
+VIP_RETURN Manager::next_event(ConnectEvent& event) {
+  const Lock lock(table_->mutex);
+  if (table_->drive == nullptr) return VIP_INVALID_STATE;
+  if (table_->outcomes.empty()) return VIP_NOT_DONE;
+  const auto session = table_->outcomes.front()->shared_from_this();
+  event.vi = session->user().name();
+  event.local = session->local();
+  event.remote = session->remote();
+  event.outcome = table_->report_outcome(session->user(), *session, event.card);
+  return VIP_SUCCESS;
 }
 
 VIP_RETURN Manager::peer_done(ConnectionUser& user, EndpointInfo& remote_card, const Step& check) {
@@ -296,7 +347,7 @@ void Manager::announce(std::uint32_t name, std::uint32_t key) {
     session->announce(name, key);
     notified.push_back(session);
   }
-  table_->aliases_acked.wait_for(call.lock, kAckTimeout, [&] {
+  table_->block(call.lock, table_->aliases_acked, Clock::now() + kAckTimeout, [&] {
     return table_->closed || std::all_of(notified.begin(), notified.end(),
                                          [](const auto& session) { return session->all_acked(); });
   });

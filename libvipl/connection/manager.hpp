@@ -34,8 +34,9 @@
 //     |-- FIN or reset ---------------------------> the same
 //     or the host dies: nothing comes; TCP's keepalive notices after 19 s
 //
-// Threads: the manager has none. The NIC's event thread polls fd(), which is level triggered, and
-// calls progress() when it is readable; everything advances there. All other functions may be
+// Threads: the manager has none. The NIC's event thread, or the program that drives the NIC itself,
+// polls fd(), which is level triggered, and calls progress() when it is readable; everything
+// advances there. All other functions may be
 // called by any thread at any time, and block only where that is said.
 //
 // Lock order: the manager's lock, then what a ConnectionUser takes. So the caller of a function
@@ -64,6 +65,14 @@ struct Caller {
   EndpointInfo card;
 };
 
+// What the program is told by VipConnectEvent.
+struct ConnectEvent {
+  VIP_VI_HANDLE vi = nullptr;  // of the peer request that has an outcome
+  VIP_RETURN outcome = VIP_SUCCESS;
+  EndpointInfo card;       // the other side's, if they are connected
+  Endpoint local, remote;  // as in the request
+};
+
 // The VI's part of a function here, e.g. its change of state. The manager calls it with its lock
 // held, so no other function about the same VI comes between the step and what the manager does
 // then. The step also checks that the VI is still that of the program's handle. Anything but
@@ -86,6 +95,13 @@ class Manager {
   int fd() const;
   // Does all that is ready and due. Never blocks. For the event thread.
   void progress();
+  // Whether nothing has been asked of the manager so far, and shutdown() has not begun.
+  bool is_unused() const;
+  // From now on no thread calls progress() by itself: functions that block call `drive`, which
+  // does; peer requests return at once, and their outcomes are events, too. `own_port`: listens at
+  // a port of its own from now on, which self() has. The manager must be unused, and no thread
+  // inside it; fd() is another one afterwards. Throws as the constructor does.
+  void drive_by(Drive drive, bool own_port);
   // Ends everything: connections as in disconnect(); blocked calls return VIP_ERROR_RESOURCE, now
   // and later. Returns when all blocked calls have left. `tally_timeout`: how long to wait for the
   // other sides' tallies (VIADUCT_VIPL_STATS).
@@ -119,6 +135,12 @@ class Manager {
   // VIP_INVALID_STATE says that there is none.
   VIP_RETURN peer_request(ConnectionUser& user, const Discriminator& local, const Endpoint& remote,
                           Deadline deadline, const Step& begin = {});
+  // The next event of a manager that the program drives. VIP_NOT_DONE: there is none. An outcome
+  // counts as returned.
+  VIP_RETURN next_event(ConnectEvent& event);
+  bool has_events() const;
+  // Whether there are events, or peer requests that are still to begin.
+  bool is_busy() const;
   VIP_RETURN peer_done(ConnectionUser& user, EndpointInfo& remote_card, const Step& check = {});
   VIP_RETURN peer_wait(ConnectionUser& user, EndpointInfo& remote_card, const Step& check = {});
 

@@ -21,7 +21,25 @@ std::optional<Refusal> mismatch(const EndpointInfo& one, const EndpointInfo& oth
 }
 
 Session::Session(ConnectionTable& table, ConnectionUser& user, Role role)
-    : table_(table), user_(user), role_(role), state_(State::requesting), card_(user.card()) {}
+    : table_(table), user_(user), role_(role), state_(State::requesting), card_(user.card()) {
+  if (role == Role::peer) place_ = node_.insert(node_.end(), this);
+}
+
+Session::~Session() {
+  move_to(node_);
+}
+
+// Others than peers are in no queue.
+void Session::move_to(Sessions& queue) {
+  if (role_ != Role::peer) return;
+  queue.splice(queue.end(), *where_, place_);
+  where_ = &queue;
+}
+
+void Session::set_outcome_reported() {
+  outcome_reported_ = true;
+  move_to(node_);
+}
 
 // The queue pair is made ready before `accepted` is sent, because the other side's first message
 // may arrive right after. In the same way `ready` tells this side when it may send:
@@ -221,12 +239,15 @@ void Session::drop_stream() {
 
 void Session::set_outcome(VIP_RETURN outcome) {
   // The first outcome counts: that a connection ends does not change that it was made.
-  if (!outcome_) outcome_ = outcome;
+  if (!outcome_) {
+    outcome_ = outcome;
+    move_to(table_.drive != nullptr ? table_.outcomes : node_);
+  }
   table_.wakeups.wake(changed_);
 }
 
 VIP_RETURN Session::wait(std::unique_lock<std::mutex>& lock) {
-  changed_->wait(lock, [&] { return outcome_.has_value(); });
+  table_.block(lock, *changed_, std::nullopt, [&] { return outcome_.has_value(); });
   return *outcome_;
 }
 

@@ -11,6 +11,7 @@
 // for addresses.)
 #pragma once
 
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,16 +22,27 @@
 
 namespace viaduct::vipl {
 
+class Session;
+
+// A queue of peer sessions. Each session has a node that moves between the queues of the table and
+// itself: that takes the same time however many there are, and allocates nothing.
+using Sessions = std::list<Session*>;
+
 // All functions need the manager's lock, and so do the callbacks, which come from Loop::run().
 class Session final : public StreamOwner, public std::enable_shared_from_this<Session> {
  public:
   enum class Role { client, server, peer };
 
   Session(ConnectionTable& table, ConnectionUser& user, Role role);
+  ~Session();
 
   // Active open, for clients and peers: sends a connection request, and again whenever there is no
   // answer, until the deadline. Never blocks; the outcome may be there already.
   void open_active(const Discriminator& local, const Endpoint& remote, Deadline deadline);
+  // The same for peers, but only enters the session in the table's `put_off`.
+  void open_later(const Discriminator& local, const Endpoint& remote, Deadline deadline);
+  // Does what open_later() has put off.
+  void begin_put_off();
   // Passive open, for servers and peers: connects to the caller of `incoming`, which must still
   // wait. A server's request stays unanswered, and can be accepted again, if the attributes do not
   // match (VIP_INVALID_...) or the device refuses (VIP_ERROR_RESOURCE).
@@ -52,9 +64,12 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   std::optional<VIP_RETURN> outcome() const { return outcome_; }
   const EndpointInfo& remote_card() const { return remote_card_; }
   Role role() const { return role_; }
-  // Peers: whether VipConnectPeerDone or -Wait has returned the outcome.
+  // Peers: whether VipConnectPeerDone or -Wait, or an event, has returned the outcome.
   bool outcome_reported() const { return outcome_reported_; }
-  void set_outcome_reported() { outcome_reported_ = true; }
+  void set_outcome_reported();
+  ConnectionUser& user() const { return user_; }
+  const Endpoint& local() const { return local_; }
+  const Endpoint& remote() const { return remote_; }
   // Over, and no call can still ask for the outcome: the table may drop it.
   bool finished() const {
     return state_ == State::over && (role_ != Role::peer || outcome_reported_);
@@ -68,7 +83,7 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   // REQ, REP and RTU are the connection request, reply and ready-to-use of InfiniBand's connection
   // manager; wire.hpp calls them Request, `accepted` and `ready`.
   //
-  //               open_active()                     open_passive(), servers at once
+  //               open_active(), open_later()       open_passive(), servers at once
   //                     |                                          |
   //                     v        peer: the other's REQ is          v
   //    no answer:  +------------+   answered, ours is dropped +-----------+
@@ -98,6 +113,8 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
 
   // active_open.cpp: this side's request.
   void on_connected(Stream& stream, int error) override;
+  void open(const Discriminator& local, const Endpoint& remote, Deadline deadline);
+  void begin();
   void try_now();
   void try_later(Clock::duration delay);
   void send_request();
@@ -129,6 +146,7 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void finish(VIP_RETURN outcome);
   void close_with(CloseReason reason, VIP_RETURN outcome);
   void set_outcome(VIP_RETURN outcome);
+  void move_to(Sessions& queue);
   void release();
   void drop_stream();
   bool is_unreliable() const { return card_.reliability == VIP_SERVICE_UNRELIABLE; }
@@ -155,6 +173,9 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   Loop::Timer deadline_, retry_, response_timer_;
   std::optional<VIP_RETURN> outcome_;
   bool outcome_reported_ = false;
+  Sessions node_;             // peers: one node, unless a list of the table has it
+  Sessions* where_ = &node_;  // the list that has it
+  Sessions::iterator place_;  // in that list
   const Wakeup changed_ = make_wakeup();
 };
 

@@ -23,7 +23,7 @@ int milliseconds_until(Deadline deadline) {
 
 }  // namespace
 
-EventThread::EventThread(std::vector<Source> sources, Turn turn)
+EventThread::EventThread(std::vector<Source> sources, Turn turn, bool threaded)
     : turn_(std::move(turn)), watches_(sources.size()) {
   for (std::size_t i = 0; i < sources.size(); ++i)
     watches_[i] =
@@ -34,7 +34,7 @@ EventThread::EventThread(std::vector<Source> sources, Turn turn)
                       // removed). Watching it would keep the thread busy.
                       if ((events & EPOLLIN) == 0) watches_[i].end();
                     });
-  thread_ = library_thread([this] { run(); });
+  if (threaded) thread_ = library_thread([this] { run(); });
 }
 
 void EventThread::stop() {
@@ -44,13 +44,25 @@ void EventThread::stop() {
 }
 
 void EventThread::run() {
-  Deadline next;
   while (!stopping_) {
     pollfd ready{loop_.fd(), POLLIN, 0};
-    ::poll(&ready, 1, milliseconds_until(next));
-    loop_.run();
-    if (turn_) next = turn_();
+    ::poll(&ready, 1, milliseconds_until(next_));
+    take_turn();
   }
+}
+
+bool EventThread::take_turn() {
+  const bool any = loop_.run();
+  if (turn_) next_ = turn_();
+  return any;
+}
+
+bool EventThread::look() {
+  const bool any = take_turn();
+  if (next_ == alarm_at_) return any;
+  alarm_ = next_ ? Loop::Timer(loop_, *next_, [] {}) : Loop::Timer();
+  alarm_at_ = next_;
+  return any;
 }
 
 }  // namespace viaduct::vipl

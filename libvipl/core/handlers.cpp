@@ -28,8 +28,18 @@ struct Handlers::State {
   std::condition_variable changed;
   Calls due;
   bool stopping = false;
+  bool by_program = false;  // run_by_program(): there is no thread
   VIP_PVOID error_context = nullptr;
   VIP_ERROR_HANDLER error_handler = nullptr;
+
+  // There must be one. Gives up `lock`, the state's, while the handler runs.
+  void run_first_due(std::unique_lock<std::mutex>& lock) {
+    Calls now;
+    now.splice(now.end(), due, due.begin());
+    lock.unlock();
+    std::visit([&](auto& it) { call(it); }, now.front());
+    lock.lock();
+  }
 
   // Nothing is locked while the program's handler runs.
   void call(ErrorCall& error) {
@@ -60,10 +70,22 @@ void Handlers::stop() {
     state_->stopping = true;
     state_->due.clear();
   }
+  end_thread();
+}
+
+void Handlers::run_by_program() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->by_program = true;
+  }
+  end_thread();
+}
+
+void Handlers::end_thread() {
   state_->changed.notify_all();
   if (!thread_.joinable()) return;
   if (thread_.get_id() == std::this_thread::get_id())
-    thread_.detach();  // a handler closes the NIC; the thread ends when that returns
+    thread_.detach();  // a handler calls this; the thread ends when that returns
   else
     thread_.join();
 }
@@ -108,14 +130,21 @@ void Handlers::forget_cq(VIP_CQ_HANDLE cq) {
 void Handlers::serve(const std::shared_ptr<State>& state) {
   std::unique_lock lock(state->mutex);
   for (;;) {
-    state->changed.wait(lock, [&] { return state->stopping || !state->due.empty(); });
-    if (state->stopping) return;
-    Calls now;
-    now.splice(now.end(), state->due, state->due.begin());
-    lock.unlock();
-    std::visit([&](auto& call) { state->call(call); }, now.front());
-    lock.lock();
+    state->changed.wait(
+        lock, [&] { return state->stopping || state->by_program || !state->due.empty(); });
+    if (state->stopping || state->by_program) return;
+    state->run_first_due(lock);
   }
+}
+
+// Those that become due meanwhile are for the next call, so that it ends. A handler may destroy
+// this object.
+void Handlers::run_due() {
+  const std::shared_ptr<State> state = state_;
+  std::unique_lock lock(state->mutex);
+  if (!state->by_program) return;
+  for (std::size_t left = state->due.size(); left != 0 && !state->due.empty(); --left)
+    state->run_first_due(lock);
 }
 
 }  // namespace viaduct::vipl

@@ -60,6 +60,11 @@ class Handlers {
   // handler needs.
   void forget_queue(VIP_VI_HANDLE vi);
   void forget_cq(VIP_CQ_HANDLE cq);
+  // The thread ends. From now on handlers run in run_due(), which the program's progress calls, and
+  // nowhere else. For a NIC that its program drives.
+  void run_by_program();
+  // Calls the handlers that are due, if run_by_program() was called. The caller must hold no lock.
+  void run_due();
   // No handler begins from now on. Waits for one that is running, unless it is the calling one. The
   // caller must hold no lock.
   void stop();
@@ -68,6 +73,7 @@ class Handlers {
   struct State;
   template <class Chosen>
   void drop(Chosen chosen);
+  void end_thread();
   static void serve(const std::shared_ptr<State>& state);
 
   std::shared_ptr<State> state_;  // the thread's too

@@ -76,7 +76,8 @@ VIP_NIC_ATTRIBUTES attributes_of(const vi::Limits& limits, const std::string& na
 }  // namespace
 
 Nic::Nic(const std::string& name, std::unique_ptr<vi::Device> device, const NicAddress& address)
-    : address_bytes_(address.bytes()),
+    : host_address_(address),
+      address_bytes_(address.bytes()),
       attributes_(attributes_of(device->limits(), name)),
       device_(std::move(device)),
       memory_(*device_),
@@ -105,12 +106,85 @@ std::shared_ptr<Nic> Nic::open(const std::string& name, std::unique_ptr<vi::Devi
 
 void Nic::start(VIP_NIC_HANDLE handle) {
   handle_ = handle;
+  watch_events(true);
+}
+
+void Nic::watch_events(bool threaded) {
   events_.emplace(
       std::vector<EventThread::Source>{
           {device_->completion_fd(), [this] { take_completion_events(); }},
           {device_->async_fd(), [this] { take_async_events(); }},
           {manager_.fd(), [this] { manager_.progress(); }}},
-      [this] { return take_unseen_completions(); });
+      [this] { return take_unseen_completions(); }, threaded);
+}
+
+// A VI, a CQ or a blocked thread would know of the wrong way to wait.
+VIP_RETURN Nic::drive_by_program(bool own_port) {
+  if (own_) return VIP_INVALID_STATE;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_ || !vis_.empty() || !cqs_.empty()) return VIP_INVALID_STATE;
+  }
+  if (!manager_.is_unused()) return VIP_INVALID_STATE;
+  events_.reset();
+  try {
+    manager_.drive_by(drive_, own_port);
+    watch_events(false);
+  } catch (...) {
+    manager_.drive_by({}, false);
+    watch_events(true);
+    throw;
+  }
+  handlers_.run_by_program();
+  address_bytes_ = manager_.self().bytes();
+  attributes_.ThreadSafe = VIP_FALSE;
+  own_.emplace(handle_of(handle_), events_->fd(), [this] { return look(); });
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN Nic::progress() {
+  if (!own_) return VIP_INVALID_STATE;
+  own_->look();
+  handlers_.run_due();
+  return manager_.has_events() ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
+// The look comes first: what it takes from the device may be an entry of one of the CQs, and an
+// event that comes later makes the descriptor readable.
+VIP_RETURN Nic::arm(std::span<const VIP_CQ_HANDLE> cqs) {
+  if (!own_) return VIP_INVALID_STATE;
+  VIP_RETURN result = progress() == VIP_SUCCESS ? VIP_NOT_DONE : VIP_SUCCESS;
+  for (const VIP_CQ_HANDLE handle : cqs) {
+    Cq* const cq = Cq::find(handle);
+    const VIP_RETURN armed =
+        cq != nullptr ? cq->arm(handle_of(handle), *this) : VIP_INVALID_PARAMETER;
+    if (armed != VIP_SUCCESS && armed != VIP_NOT_DONE) return armed;
+    if (armed == VIP_NOT_DONE) result = VIP_NOT_DONE;
+  }
+  own_->hurry();  // after the sleep the program is to look at once
+  return result;
+}
+
+VIP_RETURN Nic::descriptor(int& fd) const {
+  if (!own_) return VIP_INVALID_STATE;
+  fd = events_->fd();
+  return VIP_SUCCESS;
+}
+
+// Out of memory: what was not done is still ready, and is done in the next look.
+OwnProgress::Found Nic::look() {
+  using Found = OwnProgress::Found;
+  try {
+    const bool any = events_->look();
+    return manager_.is_busy() ? Found::more : any ? Found::work : Found::nothing;
+  } catch (const std::bad_alloc&) {
+    return Found::more;
+  }
+}
+
+void Nic::wake() {
+  if (events_) events_->wake();
+  hurry();
 }
 
 std::shared_ptr<Nic> Nic::find(VIP_NIC_HANDLE handle) {
@@ -193,12 +267,12 @@ void Nic::take_async_events() {
 }
 
 void Nic::poll_sends_periodically() {
-  if (!some_connected_.exchange(true)) events_->wake();
+  if (!some_connected_.exchange(true)) wake();
 }
 
 void Nic::poll_sends_now() {
   poll_now_ = true;
-  events_->wake();
+  wake();
 }
 
 // Only the completion of a send says why a connection broke. The other side is to hear of it, and

@@ -1,6 +1,7 @@
 // Nic: an open NIC (VipOpenNic). It owns the device, the memory, the connection manager, and the
-// two threads: one for events of the device and of connections, one for the program's handlers. VIs
-// and CQs belong to it, and close() reclaims them.
+// two threads: one for events of the device and of connections, one for the program's handlers; or,
+// if the program drives the NIC itself (own_progress.hpp), none. VIs and CQs belong to it, and
+// close() reclaims them.
 //
 // Shared ownership: a function that takes its time holds a reference, so that VipCloseNic in
 // another thread does not destroy the NIC under it. All functions may be called by any thread.
@@ -14,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -25,10 +27,11 @@
 #include "libvipl/core/handlers.hpp"
 #include "libvipl/core/memory.hpp"
 #include "libvipl/core/object_table.hpp"
+#include "libvipl/core/progress/own_progress.hpp"
+#include "libvipl/core/queues/completions.hpp"
 
 namespace viaduct::vipl {
 
-class Completions;
 class Cq;
 class Vi;
 
@@ -49,19 +52,34 @@ class Nic : public std::enable_shared_from_this<Nic> {
   bool is_ours() const { return forks_ == forks(); }
   VIP_NIC_HANDLE handle() const { return handle_; }
   const VIP_NIC_ATTRIBUTES& attributes() const { return attributes_; }
+  // Where all processes of this host that have the device open are reached; manager().self() may
+  // have a port of its own.
+  const NicAddress& host_address() const { return host_address_; }
   vi::Device& device() { return *device_; }
   Memory& memory() { return memory_; }
   Manager& manager() { return manager_; }
   Handlers& handlers() { return handlers_; }
 
-  // How long the Wait functions spin before they sleep (VIADUCT_VIPL_SPIN).
-  std::chrono::nanoseconds spin_time() const { return spin_time_; }
+  // How the Wait functions wait: how long they spin (VIADUCT_VIPL_SPIN), and what they do then.
+  WaitPolicy wait_policy() const { return {spin_time_, own_ ? &drive_ : nullptr}; }
   // The traffic class byte in the IP headers of data packets.
   std::uint8_t traffic_class() const { return traffic_class_; }
 
   // Whether the device has work of any VI that uses this region. The caller must hold no lock of a
   // VI.
   bool uses(VIP_MEM_HANDLE memory);
+
+  bool is_driven_by_program() const { return own_.has_value(); }
+  // VipNicOwnProgress: ends the two threads. VIP_INVALID_STATE: the NIC is in use already.
+  VIP_RETURN drive_by_program(bool own_port);
+  // VipNicProgress, -Arm, -Descriptor. VIP_INVALID_STATE: the NIC's threads drive it.
+  VIP_RETURN progress();
+  VIP_RETURN arm(std::span<const VIP_CQ_HANDLE> cqs);
+  VIP_RETURN descriptor(int& fd) const;
+  // The program's next progress is to look at once; no effect if it does not drive the NIC.
+  void hurry() {
+    if (own_) own_->hurry();
+  }
 
   // A VI has been connected: from now on the event thread looks at its send queue from time to
   // time, see take_unseen_completions().
@@ -78,10 +96,15 @@ class Nic : public std::enable_shared_from_this<Nic> {
 
  private:
   Nic(const std::string& name, std::unique_ptr<vi::Device> device, const NicAddress& address);
-  // Starts the event thread.
+  // Gives the NIC its handle and starts the event thread.
   void start(VIP_NIC_HANDLE handle);
+  void watch_events(bool threaded);
   // The whole of close(), after the handle has been removed.
   void end();
+  // Causes a turn of the event thread soon, or a look of the program.
+  void wake();
+  // Does all that is ready and due, for the program.
+  OwnProgress::Found look();
   // The event thread's functions.
   void take_completion_events();
   void take_async_events();
@@ -95,6 +118,7 @@ class Nic : public std::enable_shared_from_this<Nic> {
   void report_device_error(VIP_RESOURCE_CODE resource);
 
   const unsigned forks_ = forks();
+  const NicAddress host_address_;
   std::array<VIP_UINT8, NicAddress::kBytes> address_bytes_;
   VIP_NIC_ATTRIBUTES attributes_{};
   std::unique_ptr<vi::Device> device_;
@@ -113,7 +137,9 @@ class Nic : public std::enable_shared_from_this<Nic> {
   const bool prints_drops_;      // VIADUCT_VIPL_STATS
   const std::chrono::nanoseconds spin_time_;
   const std::uint8_t traffic_class_;
-  std::optional<EventThread> events_;  // last, because its thread uses all of the above
+  const Drive drive_ = [this](Deadline deadline) { own_->sleep(deadline); };
+  std::optional<EventThread> events_;  // its thread uses all of the above
+  std::optional<OwnProgress> own_;     // if the program drives the NIC; then events_ has stopped
 };
 
 }  // namespace viaduct::vipl

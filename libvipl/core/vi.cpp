@@ -151,8 +151,8 @@ void Vi::take_capacity(const Capacity& capacity) {
   WorkQueue::Storage sends(static_cast<std::uint32_t>(capacity.sends), segments);
   WorkQueue::Storage receives(static_cast<std::uint32_t>(capacity.receives), segments);
   capacity_ = capacity;
-  send_.open(std::move(sends));
-  receive_.open(std::move(receives));
+  send_.open(std::move(sends), nic_->wait_policy());
+  receive_.open(std::move(receives), nic_->wait_policy());
 }
 
 void Vi::update_rules() {
@@ -168,8 +168,8 @@ void Vi::update_rules() {
 }
 
 bool Vi::make_queue_pair() {
-  const bool has_completions = send_.open_completions(nic_->device(), nic_->spin_time()) &&
-                               receive_.open_completions(nic_->device(), nic_->spin_time());
+  const bool has_completions =
+      send_.open_completions(nic_->device()) && receive_.open_completions(nic_->device());
   if (!has_completions) {
     drop_queue_pair();
     return false;
@@ -311,11 +311,11 @@ VIP_RETURN Vi::set_capacity(VIP_VI_HANDLE handle, const Capacity& capacity) {
 
 // ---- states ----
 
-VIP_RETURN Vi::begin_pending(VIP_VI_HANDLE handle) {
+VIP_RETURN Vi::begin_pending(VIP_VI_HANDLE handle, bool put_off) {
   const AllLocks locks(*this);
   if (!is(handle_of(handle))) return VIP_INVALID_PARAMETER;
   if (state_ != VIP_STATE_IDLE) return VIP_INVALID_STATE;
-  if (queue_pair_ == nullptr && !make_queue_pair()) return VIP_ERROR_RESOURCE;
+  if (!put_off && queue_pair_ == nullptr && !make_queue_pair()) return VIP_ERROR_RESOURCE;
   state_ = VIP_STATE_CONNECT_PENDING;
   return VIP_SUCCESS;
 }
@@ -401,6 +401,11 @@ void Vi::report(VIP_ERROR_CODE code) {
 }
 
 // ---- ConnectionUser ----
+
+bool Vi::make_ready() {
+  const AllLocks locks(*this);
+  return queue_pair_ != nullptr || make_queue_pair();
+}
 
 EndpointInfo Vi::card() {
   const std::lock_guard lock(state_mutex_);

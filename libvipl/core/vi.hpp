@@ -69,8 +69,9 @@ class Vi final : public Slot, public ConnectionUser {
   // Steps of the connection manager's functions, called with its lock held.
   //
   // Idle to Connect Pending; makes the queue pair. VIP_INVALID_STATE: the VI is not Idle.
-  // VIP_ERROR_RESOURCE: the device has no queue pair or completion queue left.
-  VIP_RETURN begin_pending(VIP_VI_HANDLE handle);
+  // VIP_ERROR_RESOURCE: the device has no queue pair or completion queue left. `put_off`:
+  // make_ready() makes the queue pair.
+  VIP_RETURN begin_pending(VIP_VI_HANDLE handle, bool put_off = false);
   // VipDisconnect: any state to Idle. Everything that is posted and has not completed completes as
   // flushed, in order.
   VIP_RETURN back_to_idle(VIP_VI_HANDLE handle);
@@ -79,6 +80,8 @@ class Vi final : public Slot, public ConnectionUser {
 
   // ---- ConnectionUser: called by the connection manager ----
 
+  VIP_VI_HANDLE name() const override { return program_handle(); }
+  bool make_ready() override;
   EndpointInfo card() override;
   bool establish(const EndpointInfo& remote) override;
   void on_attempt_failed(bool tries_again) override;

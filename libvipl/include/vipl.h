@@ -217,7 +217,7 @@ typedef struct _VIP_NIC_ATTRIBUTES {
   VIP_ULONG ProviderVersion;
   VIP_UINT16 NicAddressLen;         /* 6 */
   const VIP_UINT8* LocalNicAddress; /* the library's; lives as long as the NIC handle */
-  VIP_BOOLEAN ThreadSafe;           /* VIP_TRUE */
+  VIP_BOOLEAN ThreadSafe;           /* VIP_TRUE, unless the program drives the NIC */
   VIP_UINT16 MaxDiscriminatorLen;   /* bytes */
   VIP_ULONG MaxRegisterBytes;       /* of all regions together */
   VIP_ULONG MaxRegisterRegions;
@@ -466,6 +466,50 @@ void VipSetUserData(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID UserData);
 #define VIP_HAS_VI_CAPACITY 1
 VIP_RETURN VipSetViCapacity(IN VIP_VI_HANDLE ViHandle, IN VIP_ULONG SendDescriptors,
                             IN VIP_ULONG RecvDescriptors, IN VIP_ULONG SegmentsPerDesc);
+
+/* Own progress: a program that calls this right after VipOpenNic, before any other function with
+ * the handle, drives the NIC itself. The library has no thread for it then, and the program uses it
+ * with one thread at a time. OwnPort: what LocalNicAddress points to changes to an address of this
+ * handle alone, so that requests do not go through other processes, which may be busy; peers must
+ * be told that address. VIP_INVALID_STATE: the NIC is in use, or the program drives it already. */
+#define VIP_HAS_OWN_PROGRESS 1
+VIP_RETURN VipNicOwnProgress(IN VIP_NIC_HANDLE NicHandle, IN VIP_BOOLEAN OwnPort);
+/* Does what is due for connections, the device's events and timers, and calls the handlers that are
+ * due, on this thread. Never blocks. To be called in every turn of a polling loop: as long as the
+ * last look is not long ago (some 50 us) it makes no system call. VIP_SUCCESS: VipConnectEvent
+ * has an event. VIP_NOT_DONE: it has none. VIP_INVALID_STATE: the NIC's threads drive it, here and
+ * below. */
+VIP_RETURN VipNicProgress(IN VIP_NIC_HANDLE NicHandle);
+/* The file descriptor to sleep on, with poll() or epoll: readable when a CQ that VipNicArm has
+ * armed gets an entry, and when VipNicProgress has work to do, timers included. It is the
+ * library's, and is neither to be read nor closed. */
+VIP_RETURN VipNicDescriptor(IN VIP_NIC_HANDLE NicHandle, OUT int* FileDescriptor);
+/* Before each sleep: does what VipNicProgress does, and arms these CQs of the NIC. VIP_SUCCESS: the
+ * program may sleep. VIP_NOT_DONE: it must not, because there is something for it to take. */
+VIP_RETURN VipNicArm(IN VIP_NIC_HANDLE NicHandle, IN VIP_CQ_HANDLE* CQHandles,
+                     IN VIP_ULONG CQCount);
+
+/* An address with all the room that one needs. */
+typedef union _VIP_ADDRESS_ROOM {
+  VIP_NET_ADDRESS Address;
+  VIP_UINT8 Room[32];
+} VIP_ADDRESS_ROOM;
+
+/* Events of connections on a NIC that its program drives. OUTCOME: what became of a peer request.
+ */
+#define VIP_HAS_CONNECT_EVENTS 1
+typedef enum _VIP_CONNECT_EVENT_CODE { VIP_EVENT_OUTCOME = 0 } VIP_CONNECT_EVENT_CODE;
+typedef struct _VIP_CONNECT_EVENT {
+  VIP_CONNECT_EVENT_CODE Code;
+  VIP_VI_HANDLE ViHandle;            /* OUTCOME: of the request */
+  VIP_RETURN Outcome;                /* OUTCOME: as VipConnectPeerDone would have returned it */
+  VIP_VI_ATTRIBUTES RemoteViAttribs; /* OUTCOME: if connected */
+  VIP_ADDRESS_ROOM LocalAddr;        /* as in the request of this side */
+  VIP_ADDRESS_ROOM RemoteAddr;
+} VIP_CONNECT_EVENT;
+/* The oldest outcome that the program has not got, of all VIs; it counts as returned. The cost does
+ * not depend on the number of VIs. VIP_NOT_DONE: there is none. */
+VIP_RETURN VipConnectEvent(IN VIP_NIC_HANDLE NicHandle, OUT VIP_CONNECT_EVENT* Event);
 
 #ifdef __cplusplus
 }

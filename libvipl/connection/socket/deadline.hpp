@@ -1,7 +1,9 @@
-// Timeouts of VIPL functions as points in time of a clock that is never set back.
+// Timeouts of VIPL functions as points in time of a clock that is never set back, and what a
+// blocked function does meanwhile.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 
 #include <vipl.h>
@@ -10,6 +12,12 @@ namespace viaduct::vipl {
 
 using Clock = std::chrono::steady_clock;
 using Deadline = std::optional<Clock::time_point>;  // nullopt: never
+
+// On a NIC that its program drives, no thread of the library does what a blocked function waits
+// for. So that function calls this again and again: it sleeps until there is work for the NIC, not
+// beyond the deadline and never for long, and does it. The caller must hold no lock. Throws
+// nothing. Empty: the library's threads do it.
+using Drive = std::function<void(Deadline)>;
 
 // The deadline that is `milliseconds` from now. Programs write VIP_INFINITE as 32 or as 64
 // one-bits, depending on the header they were written for, and both mean no deadline. More than a

@@ -63,7 +63,7 @@ void Loop::wake() const {
   [[maybe_unused]] const auto n = ::write(wake_.get(), &one, sizeof one);
 }
 
-void Loop::run() {
+bool Loop::run() {
   std::array<epoll_event, 64> events;
   const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < n; ++i) {
@@ -78,11 +78,12 @@ void Loop::run() {
       call(*handler, events[static_cast<std::size_t>(i)].events);
     }
   }
-  run_timers();
+  return run_timers() || n > 0;
 }
 
-void Loop::run_timers() {
+bool Loop::run_timers() {
   const auto now = Clock::now();
+  const bool any = !timers_.empty() && timers_.begin()->first.first <= now;
   while (!timers_.empty() && timers_.begin()->first.first <= now) {
     // A copy: the alarm may end its own timer.
     const auto [key, alarm] = *timers_.begin();
@@ -91,6 +92,7 @@ void Loop::run_timers() {
     timers_.erase(key);
   }
   set_clock();
+  return any;
 }
 
 // Only ever to an earlier time: a clock that fires too early finds nothing due and is set anew,

@@ -77,11 +77,11 @@ class Loop {
   // the lock.
   void wake() const;
   // Calls the handlers of all descriptors that are ready, and the alarms that are due. Never
-  // blocks.
-  void run();
+  // blocks. False: there was none, of either.
+  bool run();
 
  private:
-  void run_timers();
+  bool run_timers();
   void set_clock();
 
   // clock_ is a timerfd, set to the earliest timer; wake_ an eventfd.

@@ -135,6 +135,20 @@ UniqueFd listening_socket(const NicAddress& at) {
   return fd;
 }
 
+// The system gives out no port that is in use, even if both would say SO_REUSEPORT.
+UniqueFd port_holder(NicAddress& at) {
+  UniqueFd fd = tcp_socket();
+  if (!fd) return fd;
+  set(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  sockaddr_in address = socket_address(at, 0);
+  socklen_t size = sizeof address;
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    return failed(std::move(fd));
+  at.port = ntohs(address.sin_port);
+  return fd;
+}
+
 UniqueFd accepted_socket(int listener) {
   UniqueFd fd = move_above_fd_setsize(
       UniqueFd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));

@@ -20,6 +20,9 @@ void raise_descriptor_limit();
 // A TCP socket that listens at this address together with other processes of the same user
 // (SO_REUSEPORT). Empty: errno says why.
 UniqueFd listening_socket(const NicAddress& at);
+// Holds a port of `at` that no other process has, which becomes `at.port`, until the socket is
+// closed; listening_socket() works there meanwhile. Empty: errno says why.
+UniqueFd port_holder(NicAddress& at);
 // A connection from the listener's queue. Empty: errno says why, EAGAIN if there is none.
 UniqueFd accepted_socket(int listener);
 

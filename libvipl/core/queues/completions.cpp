@@ -18,10 +18,9 @@ class IdleQueue final : public vi::CompletionQueue {
 
 }  // namespace
 
-bool Completions::open(vi::Device& device, std::size_t capacity, std::chrono::nanoseconds spin) {
+bool Completions::open(vi::Device& device, std::size_t capacity) {
   queue_ = device.create_completion_queue(capacity, this);
   listening_ = false;
-  spin_ = spin;
   if (is_open() && is_awaited()) listen();  // a thread or a handler waited already
   return is_open();
 }
@@ -77,6 +76,12 @@ void Completions::on_event() {
 }
 
 bool Completions::block(std::unique_lock<Mutex>& lock, Deadline deadline) {
+  if (policy_.drive != nullptr) {
+    lock.unlock();
+    (*policy_.drive)(deadline);
+    lock.lock();
+    return true;
+  }
   if (!deadline) {
     changed_.wait(lock);
     return true;

@@ -20,15 +20,22 @@
 
 namespace viaduct::vipl {
 
+// How threads wait for completions of a NIC.
+struct WaitPolicy {
+  std::chrono::nanoseconds spin{0};  // how long a wait spins before it sleeps
+  const Drive* drive = nullptr;      // of a NIC that its program drives; outlives the Completions
+};
+
 class Completions {
  public:
   Mutex& mutex() { return mutex_; }
 
   // ---- with mutex() held -----------------------------------------------------------------------
 
-  // Makes the device's queue for `capacity` completions. Waits spin for `spin` before they sleep.
-  // False: the device has no room.
-  bool open(vi::Device& device, std::size_t capacity, std::chrono::nanoseconds spin);
+  // How threads wait here from now on.
+  void wait_by(const WaitPolicy& policy) { policy_ = policy; }
+  // Makes the device's queue for `capacity` completions. False: the device has no room.
+  bool open(vi::Device& device, std::size_t capacity);
   // Opens without a queue of the device, for a VI that has no queue pair: nothing completes.
   void open_idle();
   // Gives up the device's queue, and wakes all waiting threads.
@@ -56,6 +63,12 @@ class Completions {
   void remove_waiter() { --awaiting_; }
   // Whether a thread or a handler waits for a completion here.
   bool is_awaited() const { return awaiting_ != 0; }
+  // Arms the device's queue for one event, for a program that sleeps on the NIC's file descriptor,
+  // and takes what had completed before. False: the device refused.
+  bool arm() {
+    listen();
+    return listening_;
+  }
 
   // Waits until ready() returns true, or until the deadline; first spinning, then asleep. ready()
   // makes progress and says whether it found what the caller waits for; it is called with the mutex
@@ -105,7 +118,7 @@ class Completions {
   // Gives up the lock between two looks, so that other threads can post and take meanwhile.
   template <class Ready>
   bool spin(std::unique_lock<Mutex>& lock, Deadline deadline, Ready& ready) {
-    const Clock::time_point end = Clock::now() + spin_;
+    const Clock::time_point end = Clock::now() + policy_.spin;
     while (Clock::now() < end && !past(deadline)) {
       lock.unlock();
       pause();
@@ -114,15 +127,15 @@ class Completions {
     }
     return false;
   }
-  // Sleeps until wake(). False: the deadline has passed.
+  // Sleeps until wake(), or drives the NIC once. False: the deadline has passed.
   bool block(std::unique_lock<Mutex>& lock, Deadline deadline);
 
   Mutex mutex_;
   std::condition_variable_any changed_;  // with mutex_; notified by wake()
   std::unique_ptr<vi::CompletionQueue> queue_;
-  std::chrono::nanoseconds spin_{0};  // how long a wait spins before it sleeps
-  unsigned awaiting_ = 0;             // threads, and handlers that are expected to be called
-  bool listening_ = false;            // the device's queue is armed
+  WaitPolicy policy_;
+  unsigned awaiting_ = 0;   // threads, and handlers that are expected to be called
+  bool listening_ = false;  // the device's queue is armed
 };
 
 }  // namespace viaduct::vipl

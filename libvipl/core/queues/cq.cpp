@@ -69,7 +69,8 @@ bool Cq::is_of_this_process(Handle cq) const {
 // Catches std::bad_alloc, because the caller has to give the slot back.
 bool Cq::open(Nic& nic, std::size_t entries) {
   try {
-    if (!completions_.open(nic.device(), entries, nic.spin_time())) return false;
+    completions_.wait_by(nic.wait_policy());
+    if (!completions_.open(nic.device(), entries)) return false;
     make_entries(entries);
     update_capacity();
     return nic.add(*this);
@@ -214,6 +215,15 @@ VIP_RETURN Cq::notify(Handle cq, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
   completions_.add_waiter();
   make_due_calls();
   return VIP_SUCCESS;
+}
+
+VIP_RETURN Cq::arm(Handle cq, const Nic& nic) {
+  const std::lock_guard lock(completions_.mutex());
+  if (!is(cq) || nic_ != &nic) return VIP_INVALID_PARAMETER;
+  if (is_empty() && !completions_.arm()) return VIP_ERROR_RESOURCE;
+  // arm() takes nothing from a queue that was armed already; then what came before it is an event.
+  if (is_empty()) completions_.progress();
+  return is_empty() ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
 void Cq::make_due_calls() {

@@ -46,6 +46,9 @@ class Cq final : public Slot {
   VIP_RETURN done(Handle cq, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive);
   VIP_RETURN wait(Handle cq, Deadline deadline, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive);
   VIP_RETURN notify(Handle cq, VIP_PVOID context, VIP_CQ_CALLBACK handler);
+  // The CQ's part of VipNicArm: the next completion makes the NIC's file descriptor readable.
+  // VIP_NOT_DONE: there is an entry. VIP_INVALID_PARAMETER: `cq` is no CQ of `nic`.
+  VIP_RETURN arm(Handle cq, const Nic& nic);
 
   // ---- for work queues ----
 

@@ -15,7 +15,8 @@ void WorkQueue::choose(Cq* cq) {
   completions_.store(cq != nullptr ? &cq->completions() : &own_, std::memory_order_release);
 }
 
-void WorkQueue::open(Storage storage) {
+void WorkQueue::open(Storage storage, const WaitPolicy& policy) {
+  own_.wait_by(policy);
   ring_ = std::move(storage.entries_);
   mask_ = std::bit_ceil(storage.depth_) - 1;
   depth_ = storage.depth_;
@@ -27,10 +28,10 @@ void WorkQueue::open(Storage storage) {
   close_completions();
 }
 
-bool WorkQueue::open_completions(vi::Device& device, std::chrono::nanoseconds spin) {
+bool WorkQueue::open_completions(vi::Device& device) {
   if (&completions() != &own_) return true;
   own_.close();  // first: the device may have room for one queue only
-  if (own_.open(device, depth_, spin)) return true;
+  if (own_.open(device, depth_)) return true;
   own_.open_idle();
   return false;
 }

@@ -119,10 +119,10 @@ class WorkQueue {
   void choose(Cq* cq);
   void use(const PostRules& rules) { reader_.use(rules); }
   // Takes descriptors from now on, as many as there is room for. The queue must be closed or empty.
-  void open(Storage storage);
+  void open(Storage storage, const WaitPolicy& policy);
   // Opens the queue's own Completions with a completion queue of the device; no effect if a CQ was
   // chosen. False: the device has no room. close_completions() gives that back.
-  bool open_completions(vi::Device& device, std::chrono::nanoseconds spin);
+  bool open_completions(vi::Device& device);
   void close_completions();
   // The CQ that choose() was given has been told of this queue.
   void attach(Cq* cq) { cq_ = cq; }

@@ -1,0 +1,92 @@
+// When a NIC that its program drives is looked at. nic.cpp says what a look does.
+#include "libvipl/core/progress/own_progress.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::vipl {
+namespace {
+
+// The shortest time between two looks, in nanoseconds: a connection waits for one on both sides,
+// and takes longer.
+constexpr std::uint64_t kShortest = 50'000;
+// How many times the cost of a look that finds nothing lies between two of them; and the longest
+// time, in shortest intervals.
+constexpr std::uint64_t kShare = 20, kLongest = 20;
+// How much more often, and for how many shortest intervals, after a look that found work.
+constexpr std::uint64_t kOften = 10, kMoment = 20;
+// Before that, ticks and clock have not run for long enough to be compared. A tick is taken for a
+// nanosecond then, which makes looks too frequent on faster counters.
+constexpr auto kComparable = std::chrono::milliseconds(1);
+// How long a blocked function sleeps at a time. Another thread may have done the work it waits for.
+constexpr auto kLongestSleep = std::chrono::milliseconds(10);
+
+}  // namespace
+
+OwnProgress::OwnProgress(Handle nic, int fd, Look look)
+    : nic_(nic), fd_(fd), look_(std::move(look)) {
+  Handle nobody = 0;
+  Last& last = last_of(nic_);
+  last.nic.compare_exchange_strong(nobody, nic_);
+}
+
+OwnProgress::~OwnProgress() {
+  Last& last = last_of(nic_);
+  if (last.nic != nic_) return;
+  last.interval = 0;
+  last.nic = 0;
+}
+
+void OwnProgress::look() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) look_locked();
+}
+
+void OwnProgress::look_locked() {
+  const std::uint64_t began = ticks();
+  Last& last = last_of(nic_);
+  const bool has_entry = last.nic == nic_;
+  const std::uint64_t shortest = shortest_interval(began);
+  // Before the look: a hurry() from here on counts.
+  if (has_entry) last.interval = shortest;
+  const Found found = look_();
+  if (!has_entry) return;
+  const std::uint64_t ended = ticks();
+  cheapest_ = std::min(cheapest_, ended - began);
+  if (found != Found::nothing) found_work_ = ended;
+  std::uint64_t wanted = std::clamp(kShare * cheapest_, shortest, kLongest * shortest);
+  if (found == Found::more)
+    wanted = 0;
+  else if (ended - found_work_ < kMoment * shortest)
+    wanted /= kOften;
+  std::uint64_t expected = shortest;
+  last.interval.compare_exchange_strong(expected, wanted);
+  last.at = ended;
+}
+
+std::uint64_t OwnProgress::shortest_interval(std::uint64_t now) const {
+  const auto passed = Clock::now() - first_time_;
+  if (passed < kComparable) return kShortest;
+  const double ticks_of_one = static_cast<double>(now - first_ticks_) /
+                              static_cast<double>(std::chrono::nanoseconds(passed).count());
+  return static_cast<std::uint64_t>(ticks_of_one * static_cast<double>(kShortest));
+}
+
+void OwnProgress::hurry() {
+  if (Last& last = last_of(nic_); last.nic == nic_) last.interval = 0;
+}
+
+void OwnProgress::sleep(Deadline deadline) {
+  std::chrono::milliseconds longest = kLongestSleep;
+  if (deadline)
+    longest = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()),
+                         std::chrono::milliseconds(0), longest);
+  pollfd ready{fd_, POLLIN, 0};
+  ::poll(&ready, 1, static_cast<int>(longest.count()));
+  const std::lock_guard lock(mutex_);
+  look_locked();
+}
+
+}  // namespace viaduct::vipl
