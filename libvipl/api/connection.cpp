@@ -133,7 +133,7 @@ VIP_RETURN event(Nic& nic, VIP_CONNECT_EVENT& to) {
   const VIP_RETURN result = nic.manager().next_event(event);
   if (result != VIP_SUCCESS) return result;
   to = {};
-  to.Code = VIP_EVENT_OUTCOME;
+  to.Code = event.is_outcome ? VIP_EVENT_OUTCOME : VIP_EVENT_PEER_ASKS;
   to.ViHandle = event.vi;
   to.Outcome = event.outcome;
   if (event.outcome == VIP_SUCCESS) fill_attributes(event.card, &to.RemoteViAttribs);
@@ -202,4 +202,36 @@ VIP_RETURN VipConnectEvent(VIP_NIC_HANDLE NicHandle, VIP_CONNECT_EVENT* Event) {
   const auto nic = Nic::find(NicHandle);
   if (nic == nullptr || Event == nullptr) return VIP_INVALID_PARAMETER;
   return guarded([&] { return event(*nic, *Event); });
+}
+
+VIP_RETURN VipPeerListen(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_UINT8* Key,
+                         VIP_ULONG KeyLength) {
+  const auto nic = Nic::find(NicHandle);
+  if (nic == nullptr || LocalAddr == nullptr || (Key == nullptr && KeyLength != 0))
+    return VIP_INVALID_PARAMETER;
+  const auto prefix = discriminator_of(*LocalAddr);
+  if (!prefix) return VIP_INVALID_PARAMETER;
+  return guarded([&] { return nic->manager().peer_listen(*prefix, {Key, KeyLength}); });
+}
+
+VIP_RETURN VipPeerRefuse(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr,
+                         VIP_NET_ADDRESS* RemoteAddr) {
+  const auto nic = Nic::find(NicHandle);
+  if (nic == nullptr || LocalAddr == nullptr || RemoteAddr == nullptr) return VIP_INVALID_PARAMETER;
+  const auto local = discriminator_of(*LocalAddr);
+  const auto remote = endpoint_of(*RemoteAddr);
+  if (!local || !remote) return VIP_INVALID_PARAMETER;
+  return guarded([&] { return nic->manager().peer_refuse(*local, *remote); });
+}
+
+VIP_RETURN VipPeerQuery(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG* Waiting,
+                        VIP_ULONG* Strangers) {
+  const auto nic = Nic::find(NicHandle);
+  const auto prefix = LocalAddr != nullptr ? discriminator_of(*LocalAddr) : std::nullopt;
+  if (nic == nullptr || !prefix) return VIP_INVALID_PARAMETER;
+  const auto counts = nic->manager().peer_counts(*prefix);
+  if (!counts) return VIP_NO_MATCH;
+  if (Waiting != nullptr) *Waiting = counts->waiting;
+  if (Strangers != nullptr) *Strangers = counts->strangers;
+  return VIP_SUCCESS;
 }

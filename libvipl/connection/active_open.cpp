@@ -71,11 +71,15 @@ void Session::open(const Discriminator& local, const Endpoint& remote, Deadline 
 }
 
 void Session::begin() {
-  if (role_ == Role::peer) {
+  if (role_ == Role::peer && !table_.peer_listeners.has(local_.discriminator)) {
     open_rendezvous();
     // Before the request is sent: the other peer may answer with a request of its own at once.
     if (!rendezvous_->open()) return finish(VIP_ERROR_RESOURCE);
   }
+  // A peer that has asked already is answered; no request of this side is needed.
+  if (role_ == Role::peer)
+    if (const auto other = table_.peer_listeners.answer(local_.discriminator, remote_))
+      return open_passive(other);
   try_now();
 }
 

@@ -45,6 +45,9 @@ class Discriminator {
   static std::optional<Discriminator> from(std::span<const std::uint8_t> bytes);
 
   std::span<const std::uint8_t> bytes() const { return {bytes_.data(), size_}; }
+  bool begins_with(const Discriminator& prefix) const {
+    return prefix.size_ <= size_ && Discriminator::from(bytes().first(prefix.size_)) == prefix;
+  }
   auto operator<=>(const Discriminator&) const = default;
 
  private:

@@ -2,8 +2,8 @@
 // one mutex.
 //
 // The Manager's public functions lock `mutex`, change the state, and block on condition variables.
-// The parts (Acceptor, RequestRouter, ListenQueue, Session, ClosingConnections) have no lock of
-// their own and are used with `mutex` held.
+// The parts (Acceptor, RequestRouter, ListenQueue, PeerListeners, Session, ClosingConnections) have
+// no lock of their own and are used with `mutex` held.
 //
 // Shared ownership: threads that are blocked inside the manager, and requests that the program has
 // not answered, keep the table alive or learn from a weak reference that it is gone.
@@ -20,6 +20,7 @@
 #include "libvipl/connection/closing_connections.hpp"
 #include "libvipl/connection/drops.hpp"
 #include "libvipl/connection/listen_queue.hpp"
+#include "libvipl/connection/peers/peer_listeners.hpp"
 #include "libvipl/connection/received_request.hpp"
 #include "libvipl/connection/rendezvous_socket.hpp"
 #include "libvipl/connection/session.hpp"
@@ -30,7 +31,9 @@ namespace viaduct::vipl {
 
 class ConnectionTable : public std::enable_shared_from_this<ConnectionTable> {
  public:
-  explicit ConnectionTable(const NicAddress& nic) : self(nic) {}
+  explicit ConnectionTable(const NicAddress& nic) : self(nic) {
+    router.try_first([this](PendingRequest& pending) { return peer_listeners.take(pending); });
+  }
 
   // The session of this user; nullptr: it has no connection and no attempt.
   std::shared_ptr<Session> session_of(ConnectionUser& user) const;
@@ -45,7 +48,7 @@ class ConnectionTable : public std::enable_shared_from_this<ConnectionTable> {
   // The outcome of a peer request, which there must be; it is returned once.
   VIP_RETURN report_outcome(ConnectionUser& user, Session& session, EndpointInfo& remote_card);
   // Whether the program has something to take with VipConnectEvent.
-  bool has_events() const { return !outcomes.empty(); }
+  bool has_events() const { return !outcomes.empty() || peer_listeners.has_next(); }
   // Executes what Manager::fail() has queued.
   void take_failures();
   // Drops what is queued for this user: the failed attempt is over, and another one begins.
@@ -86,6 +89,7 @@ class ConnectionTable : public std::enable_shared_from_this<ConnectionTable> {
   RequestRouter router{loop, closing};
   Acceptor acceptor{loop, self, router, closing};
   ListenQueue listen_queue{*this};
+  PeerListeners peer_listeners{*this};
   // On a NIC that its program drives: peer sessions that are still to begin, and those whose
   // outcome the program has not got, in their order. Before `sessions`, because sessions leave
   // these when they are destroyed.

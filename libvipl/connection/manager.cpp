@@ -189,6 +189,7 @@ void Manager::shutdown(Clock::duration tally_timeout) {
   table_->block(lock, closing.changed(), Clock::now() + tally_timeout,
                 [&] { return !closing.is_waiting(); });
   table_->listen_queue.clear();
+  table_->peer_listeners.clear();
   for (const auto& incoming : table_->unanswered) incoming->take_stream();
   table_->unanswered.clear();
   table_->acceptor.close();
@@ -286,13 +287,40 @@ bool Manager::is_busy() const {
 VIP_RETURN Manager::next_event(ConnectEvent& event) {
   const Lock lock(table_->mutex);
   if (table_->drive == nullptr) return VIP_INVALID_STATE;
-  if (table_->outcomes.empty()) return VIP_NOT_DONE;
+  event = {};
+  if (table_->outcomes.empty()) {
+    const auto request = table_->peer_listeners.next();
+    if (request == nullptr) return VIP_NOT_DONE;
+    event.is_outcome = false;
+    event.local = request->request().callee;
+    event.remote = request->request().caller;
+    event.card = request->request().card;
+    return VIP_SUCCESS;
+  }
   const auto session = table_->outcomes.front()->shared_from_this();
   event.vi = session->user().name();
   event.local = session->local();
   event.remote = session->remote();
   event.outcome = table_->report_outcome(session->user(), *session, event.card);
   return VIP_SUCCESS;
+}
+
+VIP_RETURN Manager::peer_listen(const Discriminator& prefix, std::span<const std::uint8_t> key) {
+  const Lock lock(table_->mutex);
+  if (table_->drive == nullptr) return VIP_INVALID_STATE;
+  if (table_->closed) return VIP_ERROR_RESOURCE;
+  return table_->peer_listeners.open(prefix, key);
+}
+
+VIP_RETURN Manager::peer_refuse(const Discriminator& local, const Endpoint& remote) {
+  const Lock lock(table_->mutex);
+  if (table_->drive == nullptr) return VIP_INVALID_STATE;
+  return table_->peer_listeners.refuse(local, remote) ? VIP_SUCCESS : VIP_NO_MATCH;
+}
+
+std::optional<PeerCounts> Manager::peer_counts(const Discriminator& prefix) const {
+  const Lock lock(table_->mutex);
+  return table_->peer_listeners.counts(prefix);
 }
 
 VIP_RETURN Manager::peer_done(ConnectionUser& user, EndpointInfo& remote_card, const Step& check) {

@@ -48,6 +48,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "libvipl/connection/address.hpp"
@@ -67,10 +69,17 @@ struct Caller {
 
 // What the program is told by VipConnectEvent.
 struct ConnectEvent {
-  VIP_VI_HANDLE vi = nullptr;  // of the peer request that has an outcome
+  bool is_outcome = true;  // of a peer request of this side; else a peer asks and has no VI here
+  VIP_VI_HANDLE vi = nullptr;  // outcome: of the request
   VIP_RETURN outcome = VIP_SUCCESS;
-  EndpointInfo card;       // the other side's, if they are connected
-  Endpoint local, remote;  // as in the request
+  EndpointInfo card;       // the other side's, if it is known
+  Endpoint local, remote;  // as in the request of this side
+};
+
+// Of a listener for peers.
+struct PeerCounts {
+  std::uint64_t waiting = 0;    // requests that wait for the program, now
+  std::uint64_t strangers = 0;  // requests without the key, so far
 };
 
 // The VI's part of a function here, e.g. its change of state. The manager calls it with its lock
@@ -138,6 +147,10 @@ class Manager {
   // The next event of a manager that the program drives. VIP_NOT_DONE: there is none. An outcome
   // counts as returned.
   VIP_RETURN next_event(ConnectEvent& event);
+  // VipPeerListen, -Refuse, -Query; see peer_listeners.hpp. For a manager that the program drives.
+  VIP_RETURN peer_listen(const Discriminator& prefix, std::span<const std::uint8_t> key);
+  VIP_RETURN peer_refuse(const Discriminator& local, const Endpoint& remote);
+  std::optional<PeerCounts> peer_counts(const Discriminator& prefix) const;
   bool has_events() const;
   // Whether there are events, or peer requests that are still to begin.
   bool is_busy() const;

@@ -61,6 +61,10 @@ std::string rendezvous_name(Model model, const Endpoint& callee, const Endpoint&
          std::to_string(hash(text(callee) + "<" + text(caller)));
 }
 
+std::string listener_name(const NicAddress& nic, const Discriminator& prefix) {
+  return "viaduct-vipl:listen:" + nic.text() + ":" + hex(prefix.bytes());
+}
+
 RendezvousSocket::RendezvousSocket(Loop& loop, const std::string& name, Handler handler) {
   while (!(socket_ = named_socket(at_place(name, place_))))
     if (errno != EADDRINUSE || ++place_ == kPlaces) return;  // not open
@@ -93,6 +97,10 @@ RequestRouter::RequestRouter(Loop& loop, ClosingConnections& closing)
 
 bool RequestRouter::route(PendingRequest& pending, unsigned from_place, bool backwards) {
   const Request& r = pending.request;
+  const bool is_peers = r.model == Model::peer_to_peer;
+  if (is_peers && from_place == 0 &&
+      hand_to_listener(pending, expected_) == HandOverResult::handed_over)
+    return true;
   const std::string name = rendezvous_name(r.model, r.callee, r.caller);
   std::optional<unsigned> busy;
   for (unsigned i = from_place; i < kPlaces; ++i) {
@@ -105,13 +113,34 @@ bool RequestRouter::route(PendingRequest& pending, unsigned from_place, bool bac
       case HandOverResult::no_receiver: break;
     }
   }
+  if (!busy && is_peers) {
+    const HandOverResult result = hand_to_listener(pending, ~0u);
+    if (result == HandOverResult::handed_over) return true;
+    if (result == HandOverResult::busy) busy = 0;
+  }
   if (!busy || delayed_.size() >= kMaxDelayed) return false;
   delayed_.push_back({std::move(pending), *busy, Clock::now() + kBusyTimeout});
   if (delayed_.size() == 1) timer_ = Loop::Timer(loop_, kRetry, [this] { try_again(); });
   return true;
 }
 
+HandOverResult RequestRouter::hand_to_listener(PendingRequest& pending, std::uint32_t lengths) {
+  const Endpoint& callee = pending.request.callee;
+  const auto bytes = callee.discriminator.bytes();
+  for (std::size_t size = bytes.size() + 1; size-- > 0;) {
+    if ((lengths >> size & 1) == 0) continue;
+    const Discriminator prefix = *Discriminator::from(bytes.first(size));
+    const HandOverResult result =
+        hand_over(sender_.get(), at_place(listener_name(callee.nic, prefix), 0), pending.bytes,
+                  pending.connection.get());
+    if (result == HandOverResult::handed_over) pending.connection.reset();
+    if (result != HandOverResult::no_receiver) return result;
+  }
+  return HandOverResult::no_receiver;
+}
+
 void RequestRouter::route_new(PendingRequest pending) {
+  if (taker_ && taker_(pending)) return;
   const bool backwards = pending.request.silent % 2 == 1;
   if (!route(pending, 0, backwards)) refuse(std::move(pending));
 }

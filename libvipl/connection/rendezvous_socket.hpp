@@ -32,6 +32,9 @@ struct PendingRequest {
 // The name without the place. Client/server: of the listeners of `callee`. Peers: of the peer at
 // `callee` that has itself asked for `caller`.
 std::string rendezvous_name(Model model, const Endpoint& callee, const Endpoint& caller);
+// The same of the listener for peers whose discriminators at `nic` begin with `prefix`
+// (peer_listeners.hpp). It has place 0.
+std::string listener_name(const NicAddress& nic, const Discriminator& prefix);
 
 // The listening end of a name.
 class RendezvousSocket {
@@ -76,6 +79,13 @@ class RequestRouter {
   void route_or_refuse(PendingRequest pending, unsigned from_place);
   void clear() { delayed_.clear(); }
 
+  // Called with each request that came from the network; true: it is taken. Processes whose
+  // listeners have all requests need not send them through the kernel to themselves.
+  void try_first(std::function<bool(PendingRequest&)> taker) { taker_ = std::move(taker); }
+  // This process has a listener with a prefix of `bytes`. Others of the same job most likely have
+  // the same, so their names are tried before those of single peers, of which there may be 16.
+  void expect_listeners(std::size_t bytes) { expected_ |= 1u << bytes; }
+
  private:
   // A request whose rendezvous socket was full.
   struct Delayed {
@@ -84,12 +94,17 @@ class RequestRouter {
     Clock::time_point until;  // then the request is refused
   };
 
+  // Hands the request to the listener of the longest prefix, of those lengths that `lengths` has a
+  // bit for.
+  HandOverResult hand_to_listener(PendingRequest& pending, std::uint32_t lengths);
   void refuse(PendingRequest pending);
   void try_again();
 
   Loop& loop_;
   ClosingConnections& closing_;
   UniqueFd sender_;
+  std::function<bool(PendingRequest&)> taker_;
+  std::uint32_t expected_ = 0;  // a bit for each length of a prefix
   std::list<Delayed> delayed_;  // in the order of arrival
   Loop::Timer timer_;
 };

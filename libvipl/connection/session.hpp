@@ -47,6 +47,10 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   // wait. A server's request stays unanswered, and can be accepted again, if the attributes do not
   // match (VIP_INVALID_...) or the device refuses (VIP_ERROR_RESOURCE).
   void open_passive(const std::shared_ptr<ReceivedRequest>& incoming);
+  // Peers: whether this request is the other peer's, and the attempt has no outcome yet.
+  bool wants(const Request& request) const;
+  // Takes the other peer's request, which wants() has found to be for this session.
+  void take_request(PendingRequest pending);
   // VipDisconnect: tells the other side if the two are connected. No callback follows. `outcome` is
   // what a thread that still waits returns.
   void close(VIP_RETURN outcome);
@@ -166,7 +170,8 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   std::uint8_t unanswered_requests_ = 0;  // requests of this attempt that got no answer, modulo 256
   bool unreachable_ = false;  // the network's last word: a timeout becomes VIP_NOT_REACHABLE
   Clock::duration delay_{};   // until the next request, if this one gets no answer; doubles
-  std::unique_ptr<RendezvousSocket> rendezvous_;  // peers: where the other's request arrives
+  // Peers: where the other's request arrives, unless a listener has the discriminator.
+  std::unique_ptr<RendezvousSocket> rendezvous_;
   // The other peer's request, kept until the outcome of this side's is known.
   std::shared_ptr<ReceivedRequest> crossing_;
   // The end of the attempt; the next request; no sign of life from the other side.

@@ -496,20 +496,40 @@ typedef union _VIP_ADDRESS_ROOM {
 } VIP_ADDRESS_ROOM;
 
 /* Events of connections on a NIC that its program drives. OUTCOME: what became of a peer request.
- */
+ * PEER_ASKS: a peer asks, and no VI here has asked for it, see VipPeerListen. */
 #define VIP_HAS_CONNECT_EVENTS 1
-typedef enum _VIP_CONNECT_EVENT_CODE { VIP_EVENT_OUTCOME = 0 } VIP_CONNECT_EVENT_CODE;
+typedef enum _VIP_CONNECT_EVENT_CODE {
+  VIP_EVENT_OUTCOME = 0,
+  VIP_EVENT_PEER_ASKS = 1
+} VIP_CONNECT_EVENT_CODE;
 typedef struct _VIP_CONNECT_EVENT {
   VIP_CONNECT_EVENT_CODE Code;
   VIP_VI_HANDLE ViHandle;            /* OUTCOME: of the request */
   VIP_RETURN Outcome;                /* OUTCOME: as VipConnectPeerDone would have returned it */
-  VIP_VI_ATTRIBUTES RemoteViAttribs; /* OUTCOME: if connected */
-  VIP_ADDRESS_ROOM LocalAddr;        /* as in the request of this side */
+  VIP_VI_ATTRIBUTES RemoteViAttribs; /* PEER_ASKS; OUTCOME: if connected */
+  VIP_ADDRESS_ROOM LocalAddr;        /* as in the request of this side, or in its answer */
   VIP_ADDRESS_ROOM RemoteAddr;
 } VIP_CONNECT_EVENT;
 /* The oldest outcome that the program has not got, of all VIs; it counts as returned. The cost does
  * not depend on the number of VIs. VIP_NOT_DONE: there is none. */
 VIP_RETURN VipConnectEvent(IN VIP_NIC_HANDLE NicHandle, OUT VIP_CONNECT_EVENT* Event);
+
+/* On a NIC that its program drives: from now on, until the NIC is closed, a peer that asks for a
+ * discriminator which begins with that of LocalAddr, and for which no VI here has asked, is an
+ * event (PEER_ASKS), once. Its request waits for the program, which answers with
+ * VipConnectPeerRequest for the event's two addresses, or with VipPeerRefuse. Discriminators that
+ * do not have the KeyLength bytes of Key behind that beginning are strangers': refused and counted.
+ * VIP_ERROR_RESOURCE: that beginning is another listener's at this NIC address. */
+#define VIP_HAS_PEER_LISTENER 1
+VIP_RETURN VipPeerListen(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr,
+                         IN VIP_UINT8* Key, IN VIP_ULONG KeyLength);
+/* The peer gets VIP_REJECT. VIP_NO_MATCH: its request no longer waits. */
+VIP_RETURN VipPeerRefuse(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr,
+                         IN VIP_NET_ADDRESS* RemoteAddr);
+/* How many requests wait now, and how many strangers were refused so far. LocalAddr as it was given
+ * to VipPeerListen, else VIP_NO_MATCH. OUT pointers may be NULL. */
+VIP_RETURN VipPeerQuery(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr,
+                        OUT VIP_ULONG* Waiting, OUT VIP_ULONG* Strangers);
 
 #ifdef __cplusplus
 }

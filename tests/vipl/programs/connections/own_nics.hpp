@@ -15,10 +15,29 @@ class OwnNics : public testing::Test {
     EXPECT_VIP(VIP_SUCCESS, VipNicOwnProgress(b_, VIP_FALSE));
   }
 
+  struct Asked {
+    const Nic* nic;
+    VIP_CONNECT_EVENT event;
+    VIP_NET_ADDRESS* local() { return &event.LocalAddr.Address; }
+    VIP_NET_ADDRESS* remote() { return &event.RemoteAddr.Address; }
+  };
+
   static VIP_RETURN ask(const Vi& vi, const Nic& other, std::string_view local,
                         std::string_view remote, VIP_ULONG timeout = kSoon) {
     Address from(vi.nic(), local), to(other, remote);
     return VipConnectPeerRequest(vi, from, to, timeout);
+  }
+  static VIP_RETURN listen(const Nic& nic, std::string_view prefix, std::string_view key = "") {
+    Address local(nic, prefix);
+    std::string bytes(key);
+    return VipPeerListen(nic, local, reinterpret_cast<VIP_UINT8*>(bytes.data()), bytes.size());
+  }
+  // Waiting requests, strangers.
+  static std::pair<VIP_ULONG, VIP_ULONG> counts(const Nic& nic, std::string_view prefix) {
+    Address local(nic, prefix);
+    VIP_ULONG waiting = 77, strangers = 77;
+    EXPECT_VIP(VIP_SUCCESS, VipPeerQuery(nic, local, &waiting, &strangers));
+    return {waiting, strangers};
   }
 
   // One turn of both NICs, and their events.
@@ -28,7 +47,10 @@ class OwnNics : public testing::Test {
       EXPECT_TRUE(result == VIP_SUCCESS || result == VIP_NOT_DONE) << name(result);
       VIP_CONNECT_EVENT event;
       while (VipConnectEvent(*nic, &event) == VIP_SUCCESS) {
-        outcomes_[event.ViHandle].push_back(event);
+        if (event.Code == VIP_EVENT_OUTCOME)
+          outcomes_[event.ViHandle].push_back(event);
+        else
+          asked_.push_back({nic, event});
       }
     }
   }
@@ -51,6 +73,13 @@ class OwnNics : public testing::Test {
     EXPECT_EQ(1u, all.size());
     return all.empty() ? VIP_NOT_DONE : all[0].Outcome;
   }
+  Asked next_asked() {
+    EXPECT_TRUE(turn_until([&] { return !asked_.empty(); }));
+    if (asked_.empty()) return {};
+    const Asked first = asked_.front();
+    asked_.erase(asked_.begin());
+    return first;
+  }
   // A message from one to the other; both NICs are driven.
   void exchange(const Vi& from, const Vi& to) {
     const Memory out(from.nic(), 1, 64), in(to.nic(), 1, 64);
@@ -70,6 +99,7 @@ class OwnNics : public testing::Test {
 
   Nic a_{kNicNames[0]}, b_{kNicNames[1]};
   std::map<VIP_VI_HANDLE, std::vector<VIP_CONNECT_EVENT>> outcomes_;
+  std::vector<Asked> asked_;
 };
 
 }  // namespace viaduct::vipl_test

@@ -263,6 +263,7 @@ TEST_F(NicEvents, SayWhatAndWhom) {
   EXPECT_EQ(3, event.LocalAddr.Address.DiscriminatorLen);
   EXPECT_EQ(6, event.RemoteAddr.Address.HostAddressLen);
   EXPECT_EQ(0, std::memcmp("a's", event.RemoteAddr.Address.HostAddress + 6, 3));
+  EXPECT_TRUE(asked_.empty());
   exchange(one, two);
   // Told once, by whatever call.
   VIP_VI_ATTRIBUTES attributes;

@@ -14,10 +14,17 @@ constexpr auto kStartOver = std::chrono::milliseconds(1);
 void Session::open_rendezvous() {
   rendezvous_ = std::make_unique<RendezvousSocket>(
       table_.loop, rendezvous_name(Model::peer_to_peer, local_, remote_),
-      [this](PendingRequest pending) {
-        const auto self = shared_from_this();
-        on_pending_request(std::move(pending));
-      });
+      [this](PendingRequest pending) { take_request(std::move(pending)); });
+}
+
+// What open_later() has put off finds a request that waits, once it begins.
+bool Session::wants(const Request& request) const {
+  return role_ == Role::peer && !outcome_ && where_ != &table_.put_off && is_for_us(request);
+}
+
+void Session::take_request(PendingRequest pending) {
+  const auto self = shared_from_this();
+  on_pending_request(std::move(pending));
 }
 
 // Whether the request is from the peer that this side asked for. With the same nonce it is this
@@ -40,7 +47,8 @@ bool Session::wins_tie_break(const Request& other) const {
 void Session::on_pending_request(PendingRequest pending) {
   if (!is_for_us(pending.request))
     // Perhaps meant for another process that waits for the same pair of addresses.
-    return table_.router.route_or_refuse(std::move(pending), rendezvous_->place() + 1);
+    return table_.router.route_or_refuse(std::move(pending),
+                                         rendezvous_ != nullptr ? rendezvous_->place() + 1 : 0);
   const auto incoming = std::make_shared<ReceivedRequest>(table_, std::move(pending));
   // The same peer asks again: it has lost the connection on which this side had answered.
   if (state_ == State::accepting) {

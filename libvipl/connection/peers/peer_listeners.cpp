@@ -1,0 +1,147 @@
+// Peer requests that find no VI: kept until the program answers or refuses them. peer.cpp has the
+// requests that find one; rendezvous_socket.cpp routes both.
+#include "libvipl/connection/peers/peer_listeners.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "libvipl/connection/connection_table.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// How long a request waits for the program. Then its peer is told to ask again, so that requests
+// whose program has forgotten them do not fill the table.
+constexpr auto kLongestWait = std::chrono::seconds(30);
+// Requests that wait at a time, each with a TCP connection. Others are told to ask again.
+constexpr std::size_t kMaxWaitingRequests = 1024;
+
+}  // namespace
+
+VIP_RETURN PeerListeners::open(const Discriminator& prefix, std::span<const std::uint8_t> key) {
+  std::array<std::uint8_t, Discriminator::kMax> bytes{};
+  const auto begin = prefix.bytes();
+  if (key.size() > bytes.size() - begin.size()) return VIP_INVALID_PARAMETER;
+  const std::size_t size = begin.size() + key.size();
+  std::copy(key.begin(), key.end(), std::copy(begin.begin(), begin.end(), bytes.begin()));
+  if (listeners_.contains(prefix)) return VIP_ERROR_RESOURCE;
+  auto rendezvous = std::make_unique<RendezvousSocket>(
+      table_.loop, listener_name(table_.self, prefix), [this](PendingRequest pending) {
+        // Names of abstract sockets are not protected: what is not for a listener here is dropped.
+        take(pending);
+      });
+  // One process for each prefix: two would both make a VI for the same peer.
+  if (!rendezvous->open() || rendezvous->place() != 0) return VIP_ERROR_RESOURCE;
+  Listener& listener = listeners_[prefix];
+  listener.rendezvous = std::move(rendezvous);
+  listener.needed = *Discriminator::from(std::span(bytes).first(size));
+  table_.router.expect_listeners(begin.size());
+  return VIP_SUCCESS;
+}
+
+PeerListeners::Listener* PeerListeners::find(const Discriminator& local) {
+  const auto bytes = local.bytes();
+  for (std::size_t size = bytes.size() + 1; !listeners_.empty() && size-- > 0;) {
+    const auto found = listeners_.find(*Discriminator::from(bytes.first(size)));
+    if (found != listeners_.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+bool PeerListeners::has(const Discriminator& local) {
+  const Listener* const listener = find(local);
+  return listener != nullptr && local.begins_with(listener->needed);
+}
+
+bool PeerListeners::take(PendingRequest& pending) {
+  const Request& r = pending.request;
+  if (r.model != Model::peer_to_peer || r.callee.nic != table_.self) return false;
+  Listener* const listener = find(r.callee.discriminator);
+  if (listener == nullptr) return false;
+  if (!r.callee.discriminator.begins_with(listener->needed)) {
+    ++listener->strangers;
+    table_.closing.refuse(std::move(pending.connection), Refusal::rejected);
+  } else if (const auto session = session_for(r)) {
+    session->take_request(std::move(pending));
+  } else {
+    let_wait(std::move(pending));
+  }
+  return true;
+}
+
+std::shared_ptr<Session> PeerListeners::session_for(const Request& request) const {
+  for (const auto& [user, session] : table_.sessions)
+    if (session->wants(request)) return session;
+  return nullptr;
+}
+
+// Of two requests with the same names only one waits. With the same nonce the later one counts: the
+// peer has lost the connection on which it sent the other.
+void PeerListeners::let_wait(PendingRequest pending) {
+  const Names names{pending.request.callee.discriminator, pending.request.caller};
+  const auto other = waiting_.find(names);
+  if (other != waiting_.end() && other->second.request->request().nonce == pending.request.nonce)
+    forget(names);
+  if (waiting_.contains(names) || waiting_.size() >= kMaxWaitingRequests)
+    return table_.closing.refuse(std::move(pending.connection), Refusal::no_match);
+  const auto request = std::make_shared<ReceivedRequest>(table_, std::move(pending));
+  Loop::Timer timer(table_.loop, kLongestWait, [this, names] {
+    const auto it = waiting_.at(names).request;
+    if (it->waiting()) table_.closing.refuse(it->take_stream(), Refusal::no_match);
+    forget(names);
+  });
+  request->on_caller_closed([this, names] { forget(names); });
+  News news{names};
+  waiting_.emplace(names, Waiting{request, std::move(timer), news.begin()});
+  news_.splice(news_.end(), news);
+}
+
+void PeerListeners::forget(const Names& names) {
+  const Names copy = names;  // `names` may be in what is destroyed here
+  const auto it = waiting_.find(copy);
+  if (it == waiting_.end()) return;
+  if (it->second.is_news) news_.erase(it->second.news);
+  waiting_.erase(it);
+}
+
+std::shared_ptr<ReceivedRequest> PeerListeners::answer(const Discriminator& local,
+                                                       const Endpoint& remote) {
+  const auto found = waiting_.find({local, remote});
+  if (found == waiting_.end()) return nullptr;
+  std::shared_ptr<ReceivedRequest> request = found->second.request;
+  request->on_caller_closed({});
+  forget(found->first);
+  return request->waiting() ? request : nullptr;
+}
+
+bool PeerListeners::refuse(const Discriminator& local, const Endpoint& remote) {
+  const auto request = answer(local, remote);
+  if (request == nullptr) return false;
+  table_.closing.refuse(request->take_stream(), Refusal::rejected);
+  return true;
+}
+
+std::shared_ptr<ReceivedRequest> PeerListeners::next() {
+  if (news_.empty()) return nullptr;
+  Waiting& first = waiting_.at(news_.front());
+  news_.pop_front();
+  first.is_news = false;
+  return first.request;
+}
+
+std::optional<PeerCounts> PeerListeners::counts(const Discriminator& prefix) const {
+  const auto found = listeners_.find(prefix);
+  if (found == listeners_.end()) return std::nullopt;
+  const auto waiting = std::ranges::count_if(waiting_, [&](const auto& entry) {
+    return entry.first.first.begins_with(found->second.needed);
+  });
+  return PeerCounts{static_cast<std::uint64_t>(waiting), found->second.strangers};
+}
+
+void PeerListeners::clear() {
+  waiting_.clear();
+  news_.clear();
+  listeners_.clear();
+}
+
+}  // namespace viaduct::vipl

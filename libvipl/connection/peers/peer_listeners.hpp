@@ -1,0 +1,90 @@
+// PeerListeners: where a NIC that its program drives is told of peers that ask and have no VI here
+// (VipPeerListen).
+//
+// A listener has all discriminators that begin with its prefix. Every peer request for one of them,
+// whichever process accepted it, comes to take(), which finds it one of these places:
+//
+//   request for prefix...
+//     | without the listener's key behind the prefix: a stranger, refused and counted
+//     | a session here has asked that peer: Session::take_request(), the tie-break of peers
+//     v
+//   waiting ----- answer(): VipConnectPeerRequest for the same two endpoints ----> its session
+//     |   |   '-- refuse(): VipPeerRefuse ----------------------------> refused (rejected)
+//     |   '------ after kLongestWait: refused (no match); the peer asks again a second later
+//     '---------- the peer gives up or dies ----------------------------------> forgotten
+//
+// So a request is never lost while its peer wants it, and what is kept of others is bounded. Peer
+// sessions whose discriminator a listener has need no rendezvous socket of their own.
+//
+// Part of a ConnectionTable; all functions need the manager's lock.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "libvipl/connection/manager.hpp"
+#include "libvipl/connection/received_request.hpp"
+#include "libvipl/connection/rendezvous_socket.hpp"
+
+namespace viaduct::vipl {
+
+class Session;
+
+class PeerListeners {
+ public:
+  explicit PeerListeners(ConnectionTable& table) : table_(table) {}
+
+  // Listens until clear(). `key`: the bytes that a request's discriminator must have behind the
+  // prefix. VIP_INVALID_PARAMETER: that is longer than a discriminator. VIP_ERROR_RESOURCE: a
+  // listener of the NIC address has this prefix already, perhaps in another process, or no file
+  // descriptors are left.
+  VIP_RETURN open(const Discriminator& prefix, std::span<const std::uint8_t> key);
+  // Whether peer requests for `local` come to a listener here.
+  bool has(const Discriminator& local);
+  // False: no listener has the discriminator, and the request is as it was.
+  bool take(PendingRequest& pending);
+  // The request that waits for a peer request of this side. nullptr: there is none.
+  std::shared_ptr<ReceivedRequest> answer(const Discriminator& local, const Endpoint& remote);
+  // False: there is none.
+  bool refuse(const Discriminator& local, const Endpoint& remote);
+  // The oldest waiting request that was not returned yet. nullptr: there is none.
+  std::shared_ptr<ReceivedRequest> next();
+  bool has_next() const { return !news_.empty(); }
+  // Of the listener with exactly this prefix. nullopt: there is none.
+  std::optional<PeerCounts> counts(const Discriminator& prefix) const;
+  void clear();
+
+ private:
+  struct Listener {
+    std::unique_ptr<RendezvousSocket> rendezvous;
+    Discriminator needed;  // prefix and key
+    std::uint64_t strangers = 0;
+  };
+  // The two endpoints of a request, as this side's request would have them.
+  using Names = std::pair<Discriminator, Endpoint>;
+  using News = std::list<Names>;
+  struct Waiting {
+    std::shared_ptr<ReceivedRequest> request;
+    Loop::Timer timer;
+    News::iterator news;
+    bool is_news = true;
+  };
+
+  // The listener with the longest prefix of the discriminator.
+  Listener* find(const Discriminator& local);
+  // The session here that the request is meant for.
+  std::shared_ptr<Session> session_for(const Request& request) const;
+  void let_wait(PendingRequest pending);
+  void forget(const Names& names);
+
+  ConnectionTable& table_;
+  std::map<Discriminator, Listener> listeners_;  // by prefix
+  std::map<Names, Waiting> waiting_;
+  News news_;  // of waiting requests, those that next() has not returned
+};
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,223 @@
+// Listeners for peers (VipPeerListen): several processes at one NIC address, requests that wait,
+// and what is no business of theirs. tests/vipl/programs has those of one process.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <random>
+
+#include "tests/vipl/connection/bed.hpp"
+#include "tests/vipl/connection/raw.hpp"
+
+namespace viaduct::vipl::test {
+namespace {
+
+using State = FakeVi::State;
+
+// A NIC that the test drives.
+class OwnNic {
+ public:
+  explicit OwnNic(const NicAddress& address, bool own_port = false) : manager(address) {
+    manager.drive_by([this](Deadline) { manager.progress(); }, own_port);
+  }
+  VIP_RETURN listen(const std::string& prefix, const std::string& key = "") {
+    return manager.peer_listen(disc(prefix),
+                               {reinterpret_cast<const std::uint8_t*>(key.data()), key.size()});
+  }
+  // The events of a while. The outcomes of VIs have no handle here.
+  std::vector<ConnectEvent> events;
+  void turn() {
+    manager.progress();
+    for (ConnectEvent event; manager.next_event(event) == VIP_SUCCESS;) events.push_back(event);
+  }
+  bool turn_until(const std::function<bool()>& condition) {
+    const auto end = Clock::now() + kLong;
+    while (!condition() && Clock::now() < end) turn();
+    return condition();
+  }
+  std::size_t asked() const {
+    return static_cast<std::size_t>(
+        std::count_if(events.begin(), events.end(), [](auto& e) { return !e.is_outcome; }));
+  }
+
+  Manager manager;
+};
+
+struct Listeners : testing::Test {
+  static VIP_RETURN ask(Manager& from, FakeVi& vi, const Endpoint& remote,
+                        const std::string& local = "caller", Clock::duration longest = kLong) {
+    return from.peer_request(vi, disc(local), remote, in(longest));
+  }
+  static VIP_RETURN finish(Nic& nic, FakeVi& vi) {
+    EndpointInfo card;
+    return nic.manager.peer_wait(vi, card);
+  }
+
+  Vis vis;
+  FakeVi &x = vis.add(), &y = vis.add();
+  Nic a{nic(1)};
+};
+
+// Whichever of the processes accepts the request: three have the address, one of them listens.
+TEST_F(Listeners, AreFoundFromOtherProcesses) {
+  Nic neighbour(nic(2)), another(nic(2));
+  OwnNic b(nic(2));
+  ASSERT_EQ(b.listen("rank7"), VIP_SUCCESS);
+  for (int i = 0; i < 20; ++i) {
+    FakeVi &one = vis.add(), &two = vis.add();
+    const std::string local = numbered("rank7.", static_cast<std::size_t>(i));
+    ASSERT_EQ(ask(a.manager, one, {nic(2), disc(local)}), VIP_SUCCESS);
+    ASSERT_TRUE(b.turn_until([&] { return b.asked() == 1; }));
+    EXPECT_EQ(b.events[0].local, (Endpoint{nic(2), disc(local)}));
+    EXPECT_EQ(b.events[0].remote, (Endpoint{nic(1), disc("caller")}));
+    ASSERT_EQ(ask(b.manager, two, b.events[0].remote, local), VIP_SUCCESS);
+    ASSERT_TRUE(b.turn_until([&] { return two.state() == State::connected; }));
+    EXPECT_EQ(finish(a, one), VIP_SUCCESS);
+    EXPECT_EQ(one.remote().queue_pair.number, two.mine.queue_pair.number);
+    ASSERT_TRUE(b.turn_until([&] { return b.events.size() == 2; }));
+    EXPECT_TRUE(b.events[1].is_outcome);
+    EXPECT_EQ(b.events[1].outcome, VIP_SUCCESS);
+    b.events.clear();
+  }
+}
+
+// Requests for exact names still find their peers, next to a listener for others.
+TEST_F(Listeners, LeaveOthersAlone) {
+  Nic neighbour(nic(2));
+  OwnNic b(nic(2), true);
+  ASSERT_EQ(b.listen("mine"), VIP_SUCCESS);
+  EXPECT_NE(b.manager.self().port, kPort);
+  ASSERT_EQ(ask(a.manager, x, {nic(2), disc("theirs")}), VIP_SUCCESS);
+  ASSERT_EQ(ask(neighbour.manager, y, {nic(1), disc("caller")}, "theirs"), VIP_SUCCESS);
+  EXPECT_EQ(finish(neighbour, y), VIP_SUCCESS);
+  EXPECT_EQ(finish(a, x), VIP_SUCCESS);
+  // Nobody has that beginning, nor is a client or a server meant.
+  EXPECT_EQ(a.request(vis.add(), {nic(2), disc("mine")}), VIP_NO_MATCH);
+  b.turn();
+  EXPECT_TRUE(b.events.empty());
+}
+
+// Requests at the same time from two threads, hundreds of times: always one connection.
+TEST_F(Listeners, BothAskAtOnce) {
+  OwnNic left(nic(3), true), right(nic(4), true);
+  ASSERT_EQ(left.listen("l"), VIP_SUCCESS);
+  ASSERT_EQ(right.listen("r"), VIP_SUCCESS);
+  std::minstd_rand random(1);
+  for (int round = 0; round < 300; ++round) {
+    const unsigned lag = random() % 4000;
+    std::atomic<int> ready{0};
+    const auto connect = [&](OwnNic& own, FakeVi& vi, const Endpoint& to, const char* local,
+                             unsigned wait) {
+      for (++ready; ready < 2;) {
+      }
+      for (unsigned i = 0; i < wait; ++i) asm volatile("");
+      ASSERT_EQ(ask(own.manager, vi, to, local), VIP_SUCCESS);
+      const auto outcomes = [&] { return own.events.size() - own.asked(); };
+      ASSERT_TRUE(own.turn_until([&] { return outcomes() == 1; }));
+      for (const ConnectEvent& event : own.events) {
+        ASSERT_EQ(event.outcome, VIP_SUCCESS);
+      }
+      own.events.clear();
+    };
+    std::thread other([&] { connect(right, y, {left.manager.self(), disc("l")}, "r", lag); });
+    connect(left, x, {right.manager.self(), disc("r")}, "l", 0);
+    other.join();
+    ASSERT_EQ(x.remote().queue_pair.psn, y.mine.queue_pair.psn) << round;
+    ASSERT_EQ(y.remote().queue_pair.psn, x.mine.queue_pair.psn) << round;
+    for (const auto& [own, vi] : {std::pair(&left, &x), std::pair(&right, &y)})
+      own->manager.disconnect(*vi, [vi = vi] {
+        vi->reset();
+        return VIP_SUCCESS;
+      });
+    left.turn();
+    right.turn();
+    left.events.clear();
+    right.events.clear();
+    ASSERT_EQ(x.complaint() + y.complaint(), "");
+  }
+  EXPECT_EQ(left.manager.peer_counts(disc("l"))->waiting, 0u);
+  EXPECT_EQ(right.manager.peer_counts(disc("r"))->waiting, 0u);
+}
+
+Request request_of(const Endpoint& callee, const std::string& caller, std::uint64_t nonce) {
+  return {.model = Model::peer_to_peer,
+          .nonce = nonce,
+          .callee = callee,
+          .caller = {nic(99), disc(caller)},
+          .card = FakeVi().mine};
+}
+
+// Of requests with the same names one waits; the same request on a new connection takes its place.
+TEST_F(Listeners, OneOfEachNameWaits) {
+  OwnNic b(nic(2));
+  ASSERT_EQ(b.listen("r"), VIP_SUCCESS);
+  const auto waiting = [&] { return b.manager.peer_counts(disc("r"))->waiting; };
+  const Endpoint to{nic(2), disc("r")};
+  Raw first(nic(2)), again(nic(2)), other(nic(2));
+  first.send(encode(request_of(to, "c", 1)));
+  ASSERT_TRUE(b.turn_until([&] { return waiting() == 1; }));
+  EXPECT_EQ(first.receive()->type, MessageType::held);
+  other.send(encode(request_of(to, "c", 2)));
+  for (int i = 0; i < 100; ++i, std::this_thread::sleep_for(1ms)) b.turn();
+  const auto answer = other.receive();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->type, MessageType::refused);
+  EXPECT_EQ(answer->code, static_cast<std::uint8_t>(Refusal::no_match));
+  again.send(encode(request_of(to, "c", 1)));
+  for (int i = 0; i < 100; ++i, std::this_thread::sleep_for(1ms)) b.turn();
+  EXPECT_EQ(again.receive()->type, MessageType::held);
+  EXPECT_TRUE(first.closed_within(1000));
+  EXPECT_EQ(waiting(), 1u);
+  // The process that asks dies; another message than a caller's ends the wait as well.
+  again.close();
+  ASSERT_TRUE(b.turn_until([&] { return waiting() == 0; }));
+  Raw rude(nic(2));
+  rude.send(encode(request_of(to, "c", 3)));
+  ASSERT_TRUE(b.turn_until([&] { return waiting() == 1; }));
+  rude.send(Message{.type = MessageType::ready});
+  ASSERT_TRUE(b.turn_until([&] { return waiting() == 0; }));
+}
+
+TEST_F(Listeners, ABoundedNumberWaits) {
+  constexpr std::size_t kBound = 1024, kMore = 20;
+  OwnNic b(nic(2));
+  ASSERT_EQ(b.listen("r"), VIP_SUCCESS);
+  const auto waiting = [&] { return b.manager.peer_counts(disc("r"))->waiting; };
+  std::deque<Raw> all;
+  for (std::size_t i = 0; i < kBound + kMore; ++i) {
+    all.emplace_back(nic(2)).send(encode(request_of({nic(2), disc("r")}, numbered("c", i), i + 1)));
+    ASSERT_TRUE(b.turn_until([&] { return waiting() == std::min(i + 1, kBound); }));
+    b.turn();
+  }
+  for (int i = 0; i < 20; ++i, std::this_thread::sleep_for(1ms)) b.turn();
+  EXPECT_EQ(waiting(), kBound);
+  EXPECT_EQ(b.asked(), kBound);
+  EXPECT_EQ(all.back().receive()->type, MessageType::refused);
+  // One goes, and there is room for one.
+  all.pop_front();
+  ASSERT_TRUE(b.turn_until([&] { return waiting() == kBound - 1; }));
+  ASSERT_EQ(ask(a.manager, x, {nic(2), disc("r")}), VIP_SUCCESS);
+  ASSERT_TRUE(b.turn_until([&] { return waiting() == kBound; }));
+}
+
+// The device has no queue pair left when the request begins.
+TEST_F(Listeners, ARequestThatCannotBegin) {
+  OwnNic b(nic(2));
+  y.device_refuses = true;  // refuses when the other's request is answered
+  ASSERT_EQ(b.listen("r"), VIP_SUCCESS);
+  ASSERT_EQ(ask(a.manager, x, {nic(2), disc("r")}), VIP_SUCCESS);
+  ASSERT_TRUE(b.turn_until([&] { return b.asked() == 1; }));
+  ASSERT_EQ(ask(b.manager, y, {nic(1), disc("caller")}, "r"), VIP_SUCCESS);
+  ASSERT_TRUE(b.turn_until([&] { return b.events.size() == 2; }));
+  EXPECT_EQ(b.events[1].outcome, VIP_ERROR_RESOURCE);
+  // The peer goes on, and is heard of once more.
+  ASSERT_TRUE(b.turn_until([&] { return b.asked() == 2; }));
+  y.device_refuses = false;
+  ASSERT_EQ(ask(b.manager, y, {nic(1), disc("caller")}, "r"), VIP_SUCCESS);
+  ASSERT_TRUE(b.turn_until([&] { return b.events.size() == 4; }));
+  EXPECT_EQ(b.events[3].outcome, VIP_SUCCESS);
+  EXPECT_EQ(finish(a, x), VIP_SUCCESS);
+}
+
+}  // namespace
+}  // namespace viaduct::vipl::test
