@@ -1,6 +1,6 @@
 // The channel interface: what carries bytes between two processes. One class implements it for each
-// transport (self, shm, mbcf, startx). A channel chooses nothing: transfer/ decides what is sent
-// and by which protocol (eager, rendezvous, write protocol).
+// transport (self, shm, mbcf, startx, vi). A channel chooses nothing: transfer/ decides what is
+// sent and by which protocol (eager, rendezvous, write protocol).
 //
 // A channel offers two services:
 //  * control messages: at most limits().control bytes each, delivered exactly once, whole, and in
@@ -114,6 +114,11 @@ class Channel {
   // on_long_sent(cookie, false) follows. false: no room just now, nothing was started; poll, then
   // try again.
   virtual bool start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) = 0;
+
+  // Once, after the job's fence and before anything is sent. A channel that is configured to have
+  // its connections from the start makes them now, together with the other processes: the only call
+  // that blocks. Throws SetupError.
+  virtual void connect_all() {}
 
   // This process depends on that rank. The channel checks that rank's liveness from now on, even if
   // nothing has been sent to it.

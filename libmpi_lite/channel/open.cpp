@@ -10,6 +10,7 @@
 #include "libmpi_lite/channel/node.hpp"
 #include "libmpi_lite/channel/shm.hpp"
 #include "libmpi_lite/channel/startx.hpp"
+#include "libmpi_lite/channel/vi/vi_channel.hpp"
 #include "libmpi_lite/core/config_vars.hpp"
 #include "libmpi_lite/launch/launch.hpp"
 
@@ -34,8 +35,14 @@ void check_settings(Launch& launch) {
                          " and rank 0 has another one: set it to the same value for all ranks");
 }
 
+// Virtual Interfaces need no port, and are there on every host that has a NIC.
+bool over_vi() {
+  return config_vars().text("VIADUCT_CHANNEL") == "vi";
+}
+
 std::unique_ptr<Channel> open_net(ChannelSink& sink, Launch& launch,
                                   std::shared_ptr<port::Port> port) {
+  if (over_vi()) return open_vi_channel(sink, launch);
   if (config_vars().text("VIADUCT_CHANNEL") == "startx")
     return open_startx_channel(sink, launch, std::move(port));
   return open_mbcf_channel(sink, launch, std::move(port));
@@ -62,8 +69,8 @@ std::vector<std::unique_ptr<Channel>> open_channels(ChannelSink& sink, Launch& l
   // Launchers count the processes of a host name, and a node may have several host names. Which
   // processes are on this node is known only when the node cards can be read. Without ports there
   // is no network, so all processes had better be on this node.
-  const bool ports = port || port::config_vars().is_set("VIADUCT_PORTS");
-  const int here = ports ? launch.local_size() : launch.size();
+  const bool network = port || over_vi() || port::config_vars().is_set("VIADUCT_PORTS");
+  const int here = network ? launch.local_size() : launch.size();
   const bool use_shm = config_vars().on("VIADUCT_SHM");
   channels.push_back(open_self_channel(sink, own_rank));
   if (use_shm && here > 1) {

@@ -1,5 +1,5 @@
 // Opens the channels of a process and chooses the one that leads to another process: self for the
-// process itself, shared memory within a node, the configured network (mbcf or startx) between
+// process itself, shared memory within a node, the configured network (mbcf, startx or vi) between
 // nodes. transfer/ owns the channels and asks for the choice once per peer. One job per process:
 // the state is global. Thread rule: that of Channel.
 #pragma once

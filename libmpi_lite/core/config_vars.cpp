@@ -14,7 +14,8 @@ constexpr Accepted kEagerNet = whole_number(0, 1u << 20);  // bounds the drivers
 
 constexpr std::array kTable{
     ConfigVar{"VIADUCT_CHANNEL", "mbcf", "",
-              "what carries MPI messages between hosts: mbcf or startx", one_of("mbcf|startx")},
+              "what carries MPI messages between hosts: mbcf, startx or vi",
+              one_of("mbcf|startx|vi")},
     ConfigVar{"VIADUCT_SHM", "on", "", "shared memory between MPI processes of one node", kOnOff},
     ConfigVar{
         "VIADUCT_CMA", "on", "",
@@ -47,6 +48,24 @@ constexpr std::array kTable{
     ConfigVar{"VIADUCT_NODE_RANKS", "0", "ranks",
               "MPI collectives count so many ranks to a node, for trials; 0: those that are on it",
               whole_number(0, std::numeric_limits<int>::max())},
+    ConfigVar{"VIADUCT_EAGER_VI", "8192", "bytes",
+              "MPI messages up to this are copied through Virtual Interfaces, longer ones by RDMA",
+              kEagerNet},
+    ConfigVar{"VIADUCT_VI_NIC", "nic0", "",
+              "NICs of MPI over Virtual Interfaces, e.g. nic0,nic1: local rank r uses entry r"},
+    ConfigVar{"VIADUCT_VI_CONNECT", "on-demand", "",
+              "who connects Virtual Interfaces, and when: with the first message, or in MPI_Init",
+              one_of("on-demand|static-peer|static-client-server")},
+    ConfigVar{"VIADUCT_VI_LIMIT", "0", "VIs",
+              "Virtual Interfaces of an MPI process at a time: the one used least recently is "
+              "closed for another; 0: no limit",
+              whole_number(0, std::numeric_limits<int>::max())},
+    ConfigVar{"VIADUCT_VI_CREDITS", "12", "messages",
+              "receives that a Virtual Interface in use has posted; it begins with 4",
+              whole_number(4, 250)},
+    ConfigVar{"VIADUCT_VI_PINNED", "1073741824", "bytes",
+              "most memory of the program that an MPI process keeps registered with its NIC",
+              whole_number(0, std::uint64_t{1} << 46)},
     ConfigVar{"VIADUCT_MBCF_FIFO", "1048576", "bytes", "FIFO that an MPI process receives into",
               whole_number(64u << 10, 1u << 30)},
 };

@@ -142,6 +142,8 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   define_ops();
   define_predefined(rank_, size_);
   world_ = Ref(comm_handles.find(reinterpret_cast<std::uintptr_t>(MPI_COMM_WORLD)));
+  // Last: messages of those that are done may come meanwhile.
+  transfer->connect_all();
   phase_ = Phase::running;
 }
 

@@ -232,6 +232,10 @@ void Transfer::set_oversubscribed() {
   for (const std::unique_ptr<Channel>& channel : channels_) channel->oversubscribed();
 }
 
+void Transfer::connect_all() {
+  for (const std::unique_ptr<Channel>& channel : channels_) channel->connect_all();
+}
+
 void Transfer::finished() {
   for (const std::unique_ptr<Channel>& channel : channels_) channel->finished();
 }

@@ -104,6 +104,7 @@ class Transfer final : private ChannelSink {
   // the others.
   void set_oversubscribed();
   // As the functions of Channel with these names, on all channels.
+  void connect_all();
   void finished();
   void ends_early();
   // Sleeps until a message may have come or a channel has work, for at most `most`. false: the

@@ -1,4 +1,5 @@
-// What the tests of the network channels let processes do.
+// What the tests of the channels between nodes let processes do. A bed has processes, which it
+// polls in run().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,11 +9,12 @@
 #include <random>
 #include <vector>
 
-#include "tests/mpi/channel/bed.hpp"
+#include "tests/mpi/channel/fake_job.hpp"
 
 namespace viaduct::mpi {
 
 // Messages of all sizes both ways between all; each is checked where it arrives.
+template <class Bed>
 class Chatter {
  public:
   Chatter(Bed& bed, std::uint64_t seed, int count) : bed_(bed), random_(seed), count_(count) {
@@ -81,6 +83,7 @@ class Chatter {
 };
 
 // Receivers open, tell the sender the remote key; senders start.
+template <class Bed>
 class RandomTraffic {
  public:
   struct Transfer {
