@@ -44,6 +44,7 @@ void Session::open_active(const Discriminator& local, const Endpoint& remote, De
 }
 
 void Session::open_later(const Discriminator& local, const Endpoint& remote, Deadline deadline) {
+  later_ = true;
   open(local, remote, deadline);
   move_to(table_.put_off);
   table_.loop.wake();
@@ -66,8 +67,7 @@ void Session::open(const Discriminator& local, const Endpoint& remote, Deadline 
   nonce_ = base::random_word();  // two hosts must not have the same sequence
   delay_ = kShortestDelay;
   if (deadline)
-    deadline_ = Loop::Timer(table_.loop, *deadline,
-                            [this] { finish(unreachable_ ? VIP_NOT_REACHABLE : VIP_TIMEOUT); });
+    deadline_ = Loop::Timer(table_.loop, *deadline, [this] { finish(at_deadline_); });
 }
 
 void Session::begin() {
@@ -107,7 +107,7 @@ void Session::on_connected(Stream&, int error) {
     // reports ETIMEDOUT: not unreachable, but without an answer.
     return on_connect_error(error == EHOSTUNREACH ? ETIMEDOUT : error);
   }
-  unreachable_ = false;
+  at_deadline_ = VIP_TIMEOUT;
   send_request();
 }
 
@@ -129,10 +129,13 @@ void Session::send_request() {
   });
 }
 
-// Peers go on trying whatever the error is, because the other host may be about to start.
+// Peers go on trying whatever the error is, because the other host may be about to start. Programs
+// that drive their NICs know better what it means that nobody listens there.
 void Session::on_connect_error(int error) {
   if (role_ == Role::peer) {
-    unreachable_ = is_unreachable(error);
+    at_deadline_ = is_unreachable(error)             ? VIP_NOT_REACHABLE
+                   : later_ && error == ECONNREFUSED ? VIP_NO_MATCH
+                                                     : VIP_TIMEOUT;
     return no_request_out(kPeerRetry);
   }
   if (error == ECONNREFUSED) return finish(VIP_NO_MATCH);  // no process there has the NIC open

@@ -314,6 +314,17 @@ TEST_F(NicEvents, ReceivesArePostedWhilePutOff) {
   EXPECT_EQ(out.raw(0), next_sent(two));
 }
 
+// A port of a process's own, which is closed when the process ends.
+TEST_F(NicEvents, NobodyListensAtTheAddress) {
+  auto gone = std::make_unique<Nic>(kNicNames[1]);
+  ASSERT_VIP(VIP_SUCCESS, VipNicOwnProgress(*gone, VIP_TRUE));
+  Address local(a_, "x"), remote(*gone, "y");
+  gone.reset();
+  const Vi vi(a_);
+  ASSERT_VIP(VIP_SUCCESS, VipConnectPeerRequest(vi, local, remote, 500));
+  EXPECT_VIP(VIP_NO_MATCH, outcome(vi));
+}
+
 TEST_F(NicEvents, AttributesThatDiffer) {
   VIP_VI_ATTRIBUTES shorter = vi_attributes();
   shorter.MaxTransferSize = 1000;
