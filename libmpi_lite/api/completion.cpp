@@ -57,13 +57,13 @@ int read_result(const Request& request, MPI_Status* status) {
 
 // The result of a complete request that was taken: the error of the operation, and, if there was
 // one, the request, so that the caller can raise the error at its communicator.
-struct Result {
+struct Completed {
   int error;
   Ref<Request> failed;
 };
 // Copies the status and takes the request out of use: a persistent request becomes inactive, any
 // other is released and its handle becomes MPI_REQUEST_NULL.
-Result take_result(MPI_Request* handle, Request& request, MPI_Status* status) {
+Completed take_result(MPI_Request* handle, Request& request, MPI_Status* status) {
   int error = read_result(request, status);
   if (request.persistent) {
     request.active = false;
@@ -119,7 +119,7 @@ class MultiCompletion {
   MPI_Status* status_at(int at) const {
     return statuses_ == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses_[at];
   }
-  void note(Result result, int at) {
+  void note(Completed result, int at) {
     if (result.error != MPI_SUCCESS && !failed_) [[unlikely]] {
       failed_ = std::move(result.failed);
       for (int earlier = 0; earlier < at; ++earlier) set_error(earlier, MPI_SUCCESS);
