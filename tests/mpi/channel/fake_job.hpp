@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -18,7 +19,7 @@ namespace viaduct::mpi {
 struct FakeJob {
   int size;
   std::map<std::string, std::string> values;  // "rank key"
-  std::size_t gets = 0;
+  std::atomic<std::size_t> gets = 0;  // each process may have a thread
 };
 
 class FakeLaunch final : public Launch {
