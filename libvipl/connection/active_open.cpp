@@ -66,8 +66,7 @@ void Session::open(const Discriminator& local, const Endpoint& remote, Deadline 
   remote_ = remote;
   nonce_ = base::random_word();  // two hosts must not have the same sequence
   delay_ = kShortestDelay;
-  if (deadline)
-    deadline_ = Loop::Timer(table_.loop, *deadline, [this] { finish(at_deadline_); });
+  if (deadline) deadline_ = Loop::Timer(table_.loop, *deadline, [this] { finish(at_deadline_); });
 }
 
 void Session::begin() {

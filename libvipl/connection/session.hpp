@@ -168,8 +168,8 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   std::size_t unacked_aliases_ = 0;       // aliases announced and not yet acknowledged
   bool request_sent_ = false;             // on stream_
   std::uint8_t unanswered_requests_ = 0;  // requests of this attempt that got no answer, modulo 256
-  bool later_ = false;                     // by open_later()
-  VIP_RETURN at_deadline_ = VIP_TIMEOUT;   // the outcome then, by the network's last word
+  bool later_ = false;                    // by open_later()
+  VIP_RETURN at_deadline_ = VIP_TIMEOUT;  // the outcome then, by the network's last word
   Clock::duration delay_{};  // until the next request, if this one gets no answer; doubles
   // Peers: where the other's request arrives, unless a listener has the discriminator.
   std::unique_ptr<RendezvousSocket> rendezvous_;

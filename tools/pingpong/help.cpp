@@ -74,7 +74,7 @@ WHERE
     --bed ring        two ports in one process, polled alternately by one thread: the cost of the
                       software on one core. No kernel layers, no mpi.
     --bed verbs       two processes, each on an RDMA device of this host (viaduct-vm has two; if there
-                      is one, both use it). Only verbs and the layers over VIPL.
+                      is one, both use it). Only verbs and the layers over VIPL, mpi-vi too.
     --listen          one side on a real host: prints its address, waits for the other side and
                       does as that says
     --connect MAC     the other side; orders travel in raw frames over the port
@@ -124,7 +124,7 @@ EXAMPLES
     viaduct-pingpong --bed netns --layer raw,startx-pio,udp,tcp --sizes 8:64K --plot latency.svg
     viaduct-pingpong --bed memif --layer raw,mbcf-write --sizes 8 --measure latency
     viaduct-pingpong --bed memif --layer raw --layer startx-rdma --sizes 1M --json rdma.json
-    viaduct-vm viaduct-pingpong --bed verbs --layer verbs,vipl-send,vipl-rdma --sizes 8,64K
+    viaduct-vm viaduct-pingpong --bed verbs --layer verbs,vipl-send,mpi-vi --sizes 8,64K
     viaduct-pingpong --listen --port 0000:3b:02.1             (on one host, prints a MAC address)
     viaduct-pingpong --connect 02:00:00:00:00:01 --port 0000:3b:02.1       (on the other)
 

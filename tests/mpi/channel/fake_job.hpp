@@ -19,7 +19,7 @@ namespace viaduct::mpi {
 struct FakeJob {
   int size;
   std::map<std::string, std::string> values;  // "rank key"
-  std::atomic<std::size_t> gets = 0;  // each process may have a thread
+  std::atomic<std::size_t> gets = 0;          // each process may have a thread
 };
 
 class FakeLaunch final : public Launch {

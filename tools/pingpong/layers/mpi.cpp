@@ -1,7 +1,8 @@
-// Layer mpi: MPI_Isend and MPI_Irecv between the two sides, each a process of an MPI job of two,
-// over the port that is measured. There is no process manager: what it would tell the one side of
-// the other travels with the orders (endpoint_address). VIADUCT_CHANNEL says which driver is below.
-// Process::join() and leave() are used in place of MPI_Init and MPI_Finalize, once a turn.
+// Layers mpi and mpi-vi: MPI_Isend and MPI_Irecv between the two sides, each a process of an MPI
+// job of two, over the port that is measured (VIADUCT_CHANNEL says by which driver), or over
+// Virtual Interfaces. There is no process manager: what it would tell the one side of the other
+// travels with the orders (endpoint_address). Process::join() and leave() are used in place of
+// MPI_Init and MPI_Finalize, once a turn.
 #include <mpi.h>
 
 #include <array>
@@ -17,6 +18,7 @@
 #include "libmpi_lite/transfer/process.hpp"
 #include "tools/pingpong/error.hpp"
 #include "tools/pingpong/layers/transport.hpp"
+#include "tools/pingpong/testbed/rdma_devices.hpp"
 
 namespace viaduct::pingpong {
 
@@ -65,6 +67,7 @@ class TwoRankLaunch final : public mpi::Launch {
 //
 // Ready when hello_received_ and hello_send_complete_. The end of a turn is a message with the
 // number of messages sent (kFinish).
+template <Over kOver>
 class Mpi {
  public:
   static constexpr bool kLossy = false;
@@ -79,7 +82,7 @@ class Mpi {
         in_(receives_ ? size_ * window_ : 0),
         incoming_(receives_ ? window_ : 0, MPI_REQUEST_NULL),
         outgoing_(window_, MPI_REQUEST_NULL) {
-    ::setenv("VIADUCT_CHECKSUM", config.checksum ? "on" : "off", 1);
+    configure(config);
     auto launch = std::make_unique<TwoRankLaunch>(
         config, "viaduct-" + mpi::config_vars().text("VIADUCT_CHANNEL"));
     const TwoRankLaunch& job = *launch;
@@ -152,6 +155,17 @@ class Mpi {
     return std::clamp<std::size_t>((512u << 10) / bytes, 2, 64);
   }
   static mpi::Process& process() { return mpi::Process::self(); }
+
+  static void configure(const TurnConfig& config) {
+    ::setenv("VIADUCT_CHECKSUM", config.checksum ? "on" : "off", 1);
+    if (kOver != Over::rdma) return;
+    const vi::DeviceInfo device = rdma_device(config.ip);
+    const std::string& name = device.interface.empty() ? device.name : device.interface;
+    ::setenv("VIADUCT_VI_NIC", name.c_str(), 1);
+    ::setenv("VIADUCT_CHANNEL", "vi", 1);
+    // Then the server does not ask where the client is, whom it waits for; nobody can tell.
+    ::setenv("VIADUCT_VI_LIMIT", "1", 1);
+  }
 
   // Keeps the first error's text as failure(). Errors return, because the error handler is
   // MPI_ERRORS_RETURN.
@@ -228,10 +242,16 @@ class Mpi {
   std::string endpoint_address_, failure_;
 };
 
-const RegisterLayer<Mpi> register_mpi{
+const RegisterLayer<Mpi<Over::port>> register_mpi{
     95,
     {.name = "mpi",
      .summary = "MPI messages; VIADUCT_CHANNEL=mbcf|startx says over which driver",
+     .one_side_per_process = true}};
+const RegisterLayer<Mpi<Over::rdma>> register_mpi_vi{
+    150,
+    {.name = "mpi-vi",
+     .summary = "MPI messages over Virtual Interfaces",
+     .over = Over::rdma,
      .one_side_per_process = true}};
 
 }  // namespace
