@@ -273,9 +273,10 @@ void ViChannel::end_vis() {
     ViPeer& p = peer(ending_[i]);
     p.ending = false;
     const State before = p.state;
-    const bool closed = before == State::closing && p.close_sent && p.close_received;
     destroy_vi(p, before != State::lost);
     if (p.state == State::lost) continue;
+    // What was delivered last may have been the peer's hello, or its `close`.
+    const bool closed = before == State::closing && p.close_sent && p.close_received;
     // Before the peer's hello nothing was sent: it has taken its request back, or has died, which
     // the next request shows.
     const bool begun = before == State::asking || before == State::greeting;
@@ -283,7 +284,7 @@ void ViChannel::end_vis() {
       mark_lost(p, p.left ? "it ended without MPI_Finalize" : "the connection to it ended");
       continue;
     }
-    if (closed) --closing_;
+    if (p.state == State::closing) --closing_;
     p.state = State::none;
     if (std::exchange(p.wanted, false) || begun) want(p, closed && p.answers);
   }
