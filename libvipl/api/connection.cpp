@@ -225,13 +225,13 @@ VIP_RETURN VipPeerRefuse(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr,
 }
 
 VIP_RETURN VipPeerQuery(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG* Waiting,
-                        VIP_ULONG* Strangers) {
+                        VIP_ULONG* Unauthorized) {
   const auto nic = Nic::find(NicHandle);
   const auto prefix = LocalAddr != nullptr ? discriminator_of(*LocalAddr) : std::nullopt;
   if (nic == nullptr || !prefix) return VIP_INVALID_PARAMETER;
   const auto counts = nic->manager().peer_counts(*prefix);
   if (!counts) return VIP_NO_MATCH;
   if (Waiting != nullptr) *Waiting = counts->waiting;
-  if (Strangers != nullptr) *Strangers = counts->strangers;
+  if (Unauthorized != nullptr) *Unauthorized = counts->unauthorized;
   return VIP_SUCCESS;
 }

@@ -36,8 +36,8 @@
 //
 // Threads: the manager has none. The NIC's event thread, or the program that drives the NIC itself,
 // polls fd(), which is level triggered, and calls progress() when it is readable; everything
-// advances there. All other functions may be
-// called by any thread at any time, and block only where that is said.
+// advances there. All other functions may be called by any thread at any time, and block only where
+// that is said.
 //
 // Lock order: the manager's lock, then what a ConnectionUser takes. So the caller of a function
 // here must not hold a lock that a ConnectionUser takes. fail() is the exception.
@@ -78,8 +78,8 @@ struct ConnectEvent {
 
 // Of a listener for peers.
 struct PeerCounts {
-  std::uint64_t waiting = 0;    // requests that wait for the program, now
-  std::uint64_t strangers = 0;  // requests without the key, so far
+  std::uint64_t waiting = 0;       // requests that wait for the program, now
+  std::uint64_t unauthorized = 0;  // requests without the key, so far
 };
 
 // The VI's part of a function here, e.g. its change of state. The manager calls it with its lock

@@ -515,21 +515,21 @@ typedef struct _VIP_CONNECT_EVENT {
 VIP_RETURN VipConnectEvent(IN VIP_NIC_HANDLE NicHandle, OUT VIP_CONNECT_EVENT* Event);
 
 /* On a NIC that its program drives: from now on, until the NIC is closed, a peer that asks for a
- * discriminator which begins with that of LocalAddr, and for which no VI here has asked, is an
- * event (PEER_ASKS), once. Its request waits for the program, which answers with
- * VipConnectPeerRequest for the event's two addresses, or with VipPeerRefuse. Discriminators that
- * do not have the KeyLength bytes of Key behind that beginning are strangers': refused and counted.
- * VIP_ERROR_RESOURCE: that beginning is another listener's at this NIC address. */
+ * discriminator with the prefix that LocalAddr has as its discriminator, and for which no VI here
+ * has asked, is an event (PEER_ASKS), once. Its request waits for the program, which answers with
+ * VipConnectPeerRequest for the event's two addresses, or with VipPeerRefuse. Requests for
+ * discriminators that do not have the KeyLength bytes of Key behind the prefix are unauthorized:
+ * refused and counted. VIP_ERROR_RESOURCE: another listener at this NIC address has the prefix. */
 #define VIP_HAS_PEER_LISTENER 1
 VIP_RETURN VipPeerListen(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr,
                          IN VIP_UINT8* Key, IN VIP_ULONG KeyLength);
 /* The peer gets VIP_REJECT. VIP_NO_MATCH: its request no longer waits. */
 VIP_RETURN VipPeerRefuse(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr,
                          IN VIP_NET_ADDRESS* RemoteAddr);
-/* How many requests wait now, and how many strangers were refused so far. LocalAddr as it was given
- * to VipPeerListen, else VIP_NO_MATCH. OUT pointers may be NULL. */
+/* How many requests wait now, and how many unauthorized ones were refused so far. LocalAddr as it
+ * was given to VipPeerListen, else VIP_NO_MATCH. OUT pointers may be NULL. */
 VIP_RETURN VipPeerQuery(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr,
-                        OUT VIP_ULONG* Waiting, OUT VIP_ULONG* Strangers);
+                        OUT VIP_ULONG* Waiting, OUT VIP_ULONG* Unauthorized);
 
 #ifdef __cplusplus
 }

@@ -59,7 +59,7 @@ bool PeerListeners::take(PendingRequest& pending) {
   Listener* const listener = find(r.callee.discriminator);
   if (listener == nullptr) return false;
   if (!r.callee.discriminator.begins_with(listener->needed)) {
-    ++listener->strangers;
+    ++listener->unauthorized;
     table_.closing.refuse(std::move(pending.connection), Refusal::rejected);
   } else if (const auto session = session_for(r)) {
     session->take_request(std::move(pending));
@@ -75,32 +75,32 @@ std::shared_ptr<Session> PeerListeners::session_for(const Request& request) cons
   return nullptr;
 }
 
-// Of two requests with the same names only one waits. With the same nonce the later one counts: the
-// peer has lost the connection on which it sent the other.
+// Of two requests with the same endpoints only one waits. With the same nonce the later one counts:
+// the peer has lost the connection on which it sent the other.
 void PeerListeners::let_wait(PendingRequest pending) {
-  const Names names{pending.request.callee.discriminator, pending.request.caller};
-  const auto other = waiting_.find(names);
+  const EndpointPair pair{pending.request.callee.discriminator, pending.request.caller};
+  const auto other = waiting_.find(pair);
   if (other != waiting_.end() && other->second.request->request().nonce == pending.request.nonce)
-    forget(names);
-  if (waiting_.contains(names) || waiting_.size() >= kMaxWaitingRequests)
+    forget(pair);
+  if (waiting_.contains(pair) || waiting_.size() >= kMaxWaitingRequests)
     return table_.closing.refuse(std::move(pending.connection), Refusal::no_match);
   const auto request = std::make_shared<ReceivedRequest>(table_, std::move(pending));
-  Loop::Timer timer(table_.loop, kLongestWait, [this, names] {
-    const auto it = waiting_.at(names).request;
+  Loop::Timer timer(table_.loop, kLongestWait, [this, pair] {
+    const auto it = waiting_.at(pair).request;
     if (it->waiting()) table_.closing.refuse(it->take_stream(), Refusal::no_match);
-    forget(names);
+    forget(pair);
   });
-  request->on_caller_closed([this, names] { forget(names); });
-  News news{names};
-  waiting_.emplace(names, Waiting{request, std::move(timer), news.begin()});
-  news_.splice(news_.end(), news);
+  request->on_caller_closed([this, pair] { forget(pair); });
+  Unreported unreported{pair};
+  waiting_.emplace(pair, Waiting{request, std::move(timer), unreported.begin()});
+  unreported_.splice(unreported_.end(), unreported);
 }
 
-void PeerListeners::forget(const Names& names) {
-  const Names copy = names;  // `names` may be in what is destroyed here
+void PeerListeners::forget(const EndpointPair& pair) {
+  const EndpointPair copy = pair;  // `pair` may be in what is destroyed here
   const auto it = waiting_.find(copy);
   if (it == waiting_.end()) return;
-  if (it->second.is_news) news_.erase(it->second.news);
+  if (!it->second.is_reported) unreported_.erase(it->second.unreported);
   waiting_.erase(it);
 }
 
@@ -122,10 +122,10 @@ bool PeerListeners::refuse(const Discriminator& local, const Endpoint& remote) {
 }
 
 std::shared_ptr<ReceivedRequest> PeerListeners::next() {
-  if (news_.empty()) return nullptr;
-  Waiting& first = waiting_.at(news_.front());
-  news_.pop_front();
-  first.is_news = false;
+  if (unreported_.empty()) return nullptr;
+  Waiting& first = waiting_.at(unreported_.front());
+  unreported_.pop_front();
+  first.is_reported = true;
   return first.request;
 }
 
@@ -135,12 +135,12 @@ std::optional<PeerCounts> PeerListeners::counts(const Discriminator& prefix) con
   const auto waiting = std::ranges::count_if(waiting_, [&](const auto& entry) {
     return entry.first.first.begins_with(found->second.needed);
   });
-  return PeerCounts{static_cast<std::uint64_t>(waiting), found->second.strangers};
+  return PeerCounts{static_cast<std::uint64_t>(waiting), found->second.unauthorized};
 }
 
 void PeerListeners::clear() {
   waiting_.clear();
-  news_.clear();
+  unreported_.clear();
   listeners_.clear();
 }
 

@@ -5,7 +5,7 @@
 // whichever process accepted it, comes to take(), which finds it one of these places:
 //
 //   request for prefix...
-//     | without the listener's key behind the prefix: a stranger, refused and counted
+//     | without the listener's key behind the prefix: unauthorized, refused and counted
 //     | a session here has asked that peer: Session::take_request(), the tie-break of peers
 //     v
 //   waiting ----- answer(): VipConnectPeerRequest for the same two endpoints ----> its session
@@ -53,7 +53,7 @@ class PeerListeners {
   bool refuse(const Discriminator& local, const Endpoint& remote);
   // The oldest waiting request that was not returned yet. nullptr: there is none.
   std::shared_ptr<ReceivedRequest> next();
-  bool has_next() const { return !news_.empty(); }
+  bool has_next() const { return !unreported_.empty(); }
   // Of the listener with exactly this prefix. nullopt: there is none.
   std::optional<PeerCounts> counts(const Discriminator& prefix) const;
   void clear();
@@ -62,16 +62,16 @@ class PeerListeners {
   struct Listener {
     std::unique_ptr<RendezvousSocket> rendezvous;
     Discriminator needed;  // prefix and key
-    std::uint64_t strangers = 0;
+    std::uint64_t unauthorized = 0;
   };
   // The two endpoints of a request, as this side's request would have them.
-  using Names = std::pair<Discriminator, Endpoint>;
-  using News = std::list<Names>;
+  using EndpointPair = std::pair<Discriminator, Endpoint>;
+  using Unreported = std::list<EndpointPair>;
   struct Waiting {
     std::shared_ptr<ReceivedRequest> request;
     Loop::Timer timer;
-    News::iterator news;
-    bool is_news = true;
+    Unreported::iterator unreported;
+    bool is_reported = false;
   };
 
   // The listener with the longest prefix of the discriminator.
@@ -79,12 +79,12 @@ class PeerListeners {
   // The session here that the request is meant for.
   std::shared_ptr<Session> session_for(const Request& request) const;
   void let_wait(PendingRequest pending);
-  void forget(const Names& names);
+  void forget(const EndpointPair& pair);
 
   ConnectionTable& table_;
   std::map<Discriminator, Listener> listeners_;  // by prefix
-  std::map<Names, Waiting> waiting_;
-  News news_;  // of waiting requests, those that next() has not returned
+  std::map<EndpointPair, Waiting> waiting_;
+  Unreported unreported_;  // of waiting requests, those that next() has not returned
 };
 
 }  // namespace viaduct::vipl

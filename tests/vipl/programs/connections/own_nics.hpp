@@ -32,12 +32,12 @@ class OwnNics : public testing::Test {
     std::string bytes(key);
     return VipPeerListen(nic, local, reinterpret_cast<VIP_UINT8*>(bytes.data()), bytes.size());
   }
-  // Waiting requests, strangers.
+  // Waiting requests, unauthorized ones.
   static std::pair<VIP_ULONG, VIP_ULONG> counts(const Nic& nic, std::string_view prefix) {
     Address local(nic, prefix);
-    VIP_ULONG waiting = 77, strangers = 77;
-    EXPECT_VIP(VIP_SUCCESS, VipPeerQuery(nic, local, &waiting, &strangers));
-    return {waiting, strangers};
+    VIP_ULONG waiting = 77, unauthorized = 77;
+    EXPECT_VIP(VIP_SUCCESS, VipPeerQuery(nic, local, &waiting, &unauthorized));
+    return {waiting, unauthorized};
   }
 
   // One turn of both NICs, and their events.

@@ -12,7 +12,7 @@ class PeerListener : public OwnNics {
   VIP_RETURN answer(const Vi& vi, Asked asked) {
     return VipConnectPeerRequest(vi, asked.local(), asked.remote(), kSoon);
   }
-  // A beginning that no other test uses.
+  // A prefix that no other test uses.
   const std::string rank_ = fresh_discriminator();
 };
 
