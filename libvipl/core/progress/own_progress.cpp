@@ -20,6 +20,8 @@ constexpr std::uint64_t kOften = 10, kMoment = 20;
 // Before that, ticks and clock have not run for long enough to be compared. A tick is taken for a
 // nanosecond then, which makes looks too frequent on faster counters.
 constexpr auto kComparable = std::chrono::milliseconds(1);
+// More ticks in a nanosecond than any processor's counter has.
+constexpr double kTooFast = 16;
 // How long a blocked function sleeps at a time. Another thread may have done the work it waits for.
 constexpr auto kLongestSleep = std::chrono::milliseconds(10);
 
@@ -48,7 +50,8 @@ void OwnProgress::look_locked() {
   const std::uint64_t began = ticks();
   Last& last = last_of(nic_);
   const bool has_entry = last.nic == nic_;
-  const std::uint64_t shortest = shortest_interval(began);
+  const std::uint64_t shortest =
+      shortest_interval(began - first_ticks_, Clock::now() - first_time_);
   // Before the look: a hurry() from here on counts.
   if (has_entry) last.interval = shortest;
   const Found found = look_();
@@ -66,11 +69,10 @@ void OwnProgress::look_locked() {
   last.at = ended;
 }
 
-std::uint64_t OwnProgress::shortest_interval(std::uint64_t now) const {
-  const auto passed = Clock::now() - first_time_;
-  if (passed < kComparable) return kShortest;
-  const double ticks_of_one = static_cast<double>(now - first_ticks_) /
-                              static_cast<double>(std::chrono::nanoseconds(passed).count());
+std::uint64_t OwnProgress::shortest_interval(std::uint64_t ticks, std::chrono::nanoseconds time) {
+  if (time < kComparable) return kShortest;
+  const double ticks_of_one = static_cast<double>(ticks) / static_cast<double>(time.count());
+  if (ticks_of_one > kTooFast) return kShortest;
   return static_cast<std::uint64_t>(ticks_of_one * static_cast<double>(kShortest));
 }
 

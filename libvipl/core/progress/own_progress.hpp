@@ -54,6 +54,9 @@ class OwnProgress {
   void hurry();
   // Drive (deadline.hpp): sleeps until there is work, and takes a look.
   void sleep(Deadline deadline);
+  // The shortest time between two looks, in ticks, given that `ticks` passed in `time`. If the
+  // counter was set back, as a machine that was suspended does, `ticks` is huge and says nothing.
+  static std::uint64_t shortest_interval(std::uint64_t ticks, std::chrono::nanoseconds time);
 
  private:
   // The last look of a NIC. The entry of a handle is found without a lock. A NIC whose entry is
@@ -75,7 +78,6 @@ class OwnProgress {
 #endif
   }
   void look_locked();
-  std::uint64_t shortest_interval(std::uint64_t now) const;
 
   inline static constinit std::array<Last, kEntries> last_{};
 
