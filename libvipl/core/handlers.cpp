@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "libvipl/core/library_thread.hpp"
 
@@ -28,7 +29,7 @@ struct Handlers::State {
   std::condition_variable changed;
   Calls due;
   bool stopping = false;
-  bool by_program = false;  // run_by_program(): there is no thread
+  std::function<void()> on_due;  // of run_by_program(); empty: the thread runs the handlers
   VIP_PVOID error_context = nullptr;
   VIP_ERROR_HANDLER error_handler = nullptr;
 
@@ -73,10 +74,10 @@ void Handlers::stop() {
   end_thread();
 }
 
-void Handlers::run_by_program() {
+void Handlers::run_by_program(std::function<void()> on_due) {
   {
     const std::lock_guard lock(state_->mutex);
-    state_->by_program = true;
+    state_->on_due = std::move(on_due);
   }
   end_thread();
 }
@@ -101,6 +102,7 @@ void Handlers::run_first(Calls& from) {
     const std::lock_guard lock(state_->mutex);
     if (state_->stopping) return from.pop_front();
     state_->due.splice(state_->due.end(), from, from.begin());
+    if (state_->on_due) return state_->on_due();
   }
   state_->changed.notify_one();
 }
@@ -130,21 +132,22 @@ void Handlers::forget_cq(VIP_CQ_HANDLE cq) {
 void Handlers::serve(const std::shared_ptr<State>& state) {
   std::unique_lock lock(state->mutex);
   for (;;) {
-    state->changed.wait(
-        lock, [&] { return state->stopping || state->by_program || !state->due.empty(); });
-    if (state->stopping || state->by_program) return;
+    state->changed.wait(lock,
+                        [&] { return state->stopping || state->on_due || !state->due.empty(); });
+    if (state->stopping || state->on_due) return;
     state->run_first_due(lock);
   }
 }
 
 // Those that become due meanwhile are for the next call, so that it ends. A handler may destroy
 // this object.
-void Handlers::run_due() {
+bool Handlers::run_due() {
   const std::shared_ptr<State> state = state_;
   std::unique_lock lock(state->mutex);
-  if (!state->by_program) return;
+  if (!state->on_due || state->due.empty()) return false;
   for (std::size_t left = state->due.size(); left != 0 && !state->due.empty(); --left)
     state->run_first_due(lock);
+  return true;
 }
 
 }  // namespace viaduct::vipl

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -61,10 +62,12 @@ class Handlers {
   void forget_queue(VIP_VI_HANDLE vi);
   void forget_cq(VIP_CQ_HANDLE cq);
   // The thread ends. From now on handlers run in run_due(), which the program's progress calls, and
-  // nowhere else. For a NIC that its program drives.
-  void run_by_program();
-  // Calls the handlers that are due, if run_by_program() was called. The caller must hold no lock.
-  void run_due();
+  // nowhere else; `on_due`, which must not throw, is called whenever one has become due, perhaps
+  // with locks held. For a NIC that its program drives.
+  void run_by_program(std::function<void()> on_due);
+  // Calls the handlers that are due, if run_by_program() was called. False: there was none. The
+  // caller must hold no lock.
+  bool run_due();
   // No handler begins from now on. Waits for one that is running, unless it is the calling one. The
   // caller must hold no lock.
   void stop();

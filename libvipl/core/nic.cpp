@@ -135,7 +135,7 @@ VIP_RETURN Nic::drive_by_program(bool own_port) {
     watch_events(true);
     throw;
   }
-  handlers_.run_by_program();
+  handlers_.run_by_program([this] { wake(); });
   address_bytes_ = manager_.self().bytes();
   attributes_.ThreadSafe = VIP_FALSE;
   own_.emplace(handle_of(handle_), events_->fd(), [this] { return look(); });
@@ -150,10 +150,13 @@ VIP_RETURN Nic::progress() {
 }
 
 // The look comes first: what it takes from the device may be an entry of one of the CQs, and an
-// event that comes later makes the descriptor readable.
+// event that comes later makes the descriptor readable. What a handler has noted the program may
+// have looked for before, so it must not sleep then either.
 VIP_RETURN Nic::arm(std::span<const VIP_CQ_HANDLE> cqs) {
   if (!own_) return VIP_INVALID_STATE;
-  VIP_RETURN result = progress() == VIP_SUCCESS ? VIP_NOT_DONE : VIP_SUCCESS;
+  own_->look();
+  const bool called = handlers_.run_due();
+  VIP_RETURN result = called || manager_.has_events() ? VIP_NOT_DONE : VIP_SUCCESS;
   for (const VIP_CQ_HANDLE handle : cqs) {
     Cq* const cq = Cq::find(handle);
     const VIP_RETURN armed =

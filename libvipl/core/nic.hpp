@@ -101,7 +101,7 @@ class Nic : public std::enable_shared_from_this<Nic> {
   void watch_events(bool threaded);
   // The whole of close(), after the handle has been removed.
   void end();
-  // Causes a turn of the event thread soon, or a look of the program.
+  // Causes a turn of the event thread soon, or a look of the program. Any lock may be held.
   void wake();
   // Does all that is ready and due, for the program.
   OwnProgress::Found look();

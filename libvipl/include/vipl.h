@@ -485,7 +485,8 @@ VIP_RETURN VipNicProgress(IN VIP_NIC_HANDLE NicHandle);
  * library's, and is neither to be read nor closed. */
 VIP_RETURN VipNicDescriptor(IN VIP_NIC_HANDLE NicHandle, OUT int* FileDescriptor);
 /* Before each sleep: does what VipNicProgress does, and arms these CQs of the NIC. VIP_SUCCESS: the
- * program may sleep. VIP_NOT_DONE: it must not, because there is something for it to take. */
+ * program may sleep. VIP_NOT_DONE: it must not, because there is something for it to take, or a
+ * handler has been called. */
 VIP_RETURN VipNicArm(IN VIP_NIC_HANDLE NicHandle, IN VIP_CQ_HANDLE* CQHandles,
                      IN VIP_ULONG CQCount);
 

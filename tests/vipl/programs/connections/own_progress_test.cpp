@@ -245,6 +245,45 @@ TEST_F(OwnProgress, HandlersRunInProgress) {
   EXPECT_EQ(std::this_thread::get_id(), heard.thread);
 }
 
+// A handler that becomes due between two looks, of an entry that is there when it is registered.
+TEST_F(OwnProgress, AHandlerThatIsDueWakes) {
+  const Memory out(b_, 1, 64), in(a_, 1, 64);
+  const Cq cq(a_, 4);
+  const Vi receiver(a_, vi_attributes(), nullptr, cq), sender(b_);
+  connect(sender, receiver);
+  ASSERT_VIP(VIP_SUCCESS, VipPostRecv(receiver, in.receive(0, 64), in.handle()));
+  ASSERT_VIP(VIP_SUCCESS, VipPostSend(sender, out.send(0, 4), out.handle()));
+  EXPECT_EQ(out.raw(0), next_sent(sender));
+  VIP_CQ_HANDLE handle = cq;
+  EXPECT_TRUE(eventually([&] { return VipNicArm(a_, &handle, 1) == VIP_NOT_DONE; }));
+  EXPECT_TRUE(
+      eventually([&] { return VipNicArm(a_, nullptr, 0) == VIP_SUCCESS && !sleep_on(a_, 0); }));
+  int calls = 0;
+  EXPECT_VIP(VIP_SUCCESS, VipCQNotify(cq, &calls, [](VIP_PVOID context, auto, auto, auto) {
+               ++*static_cast<int*>(context);
+             }));
+  EXPECT_TRUE(sleep_on(a_, 0));
+  EXPECT_EQ(0, calls);
+  VipNicProgress(a_);
+  EXPECT_EQ(1, calls);
+}
+
+// What a handler has noted is no reason to sleep for a program that looked before.
+TEST_F(OwnProgress, NoSleepAfterAHandler) {
+  int calls = 0;
+  VipErrorCallback(a_, &calls,
+                   [](VIP_PVOID context, VIP_ERROR_DESCRIPTOR*) { ++*static_cast<int*>(context); });
+  const Vi one(a_), two(b_);
+  connect(one, two);
+  EXPECT_VIP(VIP_SUCCESS, VipDisconnect(two));
+  VIP_RETURN armed = VIP_SUCCESS;
+  EXPECT_TRUE(eventually([&] {
+    armed = VipNicArm(a_, nullptr, 0);
+    return calls != 0;
+  }));
+  EXPECT_VIP(VIP_NOT_DONE, armed);
+}
+
 // ---- outcomes ----
 
 using NicEvents = OwnNics;
