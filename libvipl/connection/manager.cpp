@@ -137,7 +137,8 @@ int Manager::fd() const {
 
 bool Manager::is_unused() const {
   const Lock lock(table_->mutex);
-  return !table_->closed && table_->callers_inside == 0 && table_->sessions.empty();
+  return !table_->closed && table_->callers_inside == 0 && table_->sessions.empty() &&
+         table_->unanswered.empty() && table_->aliases.empty();
 }
 
 void Manager::drive_by(Drive drive, bool own_port) {

@@ -104,7 +104,7 @@ class Manager {
   int fd() const;
   // Does all that is ready and due. Never blocks. For the event thread.
   void progress();
-  // Whether nothing has been asked of the manager so far, and shutdown() has not begun.
+  // Whether the manager keeps nothing for the program, and shutdown() has not begun.
   bool is_unused() const;
   // From now on no thread calls progress() by itself: functions that block call `drive`, which
   // does; peer requests return at once, and their outcomes are events, too. `own_port`: listens at

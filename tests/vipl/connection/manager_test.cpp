@@ -462,5 +462,20 @@ TEST_F(ConnectionManager, ThousandsOfAliasesPassWhileConnecting) {
   EXPECT_EQ(client.aliases().size(), 5000u);
 }
 
+// Whether its program may still take it over, which at a port of its own forgets all there was.
+TEST_F(ConnectionManager, IsInUse) {
+  EXPECT_TRUE(b.manager.is_unused());
+  b.manager.announce(5, 6);
+  EXPECT_FALSE(b.manager.is_unused());
+  b.manager.announce(5, 0);
+  EXPECT_TRUE(b.manager.is_unused());
+  HeldRequest held = hold_request(a, client, b);
+  EXPECT_FALSE(a.manager.is_unused());
+  EXPECT_FALSE(b.manager.is_unused());
+  EXPECT_EQ(Manager::reject(held.incoming), VIP_SUCCESS);
+  EXPECT_EQ(held.outcome.get(), VIP_REJECT);
+  EXPECT_TRUE(b.manager.is_unused());
+}
+
 }  // namespace
 }  // namespace viaduct::vipl::test
