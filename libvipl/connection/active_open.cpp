@@ -75,14 +75,15 @@ void Session::begin() {
     // Before the request is sent: the other peer may answer with a request of its own at once.
     if (!rendezvous_->open()) return finish(VIP_ERROR_RESOURCE);
   }
-  // A peer that has asked already is answered; no request of this side is needed.
-  if (role_ == Role::peer)
-    if (const auto other = table_.peer_listeners.answer(local_.discriminator, remote_))
-      return open_passive(other);
   try_now();
 }
 
 void Session::try_now() {
+  // A peer that has asked already is answered; no request of this side is needed. In another
+  // attempt than the first, too: the other peer may have been started anew meanwhile.
+  if (role_ == Role::peer)
+    if (const auto other = table_.peer_listeners.answer(local_.discriminator, remote_))
+      return open_passive(other);
   UniqueFd fd = connecting_socket(table_.self, remote_.nic);
   if (!fd) return on_connect_error(errno);
   // To an address of this host connect() succeeds at once. Then the event thread need not wake up

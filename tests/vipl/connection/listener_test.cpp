@@ -2,46 +2,16 @@
 // and what is no business of theirs. tests/vipl/programs has those of one process.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <deque>
 #include <random>
 
-#include "tests/vipl/connection/bed.hpp"
+#include "tests/vipl/connection/own_nic.hpp"
 #include "tests/vipl/connection/raw.hpp"
 
 namespace viaduct::vipl::test {
 namespace {
 
 using State = FakeVi::State;
-
-// A NIC that the test drives.
-class OwnNic {
- public:
-  explicit OwnNic(const NicAddress& address, bool own_port = false) : manager(address) {
-    manager.drive_by([this](Deadline) { manager.progress(); }, own_port);
-  }
-  VIP_RETURN listen(const std::string& prefix, const std::string& key = "") {
-    return manager.peer_listen(disc(prefix),
-                               {reinterpret_cast<const std::uint8_t*>(key.data()), key.size()});
-  }
-  // The events of a while. The outcomes of VIs have no handle here.
-  std::vector<ConnectEvent> events;
-  void turn() {
-    manager.progress();
-    for (ConnectEvent event; manager.next_event(event) == VIP_SUCCESS;) events.push_back(event);
-  }
-  bool turn_until(const std::function<bool()>& condition) {
-    const auto end = Clock::now() + kLong;
-    while (!condition() && Clock::now() < end) turn();
-    return condition();
-  }
-  std::size_t asked() const {
-    return static_cast<std::size_t>(
-        std::count_if(events.begin(), events.end(), [](auto& e) { return !e.is_outcome; }));
-  }
-
-  Manager manager;
-};
 
 struct Listeners : testing::Test {
   static VIP_RETURN ask(Manager& from, FakeVi& vi, const Endpoint& remote,
@@ -176,6 +146,30 @@ TEST_F(Listeners, OneOfEachNameWaits) {
   ASSERT_TRUE(b.turn_until([&] { return waiting() == 1; }));
   rude.send(Message{.type = MessageType::ready});
   ASSERT_TRUE(b.turn_until([&] { return waiting() == 0; }));
+}
+
+// The peer dies half way and is started anew; the new one's request may come before the old one's
+// end. It waits then, because a VI here is still busy with the old one.
+TEST_F(Listeners, ThePeerThatWasStartedAnew) {
+  OwnNic b(nic(2));
+  ASSERT_EQ(b.listen("r"), VIP_SUCCESS);
+  const auto waiting = [&] { return b.manager.peer_counts(disc("r"))->waiting; };
+  const Endpoint to{nic(2), disc("r")};
+  Raw dying(nic(2)), anew(nic(2));
+  dying.send(encode(request_of(to, "c", 1)));
+  ASSERT_TRUE(b.turn_until([&] { return waiting() == 1; }));
+  ASSERT_EQ(ask(b.manager, y, {nic(99), disc("c")}, "r"), VIP_SUCCESS);
+  ASSERT_TRUE(b.turn_until([&] { return y.state() == State::connected; }));
+  anew.send(encode(request_of(to, "c", 2)));
+  ASSERT_TRUE(b.turn_until([&] { return waiting() == 1; }));
+  dying.close();
+  ASSERT_TRUE(b.turn_until([&] { return waiting() == 0 && y.state() == State::connected; }));
+  EXPECT_EQ(anew.receive()->type, MessageType::held);
+  EXPECT_EQ(anew.receive()->type, MessageType::accepted);
+  anew.send(Message{.type = MessageType::ready});
+  ASSERT_TRUE(b.turn_until([&] { return b.events.size() > b.asked(); }));
+  EXPECT_EQ(b.events.back().outcome, VIP_SUCCESS);
+  EXPECT_EQ(y.times_abandoned(), 1u);
 }
 
 TEST_F(Listeners, ABoundedNumberWaits) {
