@@ -129,12 +129,12 @@ std::shared_ptr<ReceivedRequest> PeerListeners::next() {
   return first.request;
 }
 
-std::optional<PeerCounts> PeerListeners::counts(const Discriminator& prefix) const {
+std::optional<PeerCounts> PeerListeners::counts(const Discriminator& prefix) {
   const auto found = listeners_.find(prefix);
   if (found == listeners_.end()) return std::nullopt;
-  const auto waiting = std::ranges::count_if(waiting_, [&](const auto& entry) {
-    return entry.first.first.begins_with(found->second.needed);
-  });
+  // A longer prefix within this one may be another listener's.
+  const auto waiting = std::ranges::count_if(
+      waiting_, [&](const auto& entry) { return find(entry.first.first) == &found->second; });
   return PeerCounts{static_cast<std::uint64_t>(waiting), found->second.unauthorized};
 }
 

@@ -55,7 +55,7 @@ class PeerListeners {
   std::shared_ptr<ReceivedRequest> next();
   bool has_next() const { return !unreported_.empty(); }
   // Of the listener with exactly this prefix. nullopt: there is none.
-  std::optional<PeerCounts> counts(const Discriminator& prefix) const;
+  std::optional<PeerCounts> counts(const Discriminator& prefix);
   void clear();
 
  private:

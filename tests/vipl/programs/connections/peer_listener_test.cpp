@@ -136,6 +136,11 @@ TEST_F(PeerListener, TheLongestBeginningCounts) {
   EXPECT_EQ(8, next_asked().local()->DiscriminatorLen);
   ASSERT_VIP(VIP_SUCCESS, ask(stranger, b_, "2", rank_ + "x"));
   EXPECT_VIP(VIP_REJECT, outcome(stranger));
+  const Vi another(a_);
+  ASSERT_VIP(VIP_SUCCESS, ask(another, b_, "3", rank_ + "k"));
+  next_asked();
+  EXPECT_EQ(std::pair(VIP_ULONG{1}, VIP_ULONG{0}), counts(b_, ""));
+  EXPECT_EQ(std::pair(VIP_ULONG{1}, VIP_ULONG{1}), counts(b_, rank_));
 }
 
 TEST_F(PeerListener, BadParametersAndStates) {
