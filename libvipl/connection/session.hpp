@@ -49,7 +49,10 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void open_passive(const std::shared_ptr<ReceivedRequest>& incoming);
   // Peers: whether this request is the other peer's, and the attempt has no outcome yet.
   bool wants(const Request& request) const;
-  // Takes the other peer's request, which wants() has found to be for this session.
+  // False: what open_later() has put off is still to be done. It finds the request that waits.
+  bool has_begun() const;
+  // Takes the other peer's request, which wants() has found to be for this session, which has
+  // begun.
   void take_request(PendingRequest pending);
   // VipDisconnect: tells the other side if the two are connected. No callback follows. `outcome` is
   // what a thread that still waits returns.

@@ -519,8 +519,9 @@ VIP_RETURN VipConnectEvent(IN VIP_NIC_HANDLE NicHandle, OUT VIP_CONNECT_EVENT* E
  * discriminator with the prefix that LocalAddr has as its discriminator, and for which no VI here
  * has asked, is an event (PEER_ASKS), once. Its request waits for the program, which answers with
  * VipConnectPeerRequest for the event's two addresses, or with VipPeerRefuse. Requests for
- * discriminators that do not have the KeyLength bytes of Key behind the prefix are unauthorized:
- * refused and counted. VIP_ERROR_RESOURCE: another listener at this NIC address has the prefix. */
+ * discriminators that do not have the KeyLength bytes of Key behind the prefix, and for which no VI
+ * here has asked, are unauthorized: refused and counted. VIP_ERROR_RESOURCE: another listener at
+ * this NIC address has the prefix. */
 #define VIP_HAS_PEER_LISTENER 1
 VIP_RETURN VipPeerListen(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr,
                          IN VIP_UINT8* Key, IN VIP_ULONG KeyLength);

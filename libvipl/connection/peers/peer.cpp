@@ -17,9 +17,12 @@ void Session::open_rendezvous() {
       [this](PendingRequest pending) { take_request(std::move(pending)); });
 }
 
-// What open_later() has put off finds a request that waits, once it begins.
 bool Session::wants(const Request& request) const {
-  return role_ == Role::peer && !outcome_ && where_ != &table_.put_off && is_for_us(request);
+  return role_ == Role::peer && !outcome_ && is_for_us(request);
+}
+
+bool Session::has_begun() const {
+  return where_ != &table_.put_off;
 }
 
 void Session::take_request(PendingRequest pending) {

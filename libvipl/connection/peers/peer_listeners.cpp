@@ -58,13 +58,14 @@ bool PeerListeners::take(PendingRequest& pending) {
   if (r.model != Model::peer_to_peer || r.callee.nic != table_.self) return false;
   Listener* const listener = find(r.callee.discriminator);
   if (listener == nullptr) return false;
-  if (!r.callee.discriminator.begins_with(listener->needed)) {
+  const auto session = session_for(r);
+  if (session != nullptr && session->has_begun()) {
+    session->take_request(std::move(pending));
+  } else if (session != nullptr || r.callee.discriminator.begins_with(listener->needed)) {
+    let_wait(std::move(pending));
+  } else {
     ++listener->unauthorized;
     table_.closing.refuse(std::move(pending.connection), Refusal::rejected);
-  } else if (const auto session = session_for(r)) {
-    session->take_request(std::move(pending));
-  } else {
-    let_wait(std::move(pending));
   }
   return true;
 }

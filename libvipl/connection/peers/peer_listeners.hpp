@@ -5,8 +5,8 @@
 // whichever process accepted it, comes to take(), which finds it one of these places:
 //
 //   request for prefix...
-//     | without the listener's key behind the prefix: unauthorized, refused and counted
 //     | a session here has asked that peer: Session::take_request(), the tie-break of peers
+//     | without the listener's key behind the prefix: unauthorized, refused and counted
 //     v
 //   waiting ----- answer(): VipConnectPeerRequest for the same two endpoints ----> its session
 //     |   |   '-- refuse(): VipPeerRefuse ----------------------------> refused (rejected)
@@ -76,7 +76,7 @@ class PeerListeners {
 
   // The listener with the longest prefix of the discriminator.
   Listener* find(const Discriminator& local);
-  // The session here that the request is meant for.
+  // The session here that the request is meant for; it may be still to begin.
   std::shared_ptr<Session> session_for(const Request& request) const;
   void let_wait(PendingRequest pending);
   void forget(const EndpointPair& pair);

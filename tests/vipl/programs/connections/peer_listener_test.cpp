@@ -110,6 +110,26 @@ TEST_F(PeerListener, StrangersAreRefusedAndCounted) {
   EXPECT_EQ(std::pair(VIP_ULONG{0}, VIP_ULONG{2}), counts(b_, rank_));
 }
 
+// A VI here may ask, and be asked, under a discriminator without the key, whoever comes first.
+TEST_F(PeerListener, AVisOwnPeerNeedsNoKey) {
+  ASSERT_VIP(VIP_SUCCESS, listen(b_, rank_, "key"));
+  for (const bool is_asked_first : {true, false}) {
+    const Vi one(a_), two(b_);
+    const std::string own = rank_ + "own";
+    if (is_asked_first) {
+      ASSERT_VIP(VIP_SUCCESS, ask(one, b_, "x", own));
+    }
+    ASSERT_VIP(VIP_SUCCESS, ask(two, a_, own, "x"));
+    if (!is_asked_first) {
+      ASSERT_VIP(VIP_SUCCESS, ask(one, b_, "x", own));
+    }
+    EXPECT_VIP(VIP_SUCCESS, outcome(one));
+    EXPECT_VIP(VIP_SUCCESS, outcome(two));
+    exchange(one, two);
+  }
+  EXPECT_EQ(std::pair(VIP_ULONG{0}, VIP_ULONG{0}), counts(b_, rank_));
+}
+
 // A flood of them holds up nobody.
 TEST_F(PeerListener, AFloodOfStrangers) {
   ASSERT_VIP(VIP_SUCCESS, listen(b_, rank_, "key"));
