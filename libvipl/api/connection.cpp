@@ -38,6 +38,11 @@ void fill_attributes(const EndpointInfo& card, VIP_VI_ATTRIBUTES* attributes) {
   attributes->EnableRdmaRead = card.rdma_read ? VIP_TRUE : VIP_FALSE;
 }
 
+// nullopt: there is none, or it is too long.
+std::optional<Discriminator> discriminator_at(const VIP_NET_ADDRESS* address) {
+  return address != nullptr ? discriminator_of(*address) : std::nullopt;
+}
+
 // The arguments of VipConnectRequest and VipConnectPeerRequest, checked.
 struct RequestArguments {
   std::shared_ptr<Nic> nic;
@@ -207,27 +212,31 @@ VIP_RETURN VipConnectEvent(VIP_NIC_HANDLE NicHandle, VIP_CONNECT_EVENT* Event) {
 VIP_RETURN VipPeerListen(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_UINT8* Key,
                          VIP_ULONG KeyLength) {
   const auto nic = Nic::find(NicHandle);
-  if (nic == nullptr || LocalAddr == nullptr || (Key == nullptr && KeyLength != 0))
-    return VIP_INVALID_PARAMETER;
-  const auto prefix = discriminator_of(*LocalAddr);
-  if (!prefix) return VIP_INVALID_PARAMETER;
+  const auto prefix = discriminator_at(LocalAddr);
+  if (nic == nullptr || !prefix || (Key == nullptr && KeyLength != 0)) return VIP_INVALID_PARAMETER;
   return guarded([&] { return nic->manager().peer_listen(*prefix, {Key, KeyLength}); });
+}
+
+VIP_RETURN VipPeerStopListening(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr) {
+  const auto nic = Nic::find(NicHandle);
+  const auto prefix = discriminator_at(LocalAddr);
+  if (nic == nullptr || !prefix) return VIP_INVALID_PARAMETER;
+  return guarded([&] { return nic->manager().peer_stop_listening(*prefix); });
 }
 
 VIP_RETURN VipPeerRefuse(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr,
                          VIP_NET_ADDRESS* RemoteAddr) {
   const auto nic = Nic::find(NicHandle);
-  if (nic == nullptr || LocalAddr == nullptr || RemoteAddr == nullptr) return VIP_INVALID_PARAMETER;
-  const auto local = discriminator_of(*LocalAddr);
-  const auto remote = endpoint_of(*RemoteAddr);
-  if (!local || !remote) return VIP_INVALID_PARAMETER;
+  const auto local = discriminator_at(LocalAddr);
+  const auto remote = RemoteAddr != nullptr ? endpoint_of(*RemoteAddr) : std::nullopt;
+  if (nic == nullptr || !local || !remote) return VIP_INVALID_PARAMETER;
   return guarded([&] { return nic->manager().peer_refuse(*local, *remote); });
 }
 
 VIP_RETURN VipPeerQuery(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG* Waiting,
                         VIP_ULONG* Unauthorized) {
   const auto nic = Nic::find(NicHandle);
-  const auto prefix = LocalAddr != nullptr ? discriminator_of(*LocalAddr) : std::nullopt;
+  const auto prefix = discriminator_at(LocalAddr);
   if (nic == nullptr || !prefix) return VIP_INVALID_PARAMETER;
   const auto counts = nic->manager().peer_counts(*prefix);
   if (!counts) return VIP_NO_MATCH;

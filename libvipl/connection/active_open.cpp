@@ -70,12 +70,8 @@ void Session::open(const Discriminator& local, const Endpoint& remote, Deadline 
 }
 
 void Session::begin() {
-  if (role_ == Role::peer && !table_.peer_listeners.has(local_.discriminator)) {
-    open_rendezvous();
-    // Before the request is sent: the other peer may answer with a request of its own at once.
-    if (!rendezvous_->open()) return finish(VIP_ERROR_RESOURCE);
-  }
-  try_now();
+  // Before the request is sent: the other peer may answer with a request of its own at once.
+  if (open_rendezvous()) try_now();
 }
 
 void Session::try_now() {

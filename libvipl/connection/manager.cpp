@@ -313,6 +313,12 @@ VIP_RETURN Manager::peer_listen(const Discriminator& prefix, std::span<const std
   return table_->peer_listeners.open(prefix, key);
 }
 
+VIP_RETURN Manager::peer_stop_listening(const Discriminator& prefix) {
+  const Lock lock(table_->mutex);
+  if (table_->drive == nullptr) return VIP_INVALID_STATE;
+  return table_->peer_listeners.close(prefix) ? VIP_SUCCESS : VIP_NO_MATCH;
+}
+
 VIP_RETURN Manager::peer_refuse(const Discriminator& local, const Endpoint& remote) {
   const Lock lock(table_->mutex);
   if (table_->drive == nullptr) return VIP_INVALID_STATE;

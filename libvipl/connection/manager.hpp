@@ -147,8 +147,10 @@ class Manager {
   // The next event of a manager that the program drives. VIP_NOT_DONE: there is none. An outcome
   // counts as returned.
   VIP_RETURN next_event(ConnectEvent& event);
-  // VipPeerListen, -Refuse, -Query; see peer_listeners.hpp. For a manager that the program drives.
+  // VipPeerListen, -StopListening, -Refuse, -Query; see peer_listeners.hpp. For a manager that the
+  // program drives.
   VIP_RETURN peer_listen(const Discriminator& prefix, std::span<const std::uint8_t> key);
+  VIP_RETURN peer_stop_listening(const Discriminator& prefix);
   VIP_RETURN peer_refuse(const Discriminator& local, const Endpoint& remote);
   std::optional<PeerCounts> peer_counts(const Discriminator& prefix) const;
   bool has_events() const;

@@ -54,6 +54,8 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   // Takes the other peer's request, which wants() has found to be for this session, which has
   // begun.
   void take_request(PendingRequest pending);
+  // Peers: a listener may have been closed that had this session's discriminator.
+  void on_listener_closed();
   // VipDisconnect: tells the other side if the two are connected. No callback follows. `outcome` is
   // what a thread that still waits returns.
   void close(VIP_RETURN outcome);
@@ -132,7 +134,7 @@ class Session final : public StreamOwner, public std::enable_shared_from_this<Se
   void no_request_out(Clock::duration retry);
 
   // peer.cpp: the other peer's request.
-  void open_rendezvous();
+  bool open_rendezvous();
   void on_pending_request(PendingRequest pending);
   bool is_for_us(const Request& request) const;
   bool wins_tie_break(const Request& other) const;

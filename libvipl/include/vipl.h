@@ -515,7 +515,7 @@ typedef struct _VIP_CONNECT_EVENT {
  * not depend on the number of VIs. VIP_NOT_DONE: there is none. */
 VIP_RETURN VipConnectEvent(IN VIP_NIC_HANDLE NicHandle, OUT VIP_CONNECT_EVENT* Event);
 
-/* On a NIC that its program drives: from now on, until the NIC is closed, a peer that asks for a
+/* On a NIC that its program drives: from now on, until VipPeerStopListening, a peer that asks for a
  * discriminator with the prefix that LocalAddr has as its discriminator, and for which no VI here
  * has asked, is an event (PEER_ASKS), once. Its request waits for the program, which answers with
  * VipConnectPeerRequest for the event's two addresses, or with VipPeerRefuse. Requests for
@@ -525,6 +525,11 @@ VIP_RETURN VipConnectEvent(IN VIP_NIC_HANDLE NicHandle, OUT VIP_CONNECT_EVENT* E
 #define VIP_HAS_PEER_LISTENER 1
 VIP_RETURN VipPeerListen(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr,
                          IN VIP_UINT8* Key, IN VIP_ULONG KeyLength);
+/* The prefix is free again. Peers whose requests wait for that listener get VIP_REJECT; whoever
+ * asks later finds nobody. VIs that have asked, or have an answer under way, go on. LocalAddr as it
+ * was given to VipPeerListen, else VIP_NO_MATCH. Closing the NIC does the same, without the answer.
+ */
+VIP_RETURN VipPeerStopListening(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr);
 /* The peer gets VIP_REJECT. VIP_NO_MATCH: its request no longer waits. */
 VIP_RETURN VipPeerRefuse(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS* LocalAddr,
                          IN VIP_NET_ADDRESS* RemoteAddr);

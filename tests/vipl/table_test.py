@@ -61,7 +61,7 @@ def main():
     in_table = {function for functions, _ in table for function in functions}
     lost = [f"{functions[0]}: {pattern}" for functions, patterns in table for pattern in patterns
             if not fnmatch.filter(known, pattern)]
-    checks = [("the header declares the functions of VIPL 1.0, two of cLAN and nine of ours", len(declared()) == 52,
+    checks = [("the header declares the functions of VIPL 1.0, two of cLAN and ten of ours", len(declared()) == 53,
                len(declared())),
               ("the library exports what the header declares and nothing else",
                declared() == exported(), declared() ^ exported()),

@@ -11,10 +11,21 @@ constexpr auto kStartOver = std::chrono::milliseconds(1);
 
 }  // namespace
 
-void Session::open_rendezvous() {
+// Where the other's request arrives. No effect if it is there already, or a listener has the
+// discriminator. False: no file descriptors are left, and the attempt is over.
+bool Session::open_rendezvous() {
+  if (role_ != Role::peer || rendezvous_ != nullptr) return true;
+  if (table_.peer_listeners.has(local_.discriminator)) return true;
   rendezvous_ = std::make_unique<RendezvousSocket>(
       table_.loop, rendezvous_name(Model::peer_to_peer, local_, remote_),
       [this](PendingRequest pending) { take_request(std::move(pending)); });
+  if (rendezvous_->open()) return true;
+  finish(VIP_ERROR_RESOURCE);
+  return false;
+}
+
+void Session::on_listener_closed() {
+  if (!outcome_ && has_begun()) open_rendezvous();
 }
 
 bool Session::wants(const Request& request) const {

@@ -39,6 +39,20 @@ VIP_RETURN PeerListeners::open(const Discriminator& prefix, std::span<const std:
   return VIP_SUCCESS;
 }
 
+bool PeerListeners::close(const Discriminator& prefix) {
+  const auto closed = listeners_.find(prefix);
+  if (closed == listeners_.end()) return false;
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const auto& [pair, waiting] = *it++;  // refuse() removes it
+    const auto& [local, remote] = pair;
+    if (find(local) == &closed->second && session_for(waiting.request->request()) == nullptr)
+      refuse(local, remote);
+  }
+  listeners_.erase(closed);
+  for (const auto& [user, session] : table_.sessions) session->on_listener_closed();
+  return true;
+}
+
 PeerListeners::Listener* PeerListeners::find(const Discriminator& local) {
   const auto bytes = local.bytes();
   for (std::size_t size = bytes.size() + 1; !listeners_.empty() && size-- > 0;) {

@@ -9,7 +9,7 @@
 //     | without the listener's key behind the prefix: unauthorized, refused and counted
 //     v
 //   waiting ----- answer(): VipConnectPeerRequest for the same two endpoints ----> its session
-//     |   |   '-- refuse(): VipPeerRefuse ----------------------------> refused (rejected)
+//     |   |   '-- refuse(): VipPeerRefuse, or close() -----------------> refused (rejected)
 //     |   '------ after kLongestWait: refused (no match); the peer asks again a second later
 //     '---------- the peer gives up or dies ----------------------------------> forgotten
 //
@@ -38,11 +38,15 @@ class PeerListeners {
  public:
   explicit PeerListeners(ConnectionTable& table) : table_(table) {}
 
-  // Listens until clear(). `key`: the bytes that a request's discriminator must have behind the
-  // prefix. VIP_INVALID_PARAMETER: that is longer than a discriminator. VIP_ERROR_RESOURCE: a
-  // listener of the NIC address has this prefix already, perhaps in another process, or no file
-  // descriptors are left.
+  // Listens until close() or clear(). `key`: the bytes that a request's discriminator must have
+  // behind the prefix. VIP_INVALID_PARAMETER: that is longer than a discriminator.
+  // VIP_ERROR_RESOURCE: a listener of the NIC address has this prefix already, perhaps in another
+  // process, or no file descriptors are left.
   VIP_RETURN open(const Discriminator& prefix, std::span<const std::uint8_t> key);
+  // Ends the listener with exactly this prefix. Requests that wait for it are refused (rejected),
+  // but not those that a session here has asked for as well: sessions go on without the listener.
+  // False: there is none.
+  bool close(const Discriminator& prefix);
   // Whether peer requests for `local` come to a listener here.
   bool has(const Discriminator& local);
   // False: no listener has the discriminator, and the request is as it was.

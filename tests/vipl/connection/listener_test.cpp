@@ -172,6 +172,33 @@ TEST_F(Listeners, ThePeerThatWasStartedAnew) {
   EXPECT_EQ(y.times_abandoned(), 1u);
 }
 
+// What this side has asked for goes on: of one VI the request is on its way, of the other it is
+// still to begin, and the peer's waits.
+TEST_F(Listeners, StopWhileAttemptsGoOn) {
+  OwnNic b(nic(2));
+  ASSERT_EQ(b.listen("r"), VIP_SUCCESS);
+  Raw waits(nic(2)), late(nic(2));
+  waits.send(encode(request_of({nic(2), disc("r1")}, "c", 1)));
+  ASSERT_TRUE(b.turn_until([&] { return b.asked() == 1; }));
+  ASSERT_EQ(ask(b.manager, x, {nic(99), disc("c")}, "r2"), VIP_SUCCESS);
+  b.turn();
+  b.turn();
+  ASSERT_EQ(ask(b.manager, y, {nic(99), disc("c")}, "r1"), VIP_SUCCESS);
+  EXPECT_EQ(b.manager.peer_stop_listening(disc("r")), VIP_SUCCESS);
+  ASSERT_TRUE(b.turn_until([&] { return y.state() == State::connected; }));
+  EXPECT_EQ(waits.receive()->type, MessageType::held);
+  EXPECT_EQ(waits.receive()->type, MessageType::accepted);
+  late.send(encode(request_of({nic(2), disc("r2")}, "c", 2)));
+  ASSERT_TRUE(b.turn_until([&] { return x.state() == State::connected; }));
+  EXPECT_EQ(late.receive()->type, MessageType::held);
+  EXPECT_EQ(late.receive()->type, MessageType::accepted);
+  Raw nobody(nic(2));
+  nobody.send(encode(request_of({nic(2), disc("r3")}, "c", 3)));
+  for (int i = 0; i < 100; ++i, std::this_thread::sleep_for(1ms)) b.turn();
+  EXPECT_EQ(nobody.receive()->code, static_cast<std::uint8_t>(Refusal::no_match));
+  EXPECT_EQ(b.asked(), 1u);
+}
+
 TEST_F(Listeners, ABoundedNumberWaits) {
   constexpr std::size_t kBound = 1024, kMore = 20;
   OwnNic b(nic(2));

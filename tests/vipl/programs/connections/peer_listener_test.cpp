@@ -163,12 +163,47 @@ TEST_F(PeerListener, TheLongestBeginningCounts) {
   EXPECT_EQ(std::pair(VIP_ULONG{1}, VIP_ULONG{1}), counts(b_, rank_));
 }
 
+TEST_F(PeerListener, StopsListening) {
+  ASSERT_VIP(VIP_SUCCESS, listen(b_, rank_, "key"));
+  ASSERT_VIP(VIP_SUCCESS, listen(b_, rank_ + "keylong"));
+  const Vi told(a_), untold(a_), others(a_), late(a_);
+  ASSERT_VIP(VIP_SUCCESS, ask(told, b_, "1", rank_ + "key"));
+  next_asked();
+  ASSERT_VIP(VIP_SUCCESS, ask(others, b_, "2", rank_ + "keylong"));
+  next_asked();
+  ASSERT_VIP(VIP_SUCCESS, ask(untold, b_, "3", rank_ + "key"));
+  EXPECT_TRUE(eventually([&] {
+    VipNicProgress(a_);
+    VipNicProgress(b_);
+    return counts(b_, rank_).first == 2;
+  }));
+  Address local(b_, rank_);
+  EXPECT_VIP(VIP_SUCCESS, VipPeerStopListening(b_, local));
+  EXPECT_VIP(VIP_NO_MATCH, VipPeerStopListening(b_, local));
+  EXPECT_VIP(VIP_NO_MATCH, VipPeerQuery(b_, local, nullptr, nullptr));
+  EXPECT_VIP(VIP_REJECT, outcome(told));
+  EXPECT_VIP(VIP_REJECT, outcome(untold));
+  EXPECT_TRUE(asked_.empty());
+  EXPECT_EQ(1u, counts(b_, rank_ + "keylong").first);
+  // The prefix is free, for another key and another handle, and the peer that asks again is told.
+  ASSERT_VIP(VIP_SUCCESS, ask(late, b_, "4", rank_ + "new"));
+  turn_for_a_moment();
+  Nic c(kNicNames[1]);
+  ASSERT_VIP(VIP_SUCCESS, VipNicOwnProgress(c, VIP_FALSE));
+  ASSERT_VIP(VIP_SUCCESS, listen(c, rank_, "new"));
+  EXPECT_TRUE(turn_until([&] {
+    VipNicProgress(c);
+    return counts(c, rank_).first == 1;
+  }));
+}
+
 TEST_F(PeerListener, BadParametersAndStates) {
   Nic c(kNicNames[1]);  // with threads
   Address local(b_, rank_), remote(a_, "r"), none;
   VIP_UINT8 key[17] = {};
   VIP_ULONG n = 0;
   EXPECT_VIP(VIP_INVALID_STATE, VipPeerListen(c, local, nullptr, 0));
+  EXPECT_VIP(VIP_INVALID_STATE, VipPeerStopListening(c, local));
   EXPECT_VIP(VIP_INVALID_STATE, VipPeerRefuse(c, local, remote));
   EXPECT_VIP(VIP_NO_MATCH, VipPeerQuery(c, local, &n, &n));
   EXPECT_VIP(VIP_INVALID_PARAMETER, VipPeerListen(no_handle(), local, nullptr, 0));
@@ -176,6 +211,9 @@ TEST_F(PeerListener, BadParametersAndStates) {
   EXPECT_VIP(VIP_INVALID_PARAMETER, VipPeerListen(b_, local, nullptr, 1));
   EXPECT_VIP(VIP_INVALID_PARAMETER, VipPeerListen(b_, local, key, 17));
   EXPECT_VIP(VIP_INVALID_PARAMETER, VipPeerListen(b_, local, key, ~VIP_ULONG{0}));
+  EXPECT_VIP(VIP_INVALID_PARAMETER, VipPeerStopListening(no_handle(), local));
+  EXPECT_VIP(VIP_INVALID_PARAMETER, VipPeerStopListening(b_, nullptr));
+  EXPECT_VIP(VIP_NO_MATCH, VipPeerStopListening(b_, local));
   EXPECT_VIP(VIP_INVALID_PARAMETER, VipPeerRefuse(b_, local, nullptr));
   EXPECT_VIP(VIP_INVALID_PARAMETER, VipPeerRefuse(b_, nullptr, remote));
   EXPECT_VIP(VIP_INVALID_PARAMETER, VipPeerRefuse(b_, local, none));
