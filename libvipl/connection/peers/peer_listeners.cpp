@@ -10,9 +10,6 @@
 namespace viaduct::vipl {
 namespace {
 
-// How long a request waits for the program. Then its peer is told to ask again, so that requests
-// whose program has forgotten them do not fill the table.
-constexpr auto kLongestWait = std::chrono::seconds(30);
 // Requests that wait at a time, each with a TCP connection. Others are told to ask again.
 constexpr std::size_t kMaxWaitingRequests = 1024;
 
@@ -100,7 +97,7 @@ void PeerListeners::let_wait(PendingRequest pending) {
   if (waiting_.contains(pair) || waiting_.size() >= kMaxWaitingRequests)
     return table_.closing.refuse(std::move(pending.connection), Refusal::no_match);
   const auto request = std::make_shared<ReceivedRequest>(table_, std::move(pending));
-  Loop::Timer timer(table_.loop, kLongestWait, [this, pair] {
+  Loop::Timer timer(table_.loop, longest_wait_, [this, pair] {
     const auto it = waiting_.at(pair).request;
     if (it->waiting()) table_.closing.refuse(it->take_stream(), Refusal::no_match);
     forget(pair);

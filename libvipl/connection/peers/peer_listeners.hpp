@@ -19,6 +19,7 @@
 // Part of a ConnectionTable; all functions need the manager's lock.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
@@ -36,7 +37,12 @@ class Session;
 
 class PeerListeners {
  public:
-  explicit PeerListeners(ConnectionTable& table) : table_(table) {}
+  // How long a request waits for the program. Then its peer is told to ask again, so that requests
+  // whose program has forgotten them do not fill the table.
+  static constexpr auto kLongestWait = std::chrono::seconds(30);
+
+  explicit PeerListeners(ConnectionTable& table, Clock::duration longest_wait = kLongestWait)
+      : table_(table), longest_wait_(longest_wait) {}
 
   // Listens until close() or clear(). `key`: the bytes that a request's discriminator must have
   // behind the prefix. VIP_INVALID_PARAMETER: that is longer than a discriminator.
@@ -86,6 +92,7 @@ class PeerListeners {
   void forget(const EndpointPair& pair);
 
   ConnectionTable& table_;
+  const Clock::duration longest_wait_;
   std::map<Discriminator, Listener> listeners_;  // by prefix
   std::map<EndpointPair, Waiting> waiting_;
   Unreported unreported_;  // of waiting requests, those that next() has not returned

@@ -2,9 +2,11 @@
 // and what is no business of theirs. tests/vipl/programs has those of one process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <random>
 
+#include "libvipl/connection/connection_table.hpp"
 #include "tests/vipl/connection/own_nic.hpp"
 #include "tests/vipl/connection/raw.hpp"
 
@@ -49,6 +51,37 @@ TEST_F(Listeners, AreFoundFromOtherProcesses) {
     EXPECT_EQ(b.events[1].outcome, VIP_SUCCESS);
     b.events.clear();
   }
+}
+
+// ... and many at once, more than a unix socket keeps for its process.
+TEST_F(Listeners, TellOfManyThatAskAtOnce) {
+  constexpr std::size_t kNics = 8, kPeers = 64;
+  Nic neighbour(nic(2)), another(nic(2));
+  OwnNic b(nic(2));
+  ASSERT_EQ(b.listen("rank7"), VIP_SUCCESS);
+  std::deque<Nic> nics;
+  for (std::size_t i = 0; i < kNics; ++i) nics.emplace_back(nic(static_cast<std::uint8_t>(10 + i)));
+  const std::vector<FakeVi*> theirs = vis.add(kPeers), ours = vis.add(kPeers);
+  for (std::size_t i = 0; i < kPeers; ++i)
+    ASSERT_EQ(ask(nics[i % kNics].manager, *theirs[i], {nic(2), disc("rank7")}, numbered("p", i)),
+              VIP_SUCCESS);
+  ASSERT_TRUE(b.turn_until([&] { return b.asked() == kPeers; }));
+  std::vector<ConnectEvent> asked;
+  asked.swap(b.events);
+  for (std::size_t i = 0; i < kPeers; ++i) {
+    EXPECT_FALSE(asked[i].is_outcome);
+    ASSERT_EQ(ask(b.manager, *ours[i], asked[i].remote, "rank7"), VIP_SUCCESS);
+  }
+  ASSERT_TRUE(b.turn_until([&] { return b.events.size() == kPeers; }));
+  for (const ConnectEvent& event : b.events) EXPECT_EQ(event.outcome, VIP_SUCCESS);
+  for (std::size_t i = 0; i < kPeers; ++i) {
+    EXPECT_EQ(finish(nics[i % kNics], *theirs[i]), VIP_SUCCESS);
+    EXPECT_TRUE(std::any_of(ours.begin(), ours.end(), [&](const FakeVi* vi) {
+      return vi->mine.queue_pair.number == theirs[i]->remote().queue_pair.number &&
+             vi->remote().queue_pair.number == theirs[i]->mine.queue_pair.number;
+    }));
+  }
+  EXPECT_EQ(b.asked(), 0u);
 }
 
 // Requests for exact names still find their peers, next to a listener for others.
@@ -197,6 +230,39 @@ TEST_F(Listeners, StopWhileAttemptsGoOn) {
   for (int i = 0; i < 100; ++i, std::this_thread::sleep_for(1ms)) b.turn();
   EXPECT_EQ(nobody.receive()->code, static_cast<std::uint8_t>(Refusal::no_match));
   EXPECT_EQ(b.asked(), 1u);
+}
+
+// A program that forgets a request: its peer is told to ask again, and then the program is, too.
+TEST_F(Listeners, ABoundedTimeIsWaited) {
+  const auto table = std::make_shared<ConnectionTable>(nic(2));
+  PeerListeners listeners(*table, 50ms);
+  const auto run_until = [&](const std::function<bool()>& condition) {
+    const auto end = Clock::now() + kLong;
+    const std::lock_guard lock(table->mutex);
+    while (!condition() && Clock::now() < end) table->loop.run();
+    return condition();
+  };
+  const auto waiting = [&] { return listeners.counts(disc("r"))->waiting; };
+  ASSERT_EQ(listeners.open(disc("r"), {}), VIP_SUCCESS);
+  for (const bool is_told : {true, false}) {
+    Raw peer(nic(2));
+    const auto sent = Clock::now();
+    peer.send(encode(request_of({nic(2), disc("r")}, "c", 1)));
+    ASSERT_TRUE(run_until([&] { return waiting() == 1; }));
+    if (is_told) {
+      EXPECT_EQ(listeners.next()->request().caller, (Endpoint{nic(99), disc("c")}));
+    }
+    EXPECT_EQ(listeners.has_next(), !is_told);
+    ASSERT_TRUE(run_until([&] { return waiting() == 0; }));
+    EXPECT_GE(Clock::now() - sent, 50ms);
+    EXPECT_FALSE(listeners.has_next());
+    EXPECT_EQ(peer.receive()->type, MessageType::held);
+    const auto answer = peer.receive();
+    EXPECT_EQ(answer->type, MessageType::refused);
+    EXPECT_EQ(answer->code, static_cast<std::uint8_t>(Refusal::no_match));
+    EXPECT_EQ(listeners.answer(disc("r"), {nic(99), disc("c")}), nullptr);
+  }
+  EXPECT_EQ(PeerListeners::kLongestWait, 30s);
 }
 
 TEST_F(Listeners, ABoundedNumberWaits) {

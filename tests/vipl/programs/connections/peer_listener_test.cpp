@@ -1,4 +1,5 @@
 // Peers that ask and have no VI here (VipPeerListen).
+#include <map>
 #include <random>
 
 #include "tests/vipl/programs/connections/own_nics.hpp"
@@ -146,6 +147,38 @@ TEST_F(PeerListener, AFloodOfStrangers) {
   EXPECT_VIP(VIP_SUCCESS, outcome(two));
   for (const auto& it : strangers) EXPECT_VIP(VIP_REJECT, outcome(*it));
   EXPECT_EQ(100u, counts(b_, rank_).second);
+}
+
+TEST_F(PeerListener, ManyAskAtOnce) {
+  constexpr std::size_t kPeers = 64;
+  const auto small_vi = [](const Nic& nic) {
+    auto vi = std::make_unique<Vi>(nic);
+    EXPECT_VIP(VIP_SUCCESS, VipSetViCapacity(*vi, 4, 4, 2));
+    return vi;
+  };
+  ASSERT_VIP(VIP_SUCCESS, listen(b_, rank_));
+  std::map<std::string, std::unique_ptr<Vi>> theirs, ours;  // by the asking side's discriminator
+  for (std::size_t i = 0; i < kPeers; ++i) {
+    const std::string local = "p" + std::to_string(i);
+    theirs[local] = small_vi(a_);
+    ASSERT_VIP(VIP_SUCCESS, ask(*theirs[local], b_, local, rank_));
+  }
+  for (std::size_t i = 0; i < kPeers; ++i) {
+    Asked asked = next_asked();
+    const VIP_NET_ADDRESS& remote = *asked.remote();
+    const auto* const bytes = reinterpret_cast<const char*>(remote.HostAddress);
+    const std::string local(bytes + remote.HostAddressLen, remote.DiscriminatorLen);
+    ours[local] = small_vi(b_);
+    ASSERT_VIP(VIP_SUCCESS, answer(*ours[local], asked));
+  }
+  ASSERT_EQ(kPeers, ours.size());
+  for (const auto& [local, vi] : theirs) {
+    EXPECT_VIP(VIP_SUCCESS, outcome(*vi));
+    EXPECT_VIP(VIP_SUCCESS, outcome(*ours.at(local)));
+  }
+  EXPECT_TRUE(asked_.empty());
+  exchange(*theirs["p0"], *ours["p0"]);
+  exchange(*ours["p63"], *theirs["p63"]);
 }
 
 TEST_F(PeerListener, TheLongestBeginningCounts) {
