@@ -5,6 +5,7 @@
 #include <random>
 
 #include "libvipl/connection/rendezvous_socket.hpp"
+#include "tests/vipl/connection/own_nic.hpp"
 #include "tests/vipl/connection/process.hpp"
 
 namespace viaduct::vipl::test {
@@ -256,6 +257,52 @@ TEST_F(Kill, APeerAtAnyMoment) {
     survivor.ask("disconnect");
     EXPECT_EQ(again.ask("await error"), "error");
   }
+}
+
+// A peer that asks a listener: before the program is told, before it answers, and when it has.
+TEST_F(Kill, APeerThatAsksAListener) {
+  const Endpoint dying{nic(5), disc("r")};
+  const std::string ask = "peer " + call(nic(4), "r");
+  Vis vis;
+  FakeVi& vi = vis.add();
+  OwnNic b(nic(4));
+  ASSERT_EQ(b.listen("r"), VIP_SUCCESS);
+  const auto wait_until = [&](std::size_t waiting) {
+    const auto done = [&] { return b.manager.peer_counts(disc("r"))->waiting == waiting; };
+    for (const auto end = Clock::now() + kLong; !done() && Clock::now() < end;)
+      b.manager.progress();
+    EXPECT_TRUE(done());
+  };
+  {
+    Process victim(nic(5));
+    EXPECT_EQ(victim.ask(ask), kSuccess);
+    wait_until(1);
+    victim.kill();
+    wait_until(0);
+    b.turn();
+    EXPECT_EQ(b.asked(), 0u);
+  }
+  {
+    Process victim(nic(5));
+    EXPECT_EQ(victim.ask(ask), kSuccess);
+    ASSERT_TRUE(b.turn_until([&] { return b.asked() == 1; }));
+    victim.kill();
+    wait_until(0);
+    EXPECT_EQ(b.manager.peer_refuse(disc("r"), dying), VIP_NO_MATCH);
+  }
+  Process victim(nic(5), "establish");
+  EXPECT_EQ(victim.ask(ask), kSuccess);
+  ASSERT_TRUE(b.turn_until([&] { return b.asked() == 2; }));
+  ASSERT_EQ(b.manager.peer_request(vi, disc("r"), dying, in(kLong)), VIP_SUCCESS);
+  ASSERT_TRUE(b.turn_until([&] { return vi.times_abandoned() == 1; }));
+  // The VI goes on, and meets the peer that is started anew.
+  Process again(nic(5));
+  EXPECT_EQ(again.ask(ask), kSuccess);
+  ASSERT_TRUE(b.turn_until([&] { return b.events.size() > b.asked(); }));
+  EXPECT_EQ(b.events.back().outcome, VIP_SUCCESS);
+  EXPECT_EQ(again.ask("finish"), kSuccess);
+  again.kill();
+  ASSERT_TRUE(b.turn_until([&] { return vi.state() == FakeVi::State::error; }));
 }
 
 }  // namespace
