@@ -297,11 +297,12 @@ typedef struct {
   VIP_ULONG NumAdAddrs;
 } VIP_AUTODISCOVERY_LIST;
 
-/* ---- Handlers, called on a thread of the library ---- */
+/* ---- Handlers ---- */
 
 /* Handlers run one at a time on a thread of the library, which holds no lock meanwhile: they may
- * call any function. A handler of VIP_VI_CALLBACK gets the descriptor, dequeued; one of
- * VIP_CQ_CALLBACK dequeues it itself. */
+ * call any function. (On a NIC that its program drives they run in VipNicProgress and VipNicArm.) A
+ * handler of VIP_VI_CALLBACK gets the descriptor, dequeued; one of VIP_CQ_CALLBACK dequeues it
+ * itself. */
 typedef void (*VIP_ERROR_HANDLER)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR* ErrorDesc);
 typedef void (*VIP_VI_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
                                 VIP_DESCRIPTOR* Descriptor);
@@ -476,9 +477,9 @@ VIP_RETURN VipSetViCapacity(IN VIP_VI_HANDLE ViHandle, IN VIP_ULONG SendDescript
 VIP_RETURN VipNicOwnProgress(IN VIP_NIC_HANDLE NicHandle, IN VIP_BOOLEAN OwnPort);
 /* Does what is due for connections, the device's events and timers, and calls the handlers that are
  * due, on this thread. Never blocks. To be called in every turn of a polling loop: as long as the
- * last look is not long ago (some 50 us) it makes no system call. VIP_SUCCESS: VipConnectEvent
- * has an event. VIP_NOT_DONE: it has none. VIP_INVALID_STATE: the NIC's threads drive it, here and
- * below. */
+ * last look is not long ago (some 50 us) it makes no system call. The handler of VipErrorCallback
+ * tells lost connections, even if nothing is posted. VIP_SUCCESS: VipConnectEvent has an event.
+ * VIP_NOT_DONE: it has none. VIP_INVALID_STATE: the NIC's threads drive it, here and below. */
 VIP_RETURN VipNicProgress(IN VIP_NIC_HANDLE NicHandle);
 /* The file descriptor to sleep on, with poll() or epoll: readable when a CQ that VipNicArm has
  * armed gets an entry, and when VipNicProgress has work to do, timers included. It is the

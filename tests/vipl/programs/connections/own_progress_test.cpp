@@ -395,6 +395,75 @@ TEST_F(NicEvents, OfManyPendingVis) {
   exchange(*twos[kVis - 1], *ones[kVis - 1]);
 }
 
+// ---- lost connections ----
+
+// What the handler of a NIC's errors was told, by its program's thread only.
+class Lost {
+ public:
+  explicit Lost(const Nic& nic) : nic_(nic) {
+    VipErrorCallback(nic_, this, [](VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
+      auto& lost = *static_cast<Lost*>(context);
+      EXPECT_EQ(lost.thread_, std::this_thread::get_id());
+      EXPECT_EQ(VIP_ERROR_CONN_LOST, error->ErrorCode);
+      EXPECT_EQ(VIP_RESOURCE_VI, error->ResourceCode);
+      lost.vis.push_back(error->ViHandle);
+    });
+  }
+  ~Lost() { VipErrorCallback(nic_, nullptr, nullptr); }
+  std::vector<VIP_VI_HANDLE> vis;
+
+ private:
+  const VIP_NIC_HANDLE nic_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+};
+
+TEST_F(NicEvents, ALostConnectionIsReported) {
+  const Lost lost(a_);
+  const Vi one(a_), two(b_), another(a_), stays(b_);
+  for (const auto& [left, right] : {std::pair(&one, &two), std::pair(&another, &stays)}) {
+    const std::string discriminator = fresh_discriminator();
+    ASSERT_VIP(VIP_SUCCESS, ask(*left, b_, discriminator, discriminator));
+    ASSERT_VIP(VIP_SUCCESS, ask(*right, a_, discriminator, discriminator));
+    EXPECT_VIP(VIP_SUCCESS, outcome(*left));
+    EXPECT_VIP(VIP_SUCCESS, outcome(*right));
+  }
+  EXPECT_VIP(VIP_SUCCESS, VipDisconnect(two));
+  EXPECT_TRUE(turn_until([&] { return !lost.vis.empty(); }));
+  EXPECT_EQ(VIP_STATE_ERROR, one.state());
+  turn_for_a_moment();
+  EXPECT_EQ(std::vector<VIP_VI_HANDLE>{one}, lost.vis);
+  EXPECT_TRUE(outcomes_.empty());
+  EXPECT_EQ(VIP_STATE_CONNECTED, another.state());
+  // Once it is idle it can be connected again.
+  EXPECT_VIP(VIP_SUCCESS, VipDisconnect(one));
+  ASSERT_VIP(VIP_SUCCESS, ask(one, b_, "again", "again"));
+  ASSERT_VIP(VIP_SUCCESS, ask(two, a_, "again", "again"));
+  EXPECT_VIP(VIP_SUCCESS, outcome(one));
+  EXPECT_VIP(VIP_SUCCESS, outcome(two));
+  exchange(one, two);
+}
+
+TEST_F(NicEvents, LostBeforeItsOutcomeIsTaken) {
+  const Lost lost(a_);
+  const Vi one(a_), two(b_);
+  ASSERT_VIP(VIP_SUCCESS, ask(one, b_, "l", "l"));
+  ASSERT_VIP(VIP_SUCCESS, ask(two, a_, "l", "l"));
+  VIP_VI_ATTRIBUTES attributes;
+  EXPECT_TRUE(eventually([&] {
+    VipNicProgress(a_);
+    VipNicProgress(b_);
+    return VipConnectPeerDone(two, &attributes) == VIP_SUCCESS;
+  }));
+  EXPECT_VIP(VIP_SUCCESS, VipDisconnect(two));
+  EXPECT_TRUE(eventually([&] {
+    VipNicProgress(a_);
+    return !lost.vis.empty();
+  }));
+  EXPECT_EQ(std::vector<VIP_VI_HANDLE>{one}, lost.vis);
+  EXPECT_VIP(VIP_SUCCESS, outcome(one));
+  EXPECT_EQ(VIP_STATE_ERROR, one.state());
+}
+
 // The NIC is closed while requests wait for their turn, for an answer, and to be told.
 TEST_F(NicEvents, ClosedWithRequestsUnderWay) {
   Nic c(kNicNames[0]);

@@ -146,6 +146,32 @@ TEST_F(Processes, TheOtherIsKilled) {
   EXPECT_EQ(VIP_STATE_ERROR, vi.state());
 }
 
+// ... on a NIC that its program drives: no thread sees it, nothing is posted, and the look is told.
+TEST(OwnNicProcesses, TheOtherIsKilled) {
+  const Nic nic(kNicNames[0]);
+  ASSERT_VIP(VIP_SUCCESS, VipNicOwnProgress(nic, VIP_TRUE));
+  std::vector<VIP_VI_HANDLE> lost;
+  VipErrorCallback(nic, &lost, [](VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
+    EXPECT_EQ(VIP_ERROR_CONN_LOST, error->ErrorCode);
+    static_cast<std::vector<VIP_VI_HANDLE>*>(context)->push_back(error->ViHandle);
+  });
+  const std::string discriminator = fresh_discriminator();
+  Process other("echo", {kNicNames[1], discriminator});
+  Address remote(from_hex(other.hear()), discriminator);
+  const Vi vi(nic);
+  ASSERT_VIP(VIP_SUCCESS, call(vi, remote));
+  EXPECT_EQ("VIP_SUCCESS", other.hear());
+  EXPECT_VIP(VIP_NOT_DONE, VipNicProgress(nic));
+  EXPECT_TRUE(lost.empty());
+  other.kill();
+  EXPECT_TRUE(eventually([&] {
+    VipNicProgress(nic);
+    return !lost.empty();
+  }));
+  EXPECT_EQ(std::vector<VIP_VI_HANDLE>{vi}, lost);
+  EXPECT_EQ(VIP_STATE_ERROR, vi.state());
+}
+
 // ... and of what was on its way, everything completes one way or the other.
 TEST_F(Processes, TheOtherIsKilledInAStream) {
   const std::string discriminator = fresh_discriminator();
