@@ -29,7 +29,8 @@ class RunFailed(Exception):
 
 # ---- building ------------------------------------------------------------------------------------------
 
-OURS = {"viaduct": "bench/mpi/mpi_bench", "pingpong": "tools/viaduct-pingpong"}
+OURS = {"viaduct": "bench/mpi/mpi_bench", "pingpong": "tools/viaduct-pingpong",
+        "vi_programs": "bench/vi/vi_programs"}
 
 
 def can_build(library):
