@@ -4,6 +4,7 @@
 #include <deque>
 #include <random>
 
+#include "tests/mpi/channel/bed.hpp"
 #include "tests/mpi/channel/workload.hpp"
 #include "tests/support/effort.hpp"
 
