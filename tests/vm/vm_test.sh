@@ -22,7 +22,7 @@ run_vm() { exec env "$mark" TMPDIR="$scratch/tmp" "$vm" "$@"; }
 start() {
   local name=$1
   shift
-  run_vm --timeout 800 "$@" >"$scratch/$name.out" 2>"$scratch/$name.err" &
+  run_vm --timeout 800 "$@" <&0 >"$scratch/$name.out" 2>"$scratch/$name.err" &
 }
 said() {  # NAME LINE
   grep -aqx -- "$2" "$scratch/$1.out" && return
@@ -105,7 +105,7 @@ head -c 300000 /dev/urandom >"$scratch/kept/bytes"
 touch "$scratch/precious"
 cd "$scratch/a directory" || exit 1
 export KEPT=$scratch/kept ODD=$'a\'b\n"c" $d \\'
-start questions --verbose --writable "$scratch/kept" bash "$scratch/questions" "" "two words"
+start questions --verbose --writable "$scratch/kept" bash "$scratch/questions" "" "two words" <<<"not for the guest"
 guest=$!
 until [[ -s $scratch/questions.out ]] || ! kill -0 $guest 2>/dev/null; do sleep 0.2; done
 touch "$scratch/kept/go"
@@ -137,13 +137,13 @@ check "connections by address pass" said questions "rdma_cm passes"
 check "nothing is left" nothing_left
 
 # Two at once: a command that dies, and one that never ends.
-start dies --memory 1024 --cpus 1 sh -c 'echo "$(nproc) processor"
-  awk "/MemTotal/ && \$2 < 1048576 && \$2 > 800000 { print \"1 GiB of memory\" }" /proc/meminfo; kill -SEGV $$'
+start dies --job --memory 1024 --cpus 1 sh -c 'echo "$(nproc) processor, input <$(cat)>"
+  awk "/MemTotal/ && \$2 < 1048576 && \$2 > 800000 { print \"1 GiB of memory\" }" /proc/meminfo; kill -SEGV $$' <<<"some words"
 dies=$!
 start endless sh -c 'echo up; sleep 1000'
 endless=$!
 check "128 + the signal that ended the command" exits 139 $dies
-check "--cpus" said dies "1 processor"
+check "--cpus, and a job's input" said dies "1 processor, input <some words>"
 check "--memory" said dies "1 GiB of memory"
 check "another runs beside it" within 3000 said endless up
 kill -9 $endless

@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import subprocess
+import threading
 
 import children
 import debian
@@ -49,7 +50,9 @@ def unpacked_qemu(root):
 
 
 class Guest:
-    """Streams to read from are `control`, `out`, `err` (sockets) and `console` (a file)."""
+    """Streams to read from are `control`, `out`, `err` (sockets) and `console` (a file). `input` is a
+    socket to write to, if the command has standard input.
+    """
 
     def __init__(self, number, job):
         self.number = number
@@ -61,6 +64,7 @@ class Guest:
         self.failure = None              # what the guest says it could not do
         self.last_lines = collections.deque(maxlen=CONSOLE_LINES)
         self.streams = {}
+        self.input = None
         self.process = None
         self._control_text = b""
         self._console_text = b""
@@ -72,6 +76,8 @@ class Guest:
         theirs = {}
         for name in ("control", "out", "err"):
             self.streams[name], theirs[name] = socket.socketpair()
+        if options.job and self.number == 1:
+            self.input, theirs["in"] = socket.socketpair()
         command, environment = [debian.find_program("qemu-system-x86_64")], None
         if qemu:
             command, environment = unpacked_qemu(qemu)
@@ -139,6 +145,19 @@ class Guest:
 
     def go(self):
         self.tell(b"go\n")
+
+    def hand_over_input(self):
+        """Our standard input, to its end. A thread waits for it, and for the command to read it. The
+        line before it tells the guest that this end is connected.
+        """
+        def relay():
+            with contextlib.suppress(OSError):  # there is no standard input, or the guest has ended
+                self.input.sendall(b"\n")
+                while data := os.read(0, 65536):
+                    self.input.sendall(data)
+            with contextlib.suppress(OSError):  # half a close: at a whole one QEMU forgets what it has not read
+                self.input.shutdown(socket.SHUT_WR)
+        threading.Thread(target=relay, daemon=True).start()
 
     @property
     def done(self):

@@ -7,7 +7,7 @@ import stat
 from debian import CannotRun
 
 HERE = pathlib.Path(__file__).resolve().parent
-SCRIPTS = ("init", "session", "network", "sriov")
+SCRIPTS = ("init", "session", "network", "sriov", "rsh")
 DIRECTORIES = ("bin", "dev", "lower", "memory", "modules", "newroot", "proc", "sys")
 # The modules that are needed to reach the host's root file system and viaduct-vm itself.
 MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay", "virtio_console")
