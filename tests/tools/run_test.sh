@@ -126,7 +126,10 @@ check "not a number" refuses 2 "-n takes a number from 1 to 1023, not 'four'" "$
 check "fewer ports than processes" refuses 2 "--ports takes a number from 2" "$run" -n 4 --ports 1 true
 check "too many processes on a host" refuses 2 "use more --hosts" "$run" -n 300 --hosts 1 true
 check "too many ports" refuses 2 "use fewer --hosts" "$run" --hosts 200 --ports 5 true
-check "unknown channel" refuses 2 "--channel must be mbcf or startx, not 'shm'" "$run" --channel shm true
+check "unknown channel" refuses 2 "--channel must be mbcf, startx or vi, not 'shm'" "$run" --channel shm true
+check "too many guests" refuses 2 "--channel vi takes at most [12] for --hosts, not '3'" "$run" --channel vi --hosts 3 true
+check "guests have no ports" refuses 2 "are for mbcf and startx" "$run" --channel vi --mtu 9000 true
+check "files are kept without --writable" refuses 2 "--writable is for --channel vi only" "$run" --writable . true
 check "unknown kind of port" refuses 2 "--port-kind must be" "$run" --port-kind memif true
 check "unknown bed" refuses 2 "--bed must be netns" "$run" --bed cloud true
 check "what Hydra only may do" refuses 2 "-x is for Hydra only" "$run" -x host0 true
