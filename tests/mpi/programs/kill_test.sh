@@ -2,29 +2,15 @@
 # A rank is killed in the middle of communication: the job must end with an error within seconds and
 # leave nothing behind. And processes that wait for a dead process hear of it, if the launcher does
 # not end them before. Prints TAP. Arguments: stress, viaduct-run, survivors.
-program=$(realpath "$1") viaduct_run=$(realpath "$2") survivors=$(realpath "$3")
+viaduct_run=$(realpath "$2")
 source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/deaths.sh"
+copy_programs "$1" "$3"
 mine=$scratch/stress
-cp "$program" "$mine"
-cp "$survivors" "$scratch/survivors"
-# The copy does not find the library by itself.
-LD_LIBRARY_PATH=$(dirname "$(ldd "$program" | sed -n 's/.*libmpi_abi.* => \(.*\) (.*/\1/p')")
-export LD_LIBRARY_PATH
 
 beds() { ip netns list 2>/dev/null | grep -o '^vrun-[0-9]*-[0-9]*' | sort -u; }
 bed_of_mine() { beds | grep -q "^vrun-$launcher-"; }
 no_bed_of_mine() { ! bed_of_mine; }
-ended() { ! kill -0 "$launcher" 2>/dev/null; }
-# All ranks have run for a moment when each has used some processor time.
-are_running() {  # ranks
-  local pid used=0
-  for pid in $(processes); do
-    (($(awk '{print $14 + $15}' "/proc/$pid/stat" 2>/dev/null || echo 0) > 20)) && used=$((used + 1))
-  done
-  ((used == $1))
-}
-are_running_or_ended() { are_running "$1" || ended; }
-
 # kill_one RANKS WHICH LAUNCHER...: starts a long job, kills one of its ranks.
 kill_one() {
   local ranks=$1 which=$2 victim status
@@ -45,21 +31,6 @@ kill_one() {
   within 20 no_bed_of_mine || { echo "the bed is left"; return 1; }
 }
 
-has_said() { grep -q '^noticed$\|^missed$' "$scratch/out" || ended; }
-notices() {  # which way of waiting, launcher... (mpiexec)
-  local way=$1
-  shift
-  (($# > 0)) || set -- mpiexec.hydra -n 3
-  empty "$scratch/out"
-  "$@" "$scratch/survivors" "$way" >>"$scratch/out" 2>&1 &
-  launcher=$!
-  within 300 has_said
-  kill "$launcher" 2>/dev/null
-  within 100 ended || kill -9 "$launcher"
-  end_all
-  cat "$scratch/out"
-  grep -qx noticed "$scratch/out"
-}
 check "a receive of what a dead process had announced fails" notices announced
 check "the death of a process that has never said anything is noticed" notices stranger
 check "a process that calls exit() without MPI_Finalize counts as dead" notices leaver
@@ -68,6 +39,8 @@ check "who only probes for a dead process hears of its death" notices probed
 check "what a dead process has said is received, and its death disturbs no other call" notices speaker
 check "receives from anybody fail where the dead process could have sent, and nowhere else" notices elsewhere
 check "who is kept busy by others notices a death as well" notices busy
+check "a send that waits for a process when it dies fails" notices connecting
+check "a long message from a process that dies fails in its middle, and others go on" notices transfer
 
 for ranks in 3 4 7; do
   what="no survivor of $ranks takes a collective without the dead process for complete"

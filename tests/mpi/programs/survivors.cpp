@@ -1,6 +1,7 @@
 // Rank 1 dies or leaves, and rank 0 waits for it in one of several ways:
 //
-//   mpiexec -n 3 survivors announced|stranger|leaver|napper|probed|speaker|elsewhere|busy
+//   mpiexec -n 3 survivors announced|stranger|leaver|napper|probed|speaker|connecting
+//   mpiexec -n 3 survivors elsewhere|busy|transfer
 //   mpiexec -n N survivors collectives|constructors   (N >= 3)
 //
 // Rank 0 says "noticed" or what it has seen instead. A launcher ends a job as soon as one of its
@@ -45,7 +46,7 @@ int class_of(int code) {
 // The error class with which the request ends; `meanwhile` is done between two looks.
 template <class Meanwhile>
 int end_of(MPI_Request request, Meanwhile meanwhile) {
-  const auto until = Clock::now() + 5s;
+  const auto until = Clock::now() + 20s;
   while (Clock::now() < until) {
     int flag = 0;
     const int code = MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
@@ -187,6 +188,42 @@ void busy(int rank) {
   expect(end, MPI_ERR_PROC_ABORTED, "a receive");
 }
 
+// It dies before it has answered rank 0, which may be the first to speak to it.
+void connecting(int rank) {
+  if (rank == 1) {
+    std::this_thread::sleep_for(300ms);
+    die();
+  }
+  MPI_Request request;
+  const int code = MPI_Issend(&word, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, &request);
+  expect(code != MPI_SUCCESS ? class_of(code) : end_of(request), MPI_ERR_PROC_ABORTED, "a send");
+}
+
+// It dies in the middle of a long message, and ranks 0 and 2 still reach each other.
+void transfer(int rank) {
+  std::vector<char> data(kLong);
+  if (rank == 1) {
+    std::thread([] {
+      std::this_thread::sleep_for(500ms);
+      die();
+    }).detach();
+    for (;;) MPI_Send(data.data(), kLong, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+  }
+  if (rank == 2) {
+    hear(0, 2);
+    return tell(0, 3);
+  }
+  int end = MPI_SUCCESS;
+  while (end == MPI_SUCCESS) {
+    MPI_Request request;
+    MPI_Irecv(data.data(), kLong, MPI_CHAR, 1, 1, MPI_COMM_WORLD, &request);
+    end = end_of(request);
+  }
+  expect(end, MPI_ERR_PROC_ABORTED, "a receive of a long message");
+  tell(2, 2);
+  expect(end_of_receive(2, 3), MPI_SUCCESS, "a receive from the other");
+}
+
 // Rank 0 speaks for all that are left.
 void add_failures_of_others(int rank, int size) {
   if (rank != 0) {
@@ -285,6 +322,8 @@ void run(int argc, char** argv) {
                {"speaker", speaker},
                {"elsewhere", elsewhere, true},
                {"busy", busy, true},
+               {"connecting", connecting},
+               {"transfer", transfer, true},
                {"collectives", collectives, true},
                {"constructors", constructors, true}};
   for (const auto& c : cases) {
