@@ -11,6 +11,7 @@
 
 #include <mpi.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <string>
 
@@ -41,6 +42,12 @@ inline int rank() {
 }
 inline int size() {
   return size_of(MPI_COMM_WORLD);
+}
+
+// Of so many messages or bytes, those that this machine has the time for: JOB_SHARE=10 is a tenth.
+inline int share_of(int number) {
+  static const char* const divisor = std::getenv("JOB_SHARE");
+  return divisor ? number / std::atoi(divisor) : number;
 }
 
 // By messages, not by a collective, so that the tests of those do not lean on them.

@@ -8,7 +8,7 @@
 namespace p2p {
 namespace {
 
-constexpr int kLarge = 24 << 20;  // bytes
+const int kLarge = job::share_of(24 << 20);  // bytes
 
 void big() {
   for (const int extra : {0, 3}) {
@@ -52,11 +52,12 @@ void big_strided() {
   MPI_Type_free(&blocks);
 }
 
+const int kRequests = job::share_of(10000);
+
 // All receives are there first, all sends come first, or neither.
 void many_requests(bool receives_first, bool reverse) {
-  constexpr int kRequests = 10000;
   std::vector<int> out(kRequests), in(kRequests, -1);
-  std::vector<MPI_Request> sends(kRequests), receives(kRequests);
+  std::vector<MPI_Request> sends(out.size()), receives(out.size());
   const auto receive_all = [&] {
     for (int i = 0; i < kRequests; ++i) {
       const auto at = static_cast<std::size_t>(reverse ? kRequests - 1 - i : i);
@@ -67,7 +68,7 @@ void many_requests(bool receives_first, bool reverse) {
     receive_all();
     MPI_Barrier(MPI_COMM_WORLD);
   }
-  for (std::size_t i = 0; i < kRequests; ++i) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
     out[i] = job::rank() + static_cast<int>(i);
     MPI_Isend(&out[i], 1, MPI_INT, next(), static_cast<int>(i), MPI_COMM_WORLD, &sends[i]);
   }
@@ -78,16 +79,18 @@ void many_requests(bool receives_first, bool reverse) {
   MPI_Waitall(kRequests, receives.data(), MPI_STATUSES_IGNORE);
   MPI_Waitall(kRequests, sends.data(), MPI_STATUSES_IGNORE);
   int wrong = 0;
-  for (std::size_t i = 0; i < kRequests; ++i) wrong += in[i] != before() + static_cast<int>(i);
+  for (std::size_t i = 0; i < in.size(); ++i) wrong += in[i] != before() + static_cast<int>(i);
   CHECK_EQ(wrong, 0);
 }
+
+const int kReceives = job::share_of(1200);
 
 // More long receives than a channel keeps for those that come early, and the messages come in the
 // opposite order.
 void early_receives() {
-  constexpr int kReceives = 1200, kBytes = 32 << 10;
-  std::vector<char> in(std::size_t{kReceives} * kBytes);
-  std::vector<MPI_Request> receives(kReceives);
+  constexpr int kBytes = 32 << 10;
+  std::vector<MPI_Request> receives(static_cast<std::size_t>(kReceives));
+  std::vector<char> in(receives.size() * kBytes);
   for (int i = 0; i < kReceives; ++i) {
     MPI_Irecv(in.data() + std::size_t{kBytes} * static_cast<std::size_t>(i), kBytes, MPI_CHAR,
               before(), i, MPI_COMM_WORLD, &receives[static_cast<std::size_t>(i)]);
@@ -109,14 +112,14 @@ void early_receives() {
 
 // Everybody floods rank 0, which is busy with something else, by blocking sends of small messages.
 void flood() {
-  constexpr int kEach = 20000;
+  const int each = job::share_of(20000);
   if (job::rank() == 0) {
     int busy = 0;
     MPI_Request request;
     MPI_Irecv(&busy, 1, MPI_INT, job::size() - 1, 53, MPI_COMM_WORLD, &request);
     if (job::size() > 1) {
       std::vector<int> seen(static_cast<std::size_t>(job::size()));
-      for (int i = 0; i < kEach * (job::size() - 1); ++i) {
+      for (int i = 0; i < each * (job::size() - 1); ++i) {
         int value[4] = {-1, -1, -1, -1};
         MPI_Status status;
         MPI_Recv(value, 4, MPI_INT, MPI_ANY_SOURCE, 52, MPI_COMM_WORLD, &status);
@@ -129,7 +132,7 @@ void flood() {
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else {
-    for (int i = 0; i < kEach; ++i) {
+    for (int i = 0; i < each; ++i) {
       const int value[4] = {i, 0, 0, job::rank()};
       MPI_Send(value, 4, MPI_INT, 0, 52, MPI_COMM_WORLD);
     }
@@ -162,34 +165,34 @@ void descriptors() {
 
 // Nobody may wait for the other to receive first.
 void head_to_head() {
-  constexpr int kBytes = 8 << 20;
+  constexpr int kMessages = 16;
+  const int each = job::share_of(8 << 20) / kMessages, bytes = kMessages * each;
   const int partner = (job::rank() ^ 1) < job::size() ? job::rank() ^ 1 : job::rank();
-  const std::vector<char> out = pattern(kBytes, job::rank());
+  const std::vector<char> out = pattern(bytes, job::rank());
   std::vector<char> in(out.size());
   for (int round = 0; round < 3; ++round)
-    MPI_Sendrecv(out.data(), kBytes, MPI_CHAR, partner, 54, in.data(), kBytes, MPI_CHAR, partner,
-                 54, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  CHECK(in == pattern(kBytes, partner));
+    MPI_Sendrecv(out.data(), bytes, MPI_CHAR, partner, 54, in.data(), bytes, MPI_CHAR, partner, 54,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  CHECK(in == pattern(bytes, partner));
 
   // Both send all before they receive anything; both receive in the opposite order.
-  constexpr int kMessages = 16, kEach = kBytes / kMessages;
   MPI_Request sends[kMessages], receives[kMessages];
   in.assign(in.size(), 0);
   for (int i = 0; i < kMessages; ++i)
-    MPI_Isend(out.data() + i * kEach, kEach, MPI_CHAR, partner, i, MPI_COMM_WORLD, &sends[i]);
+    MPI_Isend(out.data() + i * each, each, MPI_CHAR, partner, i, MPI_COMM_WORLD, &sends[i]);
   for (int i = kMessages - 1; i >= 0; --i)
-    MPI_Irecv(in.data() + i * kEach, kEach, MPI_CHAR, partner, i, MPI_COMM_WORLD, &receives[i]);
+    MPI_Irecv(in.data() + i * each, each, MPI_CHAR, partner, i, MPI_COMM_WORLD, &receives[i]);
   MPI_Waitall(kMessages, sends, MPI_STATUSES_IGNORE);  // the sends first: receives go on meanwhile
   MPI_Waitall(kMessages, receives, MPI_STATUSES_IGNORE);
-  CHECK(in == pattern(kBytes, partner));
+  CHECK(in == pattern(bytes, partner));
 
   in.assign(in.size(), 0);
   for (int i = 0; i < kMessages; ++i)
-    MPI_Isend(out.data() + i * kEach, kEach, MPI_CHAR, partner, i, MPI_COMM_WORLD, &sends[i]);
+    MPI_Isend(out.data() + i * each, each, MPI_CHAR, partner, i, MPI_COMM_WORLD, &sends[i]);
   for (int i = kMessages - 1; i >= 0; --i)
-    MPI_Recv(in.data() + i * kEach, kEach, MPI_CHAR, partner, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(in.data() + i * each, each, MPI_CHAR, partner, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Waitall(kMessages, sends, MPI_STATUSES_IGNORE);
-  CHECK(in == pattern(kBytes, partner));
+  CHECK(in == pattern(bytes, partner));
 }
 
 }  // namespace
@@ -199,14 +202,15 @@ void load() {
   big();
   job::section("big messages that are not contiguous on either side");
   big_strided();
-  job::section("10,000 requests, receives first");
+  const std::string requests = std::to_string(kRequests) + " requests, ";
+  job::section(requests + "receives first");
   many_requests(true, false);
-  job::section("10,000 requests, sends first");
+  job::section(requests + "sends first");
   many_requests(false, false);
-  job::section("10,000 requests, received in reverse order");
+  job::section(requests + "received in reverse order");
   many_requests(false, true);
   many_requests(true, true);
-  job::section("1,200 long receives, the messages come in reverse order");
+  job::section(std::to_string(kReceives) + " long receives, the messages come in reverse order");
   early_receives();
   job::section("a flood of unexpected messages");
   flood();

@@ -108,7 +108,7 @@ void persistent() {
 
 // Each time it is another process that sends, and the receive is there before.
 void persistent_from_anybody() {
-  constexpr int kBytes = 1 << 20;
+  const int kBytes = job::share_of(1 << 20);
   job::section("a persistent receive from MPI_ANY_SOURCE is started again and again");
   std::vector<char> in(kBytes);
   MPI_Request request;

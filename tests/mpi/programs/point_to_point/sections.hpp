@@ -19,7 +19,7 @@ inline int before() {
 }
 
 // Small, at the usual crossover of protocols, large.
-inline const std::vector<int> kSizes{0, 1, 1000, 65536, 1000003};
+inline const std::vector<int> kSizes{0, 1, 1000, 65536, job::share_of(1000003)};
 
 inline char byte_of(int salt, std::size_t i) {
   return static_cast<char>(static_cast<std::size_t>(salt) * 31 + i * 7 + (i >> 8));
