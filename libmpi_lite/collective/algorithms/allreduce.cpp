@@ -1,20 +1,19 @@
 // MPI_Allreduce (MPI 5.0, section 6.9.6): short vectors by recursive doubling, in stages if there
 // are several nodes; long ones by reduce-scatter and allgather. Every rank gets the very same bits:
 // where several ranks compute the same value, they combine the same operands in the same order.
-#include <bit>
 #include <utility>
 
 #include "libmpi_lite/collective/algorithms/algorithms.hpp"
 #include "libmpi_lite/collective/algorithms/inter.hpp"
 #include "libmpi_lite/collective/algorithms/sizes.hpp"
+#include "libmpi_lite/collective/hypercube.hpp"
 
 namespace viaduct::mpi {
 
-// Recursive doubling between groups of one or two processes. The first processes form groups of
-// two, as many as make the number of groups a power of two. In these the right member gives its
-// vector to the left one, the leader, at the start, and gets the result at the end. A leader always
-// holds the result of a row of consecutive processes, and combines it with that of the row beside
-// it, so the order of the subgroup is kept.
+// Recursive doubling between the groups of the hypercube. In those of two members, the second one
+// gives its vector to the first one at the start, and gets the result at the end. A first member
+// always holds the result of a row of consecutive processes, and combines it with that of the row
+// beside it, so the order of the subgroup is kept.
 Task doubling_allreduce(Subgroup subgroup, const Reduction& reduction, void* vector) {
   // combine() writes to its right operand, so the buffers change roles when ours is the left one.
   const Reduction::VectorBuffers buffer(reduction, reduction.count());
@@ -24,33 +23,31 @@ Task doubling_allreduce(Subgroup subgroup, const Reduction& reduction, void* vec
                       reduction.count());
     if (!they_are_left) std::swap(so_far, theirs);
   };
-  const int groups = static_cast<int>(std::bit_floor(static_cast<unsigned>(subgroup.size)));
-  const int pairs = subgroup.size - groups;  // that many groups, the first ones, have two members
-  const auto leader_of = [&](int group) { return group < pairs ? 2 * group : group + pairs; };
-  const int group = subgroup.me < 2 * pairs ? subgroup.me / 2 : subgroup.me - pairs;
-  const bool is_leader = subgroup.me == leader_of(group);
+  const Hypercube cube(subgroup.size);
+  const int group = cube.label(subgroup.me);
 
   Pending pending(subgroup.op());
-  if (!is_leader) {
+  if (group >= cube.groups()) {
     pending.add(subgroup.send(subgroup.me - 1, reduction.items(vector)));
     co_await pending;
     pending.add(subgroup.receive(subgroup.me - 1, reduction.items(vector)));
     co_await pending;
     co_return;
   }
-  if (group < pairs) {
+  const bool has_second = group < cube.pairs();
+  if (has_second) {
     pending.add(subgroup.receive(subgroup.me + 1, reduction.items(theirs)));
     co_await pending;
     combine_with(false);
   }
-  for (int distance = 1; distance < groups; distance *= 2) {
-    const int partner = leader_of(group ^ distance);
+  for (int distance = 1; distance < cube.groups(); distance *= 2) {
+    const int partner = cube.index(group ^ distance);
     pending.add(subgroup.send(partner, reduction.items(so_far)));
     pending.add(subgroup.receive(partner, reduction.items(theirs)));
     co_await pending;
     combine_with(partner < subgroup.me);
   }
-  if (group < pairs) pending.add(subgroup.send(subgroup.me + 1, reduction.items(so_far)));
+  if (has_second) pending.add(subgroup.send(subgroup.me + 1, reduction.items(so_far)));
   if (so_far != vector) copy(subgroup.op(), reduction.items(so_far), reduction.items(vector));
   co_await pending;
 }
