@@ -62,13 +62,21 @@ class Hierarchy {
   PoolVector<int> leader_ranks_;  // behind leaders.ranks, if the root replaces its node's leader
 };
 
-// This process's place in a tree over a subgroup. Places count from the root: place p is the index
-// p after the root's. A subtree is a row of consecutive places that starts at its top, and the
-// subtrees of a process's children follow one another in it. So what a subtree has gathered is in
-// order without sorting.
+// This process's place in a tree over a subgroup. A subtree is a row of consecutive places that
+// starts at its top, and the subtrees of a process's children follow one another in it. So what a
+// subtree has gathered is in order without sorting. If the root has index 0, places are indices.
 //
-// The tree is binomial: child k has 2^k places, or what is left. In an oversubscribed subgroup it
-// is a star, where each process waits for the root only. With 8 places:
+// The tree is binomial, along the edges of the hypercube (hypercube.hpp) whatever the root, and
+// ceil(log2(size)) messages one after another reach all processes. Its shape depends on the root:
+//
+//    * The root is the first member of its group: the places are those of the groups, by label XOR
+//      the root's, each group's second member next to the first one, which is its parent.
+//    * It is a second member: these are a hypercube of their own, whose places come first. The last
+//      child of the root is the first member of its group, the top of the tree of all first
+//      members.
+//
+// In an oversubscribed subgroup the tree is a star, where each process waits for the root only, and
+// place p is the index p after the root's. With 8 processes and the root 0:
 //
 //        binomial         star
 //        0                0
@@ -81,22 +89,28 @@ class Tree {
   Tree(const Subgroup& subgroup, int root);  // `root`: an index in the subgroup
 
   int parent() const { return parent_; }  // index in the subgroup; -1 at the root
-  int children() const { return children_; }
+  int children() const { return static_cast<int>(children_.size()); }
   // The index of child k in the subgroup. Children are in the order of places, smallest subtree
   // first.
-  int child(int k) const { return (place_ + step(k) + root_) % size_; }
+  int child(int k) const { return at(k).index; }
   // Where the subtree of child k starts, in places after this process's own, and how many places it
   // has.
-  int offset(int k) const { return step(k); }
-  int width(int k) const { return star_ ? 1 : std::min(step(k), size_ - place_ - step(k)); }
+  int offset(int k) const { return at(k).offset; }
+  int width(int k) const { return at(k).width; }
   int place() const { return place_; }
   int width() const { return width_; }  // places of this process's subtree, its own included
 
  private:
-  int step(int k) const { return star_ ? k + 1 : 1 << k; }
+  struct Child {
+    int index, offset, width;
+  };
+  const Child& at(int k) const { return children_[static_cast<std::size_t>(k)]; }
 
-  int size_, root_, place_, parent_ = -1, children_ = 0, width_ = 1;
-  bool star_;
+  PoolVector<Child> children_;
+  int place_ = 0, parent_ = -1, width_;
 };
+
+// The index in the subgroup of the process at that place of the tree with that root.
+int index_of_place(const Subgroup& subgroup, int root, int place);
 
 }  // namespace viaduct::mpi

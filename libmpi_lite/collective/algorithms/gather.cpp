@@ -10,7 +10,7 @@ namespace viaduct::mpi {
 std::size_t Lengths::of_places(const Subgroup& subgroup, int root, int place, int n) const {
   if (!list) return each * static_cast<std::size_t>(n);
   std::size_t sum = 0;
-  for (int i = 0; i < n; ++i) sum += list[(root + place + i) % subgroup.size];
+  for (int i = 0; i < n; ++i) sum += list[index_of_place(subgroup, root, place + i)];
   return sum;
 }
 
@@ -71,16 +71,19 @@ Task tree_scatter(Subgroup subgroup, const std::byte* all, Lengths lengths, Item
 namespace {
 
 // Calls each(rank) in the order in which the blocks of all ranks lie at the root, packed, when they
-// have come through the stages: node after node from the root's own on, and within a node from its
-// leader on. For the root only: only on its node may the leader be another one than in the plan.
+// have come through the stages: by the places of the nodes, and within a node by those of its
+// ranks. For the root only: only on its node may the leader be another one than in the plan.
+// Elsewhere it is the first rank, and places are indices.
 template <class Each>
 void for_each_place(const Hierarchy& hierarchy, const Plan& plan, Each each) {
   for (int i = 0; i < plan.nodes(); ++i) {
-    const int node = hierarchy.leaders.after(hierarchy.root, i);
+    const int node = index_of_place(hierarchy.leaders, hierarchy.root, i);
     const std::span<const int> members = plan.members(node);
-    const std::size_t leader =
-        node == plan.my_node() ? static_cast<std::size_t>(hierarchy.local_leader) : 0;
-    for (std::size_t k = 0; k < members.size(); ++k) each(members[(leader + k) % members.size()]);
+    for (int k = 0; k < static_cast<int>(members.size()); ++k) {
+      const int index =
+          node == plan.my_node() ? index_of_place(hierarchy.local, hierarchy.local_leader, k) : k;
+      each(members[static_cast<std::size_t>(index)]);
+    }
   }
 }
 
@@ -122,7 +125,7 @@ Task short_gather(Collective& op, Items mine, Spread into, int root) {
     const Subgroup subgroup = all_ranks(op);
     co_await tree_gather(subgroup, mine, {block}, all.data(), root);
     if (rooted)
-      for (int i = 0; i < subgroup.size; ++i) place(subgroup.after(root, i));
+      for (int i = 0; i < subgroup.size; ++i) place(index_of_place(subgroup, root, i));
   }
   if (rooted) copy(op, mine, into[root]);
 }
@@ -153,7 +156,7 @@ Task short_scatter(Collective& op, Spread from, Items mine, int root) {
   } else {
     const Subgroup subgroup = all_ranks(op);
     if (rooted)
-      for (int i = 0; i < subgroup.size; ++i) place(subgroup.after(root, i));
+      for (int i = 0; i < subgroup.size; ++i) place(index_of_place(subgroup, root, i));
     co_await tree_scatter(subgroup, all.data(), {block}, mine, root);
   }
 }

@@ -74,7 +74,17 @@ void check_tree(int size, int root, bool oversubscribed) {
   const auto tree_of = [&](int me) {
     return Tree(Subgroup{nullptr, nullptr, size, me, oversubscribed}, root);
   };
-  const auto index = [&](int place) { return (place + root) % size; };
+  const auto index = [&](int place) {
+    return index_of_place(Subgroup{nullptr, nullptr, size, 0, oversubscribed}, root, place);
+  };
+  std::set<int> indices;
+  for (int place = 0; place < size; ++place) {
+    indices.insert(index(place));
+    if (root == 0) {
+      EXPECT_EQ(index(place), place);
+    }
+  }
+  EXPECT_EQ(indices.size(), static_cast<std::size_t>(size));
   for (int me = 0; me < size; ++me) {
     const Tree tree = tree_of(me);
     EXPECT_EQ(index(tree.place()), me);
