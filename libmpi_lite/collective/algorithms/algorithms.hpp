@@ -34,7 +34,7 @@ Task tree_scatter(Subgroup subgroup, const std::byte* all, Lengths lengths, Item
 
 // ---- allgather.cpp: block i comes from index i, where it is in its place already
 using Blocks = PoolVector<Items>;  // by index in the subgroup
-// log2(size) messages, one copy more.
+// ceil(log2(size)) messages (see Doubling), one copy more.
 Task doubling_allgather(Subgroup subgroup, const Blocks& blocks);
 // size - 1 steps, to one neighbour only.
 Task ring_allgather(Subgroup subgroup, const Blocks& blocks);

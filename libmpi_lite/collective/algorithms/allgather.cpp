@@ -1,40 +1,40 @@
-// MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7): short blocks by Bruck's algorithm, or in
-// stages; long ones by a ring between nodes, or directly on one node. Both forms are one algorithm,
-// as all ranks know all counts.
+// MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7): short blocks in rounds that double what
+// a rank has, or in stages; long ones by a ring between nodes, or directly on one node. Both forms
+// are one algorithm, as all ranks know all counts.
 #include <algorithm>
 
 #include "libmpi_lite/collective/algorithms/algorithms.hpp"
+#include "libmpi_lite/collective/algorithms/doubling.hpp"
 #include "libmpi_lite/collective/algorithms/inter.hpp"
 #include "libmpi_lite/collective/algorithms/sizes.hpp"
 
 namespace viaduct::mpi {
 
-// Bruck: a process has its own block and those that follow it, packed. In round k it sends them to
-// the process 2^k before it, and receives as many from the process 2^k after it, so their number
-// doubles. Works for any number of processes; the last round may be shorter.
 Task doubling_allgather(Subgroup subgroup, const Blocks& blocks) {
-  PoolVector<std::size_t> starts;  // by distance after this process: where that block is, packed
+  Doubling round(subgroup);
+  const int own = round.own(), first = round.first();
+  const auto block = [&](int position) -> const Items& {
+    return blocks[static_cast<std::size_t>(subgroup.after(first, position))];
+  };
+  PoolVector<std::size_t> starts;  // by position: where that block is, packed
   starts.reserve(blocks.size() + 1);
   starts.push_back(0);
-  const auto block = [&](int distance) -> const Items& {
-    return blocks[static_cast<std::size_t>(subgroup.after(subgroup.me, distance))];
-  };
   for (int i = 0; i < subgroup.size; ++i) starts.push_back(starts.back() + length(block(i)));
-  const auto start = [&](int distance) { return starts[static_cast<std::size_t>(distance)]; };
+  const auto start = [&](int position) { return starts[static_cast<std::size_t>(position)]; };
 
   const Scratch all(starts.back());
-  pack(block(0), all.data());
+  const auto run = [&](int from) {  // of as many blocks as this round moves
+    return bytes_at(all.data() + start(from), start(from + round.count()) - start(from));
+  };
+  pack(block(own), all.data() + start(own));
   Pending pending(subgroup.op());
-  for (int have = 1; have < subgroup.size; have *= 2) {
-    const int more = std::min(have, subgroup.size - have);
-    pending.add(
-        subgroup.send(subgroup.after(subgroup.me, -have), bytes_at(all.data(), start(more))));
-    pending.add(
-        subgroup.receive(subgroup.after(subgroup.me, have),
-                         bytes_at(all.data() + start(have), start(have + more) - start(have))));
+  for (; !round.done(); round.next()) {
+    pending.add(subgroup.send(round.to(), run(round.sent())));
+    pending.add(subgroup.receive(round.from(), run(round.received())));
     co_await pending;
   }
-  for (int i = 1; i < subgroup.size; ++i) unpack(all.data() + start(i), block(i));
+  for (int i = 0; i < subgroup.size; ++i)
+    if (i != own) unpack(all.data() + start(i), block(i));
 }
 
 // In each step a process passes on the block that it got in the step before.

@@ -1,12 +1,14 @@
-// Which ranks share a node, and the trees over them.
+// Which ranks share a node, the trees over them, and the rounds of an allgather.
 #include "libmpi_lite/collective/plan.hpp"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <numeric>
 #include <random>
 #include <set>
 
+#include "libmpi_lite/collective/algorithms/doubling.hpp"
 #include "libmpi_lite/collective/subgroup.hpp"
 
 namespace viaduct::mpi {
@@ -118,6 +120,44 @@ TEST(Tree, CrowdedIsOneStep) {
   EXPECT_EQ(leaf.children(), 0);
   const Tree binomial(Subgroup{nullptr, nullptr, 16, 3, false}, 3);
   EXPECT_EQ(binomial.children(), 4);
+}
+
+// Each block that is sent is there, is received once, and is where the receiver expects it.
+TEST(Doubling, BringsEveryBlockToAll) {
+  for (int size = 1; size <= 70; ++size) {
+    SCOPED_TRACE(size);
+    const auto n = static_cast<std::size_t>(size);
+    std::vector<Subgroup> subgroups;
+    std::vector<Doubling> rounds;
+    subgroups.reserve(n);
+    std::vector<std::set<int>> blocks;  // that each process has
+    for (int me = 0; me < size; ++me) {
+      subgroups.push_back({nullptr, nullptr, size, me, false});
+      rounds.emplace_back(subgroups.back());
+      blocks.push_back({me});
+      EXPECT_EQ((rounds.back().first() + rounds.back().own()) % size, me);
+    }
+    int count = 0;
+    for (; !rounds[0].done(); ++count) {
+      std::vector<std::set<int>> after = blocks;
+      for (int me = 0; me < size; ++me) {
+        const Doubling& mine = rounds[static_cast<std::size_t>(me)];
+        const Doubling& theirs = rounds[static_cast<std::size_t>(mine.to())];
+        EXPECT_EQ(theirs.from(), me);
+        EXPECT_EQ(theirs.count(), mine.count());
+        for (int i = 0; i < mine.count(); ++i) {
+          const int block = (mine.first() + mine.sent() + i) % size;
+          EXPECT_EQ((theirs.first() + theirs.received() + i) % size, block);
+          EXPECT_TRUE(blocks[static_cast<std::size_t>(me)].contains(block));
+          EXPECT_TRUE(after[static_cast<std::size_t>(mine.to())].insert(block).second);
+        }
+      }
+      blocks = after;
+      for (Doubling& round : rounds) round.next();
+    }
+    EXPECT_EQ(count, std::bit_width(n - 1));
+    for (const std::set<int>& all : blocks) EXPECT_EQ(all.size(), n);
+  }
 }
 
 }  // namespace
