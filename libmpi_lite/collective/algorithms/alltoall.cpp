@@ -1,6 +1,7 @@
 // MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw (MPI 5.0, section 6.8): short even blocks by
 // Bruck's algorithm, or by one message between each two nodes; all else by a message for each
 // block. `From` is a Spread, or Blocks for MPI_IN_PLACE; both have operator[] by rank.
+#include <bit>
 #include <cstring>
 
 #include "libmpi_lite/collective/algorithms/algorithms.hpp"
@@ -32,13 +33,22 @@ Task pairwise(Collective& op, const From& from, const Spread& into) {
 
 // Bruck: a block for the rank at distance d travels in hops, one for each bit that is set in d,
 // together with all blocks that make the same hop. So a rank sends log2(size) messages in place of
-// size, and each block is in several of them. `all` holds the blocks by their distance.
+// size, and each block is in several of them. `all` holds the blocks by their distance. The rank at
+// distance d is the rank d after this one, or, if the size is a power of two, this rank XOR d: then
+// those to which a hop goes are the same ranks as those from which it comes.
 template <class From>
 Task bruck(Collective& op, const From& from, const Spread& into, std::size_t block) {
   const Subgroup subgroup = all_ranks(op);
+  const bool cube = std::has_single_bit(at(subgroup.size));
+  const auto ahead = [&](int distance) {
+    return cube ? subgroup.me ^ distance : subgroup.after(subgroup.me, distance);
+  };
+  const auto behind = [&](int distance) {
+    return cube ? subgroup.me ^ distance : subgroup.after(subgroup.me, -distance);
+  };
   const Scratch all(block * at(subgroup.size)), out(all.size()), in(all.size());
   for (int i = 0; i < subgroup.size; ++i)
-    copy(op, from[at(subgroup.after(subgroup.me, i))], bytes_at(all.data() + at(i) * block, block));
+    copy(op, from[at(ahead(i))], bytes_at(all.data() + at(i) * block, block));
 
   Pending pending(op);
   for (int distance = 1; distance < subgroup.size; distance *= 2) {
@@ -48,9 +58,8 @@ Task bruck(Collective& op, const From& from, const Spread& into, std::size_t blo
       std::memcpy(out.data() + bytes, all.data() + at(i) * block, block);
       bytes += block;
     }
-    pending.add(subgroup.send(subgroup.after(subgroup.me, distance), bytes_at(out.data(), bytes)));
-    pending.add(
-        subgroup.receive(subgroup.after(subgroup.me, -distance), bytes_at(in.data(), bytes)));
+    pending.add(subgroup.send(ahead(distance), bytes_at(out.data(), bytes)));
+    pending.add(subgroup.receive(behind(distance), bytes_at(in.data(), bytes)));
     co_await pending;
     bytes = 0;
     for (int i = distance; i < subgroup.size; ++i) {
@@ -59,10 +68,8 @@ Task bruck(Collective& op, const From& from, const Spread& into, std::size_t blo
       bytes += block;
     }
   }
-  for (int i = 0; i < subgroup.size; ++i) {
-    const int source = subgroup.after(subgroup.me, -i);
-    copy(op, bytes_at(all.data() + at(i) * block, block), into[source]);
-  }
+  for (int i = 0; i < subgroup.size; ++i)
+    copy(op, bytes_at(all.data() + at(i) * block, block), into[behind(i)]);
 }
 
 // What the leader of a node does between collecting all blocks that its node sends, and handing out
