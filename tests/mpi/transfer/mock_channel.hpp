@@ -1,6 +1,7 @@
 // A channel for tests of one process: what is said is noted, what others say the test makes up.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,10 @@ class MockChannel final : public Channel {
   };
 
   const char* name() const override { return "mock"; }
-  Limits limits() const override { return {.control = 256, .eager = kEager, .early = early}; }
-  bool send_control(int, Bytes head, Bytes body) override {
+  Limits limits() const override { return {.control = control, .eager = eager, .early = early}; }
+  bool send_control(int to, Bytes head, Bytes body) override {
     if (full) return false;
+    said_to.insert(to);
     said.emplace_back(head.begin(), head.end());
     said.back().insert(said.back().end(), body.begin(), body.end());
     return true;
@@ -60,9 +62,10 @@ class MockChannel final : public Channel {
   bool shares_cpu() override { return shares; }
   std::string describe(int) const override { return "mock"; }
 
-  std::size_t early = kEarly;
+  std::size_t control = 256, eager = kEager, early = kEarly;
   bool full = false;
   std::vector<std::vector<std::byte>> said;
+  std::set<int> said_to;
   std::vector<Open> open;
   std::vector<Sending> sending;
   int closed = 0;
