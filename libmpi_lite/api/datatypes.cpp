@@ -128,7 +128,7 @@ int PMPI_Type_free(MPI_Datatype* datatype) {
     const Datatype& t = check_type(*check_pointer(datatype, "datatype"));
     if (t.predefined())
       fail(MPI_ERR_TYPE, "argument datatype is %s; predefined datatypes cannot be freed",
-           t.name.c_str());
+           t.name.empty() ? "of MPI_Type_create_f90_*" : t.name.c_str());
     delete_type_attributes(*datatype);
     remove_type(*datatype);
     *datatype = MPI_DATATYPE_NULL;
@@ -194,10 +194,10 @@ int PMPI_Type_get_contents(MPI_Datatype datatype, int max_integers, int max_addr
                            MPI_Aint array_of_addresses[], MPI_Datatype array_of_datatypes[]) {
   return call("MPI_Type_get_contents", [&] {
     const Datatype& t = check_type(datatype);
-    if (t.predefined())
+    const Datatype::Shape& shape = t.shape();
+    if (shape.combiner == MPI_COMBINER_NAMED)
       fail(MPI_ERR_TYPE, "argument datatype is %s; predefined datatypes have no contents",
            t.name.c_str());
-    const Datatype::Shape& shape = t.shape();
     // Checked before anything is written: handles that are made below would be lost if a later list
     // failed.
     if (max_datatypes < 0 || static_cast<std::size_t>(max_datatypes) < shape.types.size())
@@ -216,7 +216,7 @@ VIADUCT_MPI(Type_get_contents);
 
 // ---- types by size (section 19.1.5) ------------------------------------------------------------
 
-// The types are Fortran's; there are no Fortran bindings, but C programs may ask for these types.
+// The types are Fortran's; C programs may ask for them, too.
 int PMPI_Type_match_size(int typeclass, int size, MPI_Datatype* datatype) {
   struct Match {
     int typeclass, size;

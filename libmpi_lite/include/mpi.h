@@ -311,6 +311,9 @@ typedef int MPI_Grequest_cancel_function(void* extra_state, int complete);
 #define MPI_COMBINER_STRUCT 110
 #define MPI_COMBINER_SUBARRAY 111
 #define MPI_COMBINER_DARRAY 112
+#define MPI_COMBINER_F90_REAL 113
+#define MPI_COMBINER_F90_COMPLEX 114
+#define MPI_COMBINER_F90_INTEGER 115
 #define MPI_COMBINER_RESIZED 116
 #define MPI_TYPECLASS_INTEGER 192
 #define MPI_TYPECLASS_REAL 193
@@ -342,7 +345,13 @@ typedef int MPI_Grequest_cancel_function(void* extra_state, int complete);
 
 /* ---- environment, errors, info -------------------------------------------------------------- */
 
+int MPI_Abi_get_fortran_booleans(int logical_size, void* logical_true, void* logical_false,
+                                 int* is_set);
+int MPI_Abi_get_fortran_info(MPI_Info* info);
+int MPI_Abi_get_info(MPI_Info* info);
 int MPI_Abi_get_version(int* abi_major, int* abi_minor);
+int MPI_Abi_set_fortran_booleans(int logical_size, void* logical_true, void* logical_false);
+int MPI_Abi_set_fortran_info(MPI_Info info);
 int MPI_Abort(MPI_Comm comm, int errorcode);
 int MPI_Add_error_class(int* errorclass);
 int MPI_Add_error_code(int errorclass, int* errorcode);
@@ -504,6 +513,9 @@ int MPI_Type_create_darray(int size, int rank, int ndims, const int array_of_gsi
                            const int array_of_distribs[], const int array_of_dargs[],
                            const int array_of_psizes[], int order, MPI_Datatype oldtype,
                            MPI_Datatype* newtype);
+int MPI_Type_create_f90_complex(int p, int r, MPI_Datatype* newtype);
+int MPI_Type_create_f90_integer(int r, MPI_Datatype* newtype);
+int MPI_Type_create_f90_real(int p, int r, MPI_Datatype* newtype);
 int MPI_Type_create_hindexed(int count, const int array_of_blocklengths[],
                              const MPI_Aint array_of_displacements[], MPI_Datatype oldtype,
                              MPI_Datatype* newtype);

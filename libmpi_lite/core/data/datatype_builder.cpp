@@ -214,6 +214,10 @@ Ref<Datatype> DatatypeBuilder::equal(const Datatype& old,
   return type;
 }
 
+void DatatypeBuilder::predefine(Datatype& type, const Datatype& like, MPI_Datatype handle) {
+  name(type, like.elementary_, handle, "");
+}
+
 // ---- the constructors --------------------------------------------------------------------------
 
 Ref<Datatype> make_contiguous(int count, Datatype& old) {

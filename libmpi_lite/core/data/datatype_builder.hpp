@@ -70,6 +70,9 @@ class DatatypeBuilder {
   // even if `old` is.
   static Ref<Datatype> equal(const Datatype& old,
                              const std::shared_ptr<const Datatype::Shape>& shape = nullptr);
+  // Makes an equal() of the predefined type `like` predefined, too, without a name, under a handle
+  // of its own.
+  static void predefine(Datatype& type, const Datatype& like, MPI_Datatype handle);
 
  private:
   // The part of add() that is about data, and the part of finish() that is about bounds.

@@ -173,6 +173,86 @@ void sizes_and_names() {
   CHECK_CLASS(MPI_Type_match_size(MPI_TYPECLASS_INTEGER, 3, &t), MPI_ERR_ARG);
 }
 
+// ---- Fortran -----------------------------------------------------------------------------------
+
+std::string value_of(MPI_Info info, const char* key) {
+  char value[MPI_MAX_INFO_VAL];
+  int length = sizeof value, flag = 0;
+  MPI_Info_get_string(info, key, &length, value, &flag);
+  return flag ? value : "";
+}
+
+void fortran() {
+  section("types by precision and range");
+  struct Chosen {
+    int p, r, size;
+  };
+  for (const Chosen& c : std::vector<Chosen>{{6, 37, 4},
+                                             {7, MPI_UNDEFINED, 8},
+                                             {MPI_UNDEFINED, 38, 8},
+                                             {16, 1, 16},
+                                             {33, 4931, 16}}) {
+    MPI_Datatype real, complex, again;
+    int size = 0, counts[3], combiner = 0, contents[2] = {0, 0};
+    MPI_Type_create_f90_real(c.p, c.r, &real);
+    MPI_Type_size(real, &size);
+    CHECK_EQ(size, c.size);
+    MPI_Type_create_f90_complex(c.p, c.r, &complex);
+    MPI_Type_size(complex, &size);
+    CHECK_EQ(size, 2 * c.size);
+    MPI_Type_create_f90_real(c.p, c.r, &again);
+    CHECK(again == real);
+    CHECK(complex != real);
+    MPI_Type_get_envelope(real, &counts[0], &counts[1], &counts[2], &combiner);
+    CHECK_EQ(combiner, MPI_COMBINER_F90_REAL);
+    CHECK_EQ(counts[0], 2);
+    MPI_Type_get_contents(real, 2, 0, 0, contents, nullptr, nullptr);
+    CHECK_EQ(contents[0], c.p);
+    CHECK_EQ(contents[1], c.r);
+    CHECK_CLASS(MPI_Type_free(&real), MPI_ERR_TYPE);
+    // A component, which is given as it is.
+    MPI_Datatype pair, component = MPI_DATATYPE_NULL;
+    MPI_Type_contiguous(2, real, &pair);
+    MPI_Type_get_contents(pair, 1, 0, 1, contents, nullptr, &component);
+    CHECK(component == real);
+    MPI_Type_free(&pair);
+  }
+  MPI_Datatype t;
+  long a = 40, b = 2;
+  MPI_Type_create_f90_integer(18, &t);
+  CHECK_CLASS(MPI_Reduce_local(&a, &b, 1, t, MPI_SUM), MPI_SUCCESS);
+  CHECK_EQ(b, 42);
+  CHECK_CLASS(MPI_Type_create_f90_real(34, 1, &t), MPI_ERR_ARG);
+  CHECK_CLASS(MPI_Type_create_f90_real(MPI_UNDEFINED, MPI_UNDEFINED, &t), MPI_ERR_ARG);
+  CHECK_CLASS(MPI_Type_create_f90_integer(39, &t), MPI_ERR_ARG);
+
+  section("what is known of Fortran");
+  MPI_Info info;
+  int yes = 0, no = 1, is_set = 0;
+  MPI_Abi_get_info(&info);
+  CHECK_EQ(value_of(info, "mpi_count_size"), "8");
+  MPI_Info_free(&info);
+  MPI_Abi_get_fortran_info(&info);
+  CHECK_EQ(value_of(info, "mpi_logical_size"), "4");
+  CHECK_EQ(value_of(info, "mpi_real2_supported"), "false");
+  CHECK_EQ(value_of(info, "mpi_complex32_supported"), "true");
+  MPI_Info_set(info, "mpi_integer_size", "8");
+  CHECK_CLASS(MPI_Abi_set_fortran_info(info), MPI_ERR_ABI);
+  MPI_Info_set(info, "mpi_integer_size", "4");
+  CHECK_CLASS(MPI_Abi_set_fortran_info(info), MPI_SUCCESS);
+  CHECK_CLASS(MPI_Abi_set_fortran_info(info), MPI_ERR_ABI);  // once only
+  MPI_Info_free(&info);
+  CHECK_CLASS(MPI_Abi_get_fortran_booleans(8, &yes, &no, &is_set), MPI_ERR_ARG);
+  MPI_Abi_get_fortran_booleans(4, &yes, &no, &is_set);
+  CHECK_EQ(yes, 1);
+  CHECK_EQ(no, 0);
+  CHECK_EQ(is_set, 1);
+  yes = -1;
+  CHECK_CLASS(MPI_Abi_set_fortran_booleans(4, &yes, &no), MPI_ERR_ABI);
+  yes = 1;
+  CHECK_CLASS(MPI_Abi_set_fortran_booleans(4, &yes, &no), MPI_SUCCESS);
+}
+
 // ---- counts ------------------------------------------------------------------------------------
 
 void counts() {
@@ -493,6 +573,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   envelopes();
   sizes_and_names();
+  fortran();
   counts();
   packing();
   wrong_constructors();
