@@ -1,0 +1,128 @@
+!! both
+  ! The interfaces that are written by hand. generate.py puts this part into both modules, twice: the
+  ! second time with PMPI_ for MPI_.
+  interface
+    double precision function MPI_Wtime()
+    end function
+    double precision function MPI_Wtick()
+    end function
+    integer(8) function MPI_Aint_add(base, disp)
+      integer(8), intent(in) :: base, disp
+    end function
+    integer(8) function MPI_Aint_diff(addr1, addr2)
+      integer(8), intent(in) :: addr1, addr2
+    end function
+    subroutine MPI_F_sync_reg(buf)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      type(*), dimension(*) :: buf
+    end subroutine
+    subroutine MPI_Status_f2f08(f_status, f08_status, ierror)
+      import
+      integer, intent(in) :: f_status(8)
+      type(MPI_Status), intent(out) :: f08_status
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Status_f082f(f08_status, f_status, ierror)
+      import
+      type(MPI_Status), intent(in) :: f08_status
+      integer, intent(out) :: f_status(8)
+      integer, optional, intent(out) :: ierror
+    end subroutine
+  end interface
+!! mpi
+  interface MPI_Alloc_mem
+    subroutine MPI_Alloc_mem(size, info, baseptr, ierror)
+      integer(8), intent(in) :: size
+      integer, intent(in) :: info
+      integer(8), intent(out) :: baseptr
+      integer, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Alloc_mem_cptr(size, info, baseptr, ierror)
+      import
+      integer(8), intent(in) :: size
+      integer, intent(in) :: info
+      type(c_ptr), intent(out) :: baseptr
+      integer, intent(out) :: ierror
+    end subroutine
+  end interface
+  interface
+    subroutine MPI_Buffer_detach(buffer_addr, size, ierror)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer_addr
+      type(*), dimension(*) :: buffer_addr
+      integer, intent(out) :: size, ierror
+    end subroutine
+  end interface
+!! mpi_f08
+  interface
+    subroutine MPI_Alloc_mem(size, info, baseptr, ierror)
+      import
+      integer(8), intent(in) :: size
+      type(MPI_Info), intent(in) :: info
+      type(c_ptr), intent(out) :: baseptr
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Buffer_detach(buffer_addr, size, ierror) bind(C, name="mpi_buffer_detach_f08_")
+      import
+      type(c_ptr), intent(out) :: buffer_addr
+      integer, intent(out) :: size
+      integer, optional, intent(out) :: ierror
+    end subroutine
+  end interface
+!! callbacks
+  ! What programs give to MPI: the interfaces of these procedures.
+  abstract interface
+    subroutine MPI_User_function(invec, inoutvec, len, datatype)
+      import
+      type(c_ptr), value :: invec, inoutvec
+      integer :: len
+      type(MPI_Datatype) :: datatype
+    end subroutine
+    subroutine MPI_Comm_errhandler_function(comm, error_code)
+      import
+      type(MPI_Comm) :: comm
+      integer :: error_code
+    end subroutine
+    subroutine MPI_Comm_copy_attr_function(oldcomm, comm_keyval, extra_state, attribute_val_in, &
+                                           attribute_val_out, flag, ierror)
+      import
+      type(MPI_Comm) :: oldcomm
+      integer :: comm_keyval, ierror
+      integer(8) :: extra_state, attribute_val_in, attribute_val_out
+      logical :: flag
+    end subroutine
+    subroutine MPI_Comm_delete_attr_function(comm, comm_keyval, attribute_val, extra_state, ierror)
+      import
+      type(MPI_Comm) :: comm
+      integer :: comm_keyval, ierror
+      integer(8) :: attribute_val, extra_state
+    end subroutine
+    subroutine MPI_Type_copy_attr_function(oldtype, type_keyval, extra_state, attribute_val_in, &
+                                           attribute_val_out, flag, ierror)
+      import
+      type(MPI_Datatype) :: oldtype
+      integer :: type_keyval, ierror
+      integer(8) :: extra_state, attribute_val_in, attribute_val_out
+      logical :: flag
+    end subroutine
+    subroutine MPI_Type_delete_attr_function(datatype, type_keyval, attribute_val, extra_state, ierror)
+      import
+      type(MPI_Datatype) :: datatype
+      integer :: type_keyval, ierror
+      integer(8) :: attribute_val, extra_state
+    end subroutine
+    subroutine MPI_Grequest_query_function(extra_state, status, ierror)
+      import
+      integer(8) :: extra_state
+      type(MPI_Status) :: status
+      integer :: ierror
+    end subroutine
+    subroutine MPI_Grequest_free_function(extra_state, ierror)
+      integer(8) :: extra_state
+      integer :: ierror
+    end subroutine
+    subroutine MPI_Grequest_cancel_function(extra_state, complete, ierror)
+      integer(8) :: extra_state
+      logical :: complete
+      integer :: ierror
+    end subroutine
+  end interface
