@@ -55,6 +55,9 @@ check "meson install" install_all
 check "nothing of it is elsewhere" inside nothing_else
 check "MPI, C: mpicc, mpiexec" inside mpi_c
 check "MPI, C++: mpic++, mpirun" inside mpi_cxx
+check "MPI, Fortran: mpif.h, mpif77" inside mpi_fortran MPIF_H mpif77
+check "MPI, Fortran: module mpi, mpif90" inside mpi_fortran MPI_MODULE mpif90
+check "MPI, Fortran: module mpi_f08, mpifort" inside mpi_fortran MPI_F08 mpifort
 check "MPI, C: pkg-config" inside mpi_pkg_config
 check "MPI between emulated hosts: viaduct-run" inside mpi_between_hosts
 check "VIPL, C" inside vipl_c

@@ -112,9 +112,9 @@ cmake_finds_it() {
   local place=$scratch/root$prefix
   command -v cmake >/dev/null || { echo "cmake was not found"; return 77; }
   CMAKE_PREFIX_PATH=$place cmake -S "$here/bare_root" -B "$scratch/cmake" -DEXAMPLES="$place/share/doc/viaduct/examples" &&
-    cmake --build "$scratch/cmake" --target mpi_c mpi_cxx packets || return 1
-  grep -E '^(MPIEXEC_EXECUTABLE|MPI_mpi_abi_LIBRARY|viaduct_DIR):' "$scratch/cmake/CMakeCache.txt" | tee "$scratch/found"
-  [[ $(grep -c "=$place/" "$scratch/found") == 3 ]] && (cd "$scratch/cmake" && ctest -R mpi --output-on-failure)
+    cmake --build "$scratch/cmake" --target mpi_programs packets || return 1
+  grep -E '^(MPIEXEC_EXECUTABLE|MPI_mpi_abi_LIBRARY|MPI_mpifort_abi_LIBRARY|viaduct_DIR):' "$scratch/cmake/CMakeCache.txt" | tee "$scratch/found"
+  [[ $(grep -c "=$place/" "$scratch/found") == $([[ -e $bin/mpifort ]] && echo 4 || echo 3) ]] && (cd "$scratch/cmake" && ctest -R mpi --output-on-failure)
 }
 # The functions that it exports are those that it hands out in a table.
 table_is_complete() {  # driver, library
@@ -173,7 +173,8 @@ check "CMake finds it all" cmake_finds_it
 check "both drivers in one C program" both_drivers
 check "a driver that is loaded with -d can send" plugin
 for driver in startx mbcf; do check "$driver hands out all its functions" table_is_complete $driver; done
-for program in viaduct-info viaduct-testbed viaduct-pingpong viaduct-run viaduct-vm mpicc mpicxx; do
+for program in viaduct-info viaduct-testbed viaduct-pingpong viaduct-run viaduct-vm mpicc mpicxx \
+  $([[ ! -e $bin/mpifort ]] || echo mpifort mpif90 mpif77); do
   check "$program is installed" documented "$program"
 done
 finish

@@ -42,6 +42,10 @@ nothing_else() {
 }
 mpi_c() { mpicc "$project/mpi.c" -o program && said "sum 6 of 4 ranks" mpiexec -n 4 ./program; }
 mpi_cxx() { mpic++ "$project/mpi.cpp" -o program && said "sum 3 of 3 ranks" mpirun -n 3 ./program; }
+mpi_fortran() {  # one of the three bindings, the compiler's name
+  command -v mpifort || { echo "built without Fortran"; return 77; }
+  "$2" -D$1 "$project/mpi.F90" -o program && said "sum 6 of 4 ranks" mpiexec -n 4 ./program
+}
 mpi_pkg_config() {
   build cc "$examples/mpi/matmul.c" viaduct-mpi && mpiexec -n 4 ./program 101 | grep ', correct$'
 }
