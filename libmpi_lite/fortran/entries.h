@@ -117,7 +117,11 @@ void string_out(const char* from, char* text, size_t length);
 // ---- array sections -----------------------------------------------------------------------------
 
 // The procedures of module mpi_f08 that return before they are done get descriptors of their
-// buffers, and no copies, which would be gone too soon. Sections whose elements are apart are
-// refused.
+// buffers, and no copies, which would be gone too soon. In sections.c.
 int is_contiguous(const CFI_cdesc_t* buffer);
+// The first `count` items, more than none, of a section as one item of a new datatype, committed;
+// MPI_DATATYPE_NULL if it cannot be described.
+int section_type(const CFI_cdesc_t* buffer, int count, int datatype);
+void free_section_type(int type);
+// An error that says that a section is not allowed in this function.
 void refuse_section(const char* function, const int* comm, int* request, int* ierror);

@@ -202,17 +202,32 @@ void pmpi_{lower}_({parameters}) {{
 """
 
     def descriptor_entry(self, lower):
+        """The entry of module mpi_f08, which gets descriptors of the buffers."""
+        names = [a.name for a in self.arguments]
         buffers = [a.name for a in self.arguments if a.kind == "buf"]
-        comm = "comm" if any(a.name == "comm" for a in self.arguments) else "NULL"
-        values = ", ".join([f"{a.name}->base_addr" if a.kind == "buf" else a.name for a in self.arguments] + ["ierror"])
-        return f"""void pmpi_{lower}_f08ts_({self.parameters(True)}) {{
-  if ({' && '.join(f'is_contiguous({b})' for b in buffers)})
-    pmpi_{lower}_({values});
-  else
-    refuse_section("MPI_{self.name}", {comm}, request, ierror);
-}}
-MPI_NAME({lower}_f08ts_);
+
+        def call(replaced):
+            return f"pmpi_{lower}_({', '.join(replaced.get(name, name) for name in [*names, 'ierror'])});"
+        addresses = {b: f"{b}->base_addr" for b in buffers}
+        direct = " && ".join(f"is_contiguous({b})" for b in buffers)
+        refuse = f"""refuse_section("MPI_{self.name}", {'comm' if 'comm' in names else 'NULL'}, request, ierror);"""
+        if len(buffers) == 1 and {"count", "datatype"} <= set(names):
+            buffer = buffers[0]
+            body = f"""  if (*count <= 0 || {direct}) {{
+    {call(addresses)}
+    return;
+  }}
+  int one = 1, type = section_type({buffer}, *count, *datatype);
+  if (type == MPI_Type_toint(MPI_DATATYPE_NULL)) {{
+    {refuse}
+    return;
+  }}
+  {call({**addresses, "count": "&one", "datatype": "&type"})}
+  free_section_type(type);
 """
+        else:
+            body = f"  if ({direct})\n    {call(addresses)}\n  else\n    {refuse}\n"
+        return f"void pmpi_{lower}_f08ts_({self.parameters(True)}) {{\n{body}}}\nMPI_NAME({lower}_f08ts_);\n"
 
     def interface(self, prefix, f08):
         """The interface body, in module mpi_f08 or mpi."""

@@ -1,7 +1,5 @@
 // What several entries share: strings, which have a length and no final zero in Fortran;
-// conversions; array sections.
-#include <stdio.h>
-
+// conversions.
 #include "entries.h"
 
 unsigned no_bits_of_numbers = ~0x3ffu;
@@ -44,32 +42,4 @@ int narrow(MPI_Aint address, int* integer, int code) {
   *integer = MPI_UNDEFINED;
   MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_VALUE_TOO_LARGE);
   return MPI_ERR_VALUE_TOO_LARGE;
-}
-
-int is_contiguous(const CFI_cdesc_t* buffer) {
-  CFI_index_t next = (CFI_index_t)buffer->elem_len;
-  for (int i = 0; i < buffer->rank; ++i) {
-    if (buffer->dim[i].extent == 0 || buffer->dim[i].extent == -1) return 1;  // -1: assumed size
-    if (buffer->dim[i].extent > 1 && buffer->dim[i].sm != next) return 0;
-    next *= buffer->dim[i].extent;
-  }
-  return 1;
-}
-
-void refuse_section(const char* function, const int* comm, int* request, int* ierror) {
-  static int code = MPI_SUCCESS;  // MPI_ERR_BUFFER with a sentence of its own
-  char text[MPI_MAX_ERROR_STRING];
-  if (code == MPI_SUCCESS && MPI_Add_error_code(MPI_ERR_BUFFER, &code) != MPI_SUCCESS)
-    code = MPI_ERR_BUFFER;
-  if (code != MPI_ERR_BUFFER) {
-    snprintf(
-        text, sizeof text,
-        "%s: a buffer is an array section whose elements are apart (MPI_SUBARRAYS_SUPPORTED is "
-        ".FALSE.); use a contiguous array, or a derived datatype",
-        function);
-    MPI_Add_error_string(code, text);
-  }
-  *request = MPI_Request_toint(MPI_REQUEST_NULL);
-  MPI_Comm_call_errhandler(comm ? MPI_Comm_fromint(*comm) : MPI_COMM_SELF, code);
-  give_code(ierror, code);
 }

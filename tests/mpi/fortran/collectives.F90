@@ -152,11 +152,12 @@ subroutine only_f08
   call MPI_Send(a(:, 1:2), 12, MPI_INTEGER, rank, 2, mine)
   call MPI_Wait(r, MPI_STATUS_IGNORE)
   call check(all(b(:, 2:3) == a(:, 1:2)), 'a contiguous section, nonblocking')
-  call MPI_Irecv(b(2, :), 4, MPI_INTEGER, rank, 3, mine, r, code)
+  call MPI_Iallreduce(a(2, :), x, 1, MPI_INTEGER, MPI_SUM, mine, r, code)
   call MPI_Error_class(code, class)
   call MPI_Error_string(code, text, n)
   call check(class == MPI_ERR_BUFFER .and. index(text, 'MPI_SUBARRAYS_SUPPORTED') > 0 .and. r == MPI_REQUEST_NULL, &
-             'a section whose elements are apart is refused, nonblocking')
+             'a section whose elements are apart is refused, in nonblocking collectives')
+  call sections_apart(mine)
   x = -1
   call MPI_Irecv(x, 1, MPI_INTEGER, rank, 4, mine, r)
   call MPI_Send(5, 1, MPI_INTEGER, rank, 4, mine)
@@ -174,5 +175,78 @@ subroutine only_f08
   call check(sum(in_memory) == 300, 'MPI_Alloc_mem')
   call MPI_Free_mem(in_memory)
   call MPI_Comm_free(mine)
+contains
+  ! Sections whose elements are apart, nonblocking: what has arrived is the same as in a contiguous array.
+  subroutine sections_apart(mine)
+    type(MPI_Comm), intent(in) :: mine
+    integer :: a(7, 6, 5), b(7, 6, 5), flat(210), i, count, class, code
+    complex :: c(10)
+    real :: parts(2, 5)
+    type(MPI_Request) :: r(2)
+    type(MPI_Status) :: s
+    type(MPI_Datatype) :: pair
+    a = reshape([(1000 * rank + i, i=1, 210)], [7, 6, 5])
+    do count = 1, 4 * 2 * 5
+      flat = -1
+      call MPI_Irecv(flat, 210, MPI_INTEGER, rank, 3, mine, r(1))
+      call MPI_Isend(a(1:7:2, 6:2:-3, :), count, MPI_INTEGER, rank, 3, mine, r(2))
+      call MPI_Waitall(2, r, MPI_STATUSES_IGNORE)
+      call MPI_F_sync_reg(flat)
+      call check(same(flat, reshape(a(1:7:2, 6:2:-3, :), [40]), count), 'a section is sent')
+    end do
+    flat = [(i, i=1, 210)]
+    do count = 1, 3 * 6 * 2
+      b = 0
+      call MPI_Irecv(b(2:7:2, :, 2:5:3), count, MPI_INTEGER, rank, 3, mine, r(1))
+      call MPI_Send(flat, count, MPI_INTEGER, rank, 3, mine)
+      call MPI_Wait(r(1), s)
+      call MPI_F_sync_reg(b)
+      call check(same(reshape(b(2:7:2, :, 2:5:3), [36]), flat, count) .and. sum(b) == count * (count + 1) / 2, &
+                 'a section is received')
+      call MPI_Get_count(s, MPI_INTEGER, i)
+      call check(i == count, 'count of a section')
+    end do
+    ! Two items in an element, and a derived datatype; an item that is more than an element is refused.
+    c = [(cmplx(i, -i), i=1, 10)]
+    call MPI_Irecv(parts, 10, MPI_REAL, rank, 4, mine, r(1))
+    call MPI_Isend(c(1:10:2), 10, MPI_REAL, rank, 4, mine, r(2))
+    call MPI_Waitall(2, r, MPI_STATUSES_IGNORE)
+    call MPI_F_sync_reg(parts)
+    call check(all(parts(1, :) == [(real(i), i=1, 9, 2)]) .and. all(parts(2, :) == -parts(1, :)), 'parts of elements')
+    call MPI_Type_contiguous(2, MPI_REAL, pair)
+    call MPI_Type_commit(pair)
+    parts = 0
+    call MPI_Recv_init(parts, 10, MPI_REAL, rank, 5, mine, r(1))
+    call MPI_Send_init(c(10:1:-3), 4, pair, rank, 5, mine, r(2))
+    do i = 1, 2
+      call MPI_Startall(2, r)
+      call MPI_Waitall(2, r, MPI_STATUSES_IGNORE)
+      call MPI_F_sync_reg(parts)
+      call check(all(parts(1, 1:4) == [10., 7., 4., 1.]), 'a derived datatype, persistent')
+    end do
+    call MPI_Request_free(r(1))
+    call MPI_Request_free(r(2))
+    call MPI_Isend(flat(1:9:2), 2, pair, rank, 6, mine, r(1), code)
+    call MPI_Error_class(code, class)
+    call check(class == MPI_ERR_BUFFER, 'an item that is more than an element is refused')
+    call MPI_Isend(flat(1:9:2), 6, MPI_INTEGER, rank, 6, mine, r(1), code)
+    call MPI_Error_class(code, class)
+    call check(class == MPI_ERR_BUFFER, 'more items than the section has are refused')
+    call MPI_Isend(flat(1:9:2), -1, MPI_INTEGER, rank, 6, mine, r(1), code)
+    call MPI_Error_class(code, class)
+    call check(class == MPI_ERR_COUNT, 'a negative count')
+    call MPI_Type_free(pair)
+    flat = [(i, i=1, 210)]
+    b = merge(a, 0, rank == 0)
+    call MPI_Ibcast(b(1, :, 1), 6, MPI_INTEGER, 0, mine, r(1))
+    call MPI_Wait(r(1), MPI_STATUS_IGNORE)
+    call MPI_F_sync_reg(b)
+    call check(all(b(1, :, 1) == [(7 * i + 1, i=0, 5)]), 'a section is broadcast')
+  end subroutine
+
+  logical function same(a, b, n)
+    integer, intent(in) :: a(:), b(:), n
+    same = all(a(:n) == b(:n))
+  end function
 end subroutine
 #endif

@@ -18,7 +18,7 @@ needs_only_the_abi() {
   cat "$scratch/needed"
   [[ $(tr '\n' ' ' <"$scratch/needed") == "libc.so.6 libmpi_abi.so.1 " ]] || return 1
   readelf -d "$library" | grep 'SONAME.*\[libmpifort_abi.so.1\]' || return 1
-  for name in $(nm -D --undefined-only "$library" | sed -n 's/.* U \(P\?MPI_[A-Za-z0-9_]*\)$/\1/p'); do
+  for name in $(nm -D --undefined-only "$library" | sed -n 's/.* U P\?\(MPI_[A-Za-z0-9_]*\)$/\1/p'); do
     grep -q "\b$name(" "$tree/libmpi_lite/include/mpi.h" || { echo "$name is not in mpi.h"; return 1; }
   done
 }
