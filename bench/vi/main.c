@@ -51,8 +51,8 @@ enum { kMeasurementCount = sizeof kMeasurements / sizeof *kMeasurements };
 static const char kUsage[] =
     "usage: vi_programs SKELETON [STEPS]           an MPI job: the messages of a program\n"
     "       vi_programs --count RANKS SKELETON     no MPI job: mean distinct destinations\n"
-    "       vi_programs latency|bandwidth MESSAGES BYTES...   two ranks for each size\n"
-    "       vi_programs idle MEASURING SAMPLES CALLS IDLE...\n"
+    "       vi_programs latency|bandwidth MESSAGES BYTES   of two ranks\n"
+    "       vi_programs idle DIRECTORY MEASURING SAMPLES CALLS IDLE...\n"
     "       vi_programs init                       what MPI_Init takes\n"
     "skeletons:";
 

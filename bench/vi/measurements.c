@@ -1,6 +1,9 @@
 /* What bench/vi-connections measures beside counting: the paper's Figures 1 and 2. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "programs.h"
 
@@ -21,9 +24,8 @@ static int number(const char* text) {
 /* ---- Figure 1: latency and bandwidth
  * --------------------------------------------------------------
  *
- * Ranks 2 i and 2 i + 1 measure size i, one pair after the other. So each size has two processes
- * that have not talked before, and their connection falls into the first loop, as in the paper; the
- * second loop is without it. The turn is handed on from each rank to the one of the next pair. */
+ * Two ranks that have not talked before. Their connection falls into the first loop, as in the
+ * paper; the second loop is without it. */
 
 enum { kWindow = 16, kTurn = 99 };
 
@@ -64,24 +66,19 @@ static double stream(char* buffer, int bytes, int messages, int peer, int first)
 
 /* Prints microseconds for each message, with the connection and without it. */
 static void measure_pair(Loop* loop, int argc, char** argv) {
-  const int me = my_rank(), peer = me ^ 1, first = me % 2 == 0;
+  const int peer = 1 - my_rank(), first = my_rank() == 0;
   int messages, bytes;
+  double with, without;
   char* buffer;
-  if (argc < 2 || ranks() != 2 * (argc - 1))
-    fail("give MESSAGES and BYTES..., and two ranks for each size");
+  if (argc != 2 || ranks() != 2) fail("give MESSAGES and BYTES, and two ranks");
   messages = number(argv[0]);
-  bytes = number(argv[1 + me / 2]);
+  bytes = number(argv[1]);
   buffer = allocate_buffer(bytes * kWindow);
-  if (me >= 2) MPI_Recv(NULL, 0, MPI_BYTE, me - 2, kTurn, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  {
-    const double with = loop(buffer, bytes, messages, peer, first);
-    const double without = loop(buffer, bytes, messages, peer, first);
-    const double us = 1e6 / messages;
-    if (first)
-      printf("{\"bytes\": %d, \"with_connection_us\": %.4f, \"connected_us\": %.4f}\n", bytes,
-             with * us, without * us);
-  }
-  if (me + 2 < ranks()) MPI_Send(NULL, 0, MPI_BYTE, me + 2, kTurn, MPI_COMM_WORLD);
+  with = loop(buffer, bytes, messages, peer, first);
+  without = loop(buffer, bytes, messages, peer, first);
+  if (first)
+    printf("{\"bytes\": %d, \"with_connection_us\": %.4f, \"connected_us\": %.4f}\n", bytes,
+           1e6 * with / messages, 1e6 * without / messages);
   free(buffer);
 }
 
@@ -96,68 +93,68 @@ void run_bandwidth(int argc, char** argv) {
 /* ---- Figure 2: idle Virtual Interfaces
  * -----------------------------------------------------------
  *
- * The first ranks measure; the others answer one greeting of each, and so become a connection that
- * stays idle. They wait for anybody, so that no connection is made before the greeting. */
+ * The first ranks measure. The others answer one greeting of each in their turn, and so become a
+ * connection that stays idle. There are more of them than processors, so they wait for their turn
+ * and for the end outside of MPI: waiting there would take processor time from those that measure.
+ * A turn is begun by a file of that number in a directory that all share. */
 
-enum { kGreeting = 1, kEnd = 2, kSmall = 8, kLarge = 1024 };
+static void name_turn(char path[4096], const char* directory, int turn) {
+  if (snprintf(path, 4096, "%s/turn%d", directory, turn) >= 4096) fail("%s is too long", directory);
+}
 
-static void answer_greetings(void) {
-  for (;;) {
-    MPI_Status status;
-    MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
-    if (status.MPI_TAG == kEnd) return;
-    MPI_Send(NULL, 0, MPI_BYTE, status.MPI_SOURCE, kGreeting, MPI_COMM_WORLD);
+static void begin_turn(const char* directory, int turn) {
+  char path[4096];
+  int file;
+  name_turn(path, directory, turn);
+  file = open(path, O_WRONLY | O_CREAT, 0600);
+  if (file < 0) fail("%s cannot be made", path);
+  close(file);
+}
+
+static void wait_for_turn(const char* directory, int turn) {
+  const struct timespec pause = {0, 20 * 1000 * 1000};
+  char path[4096];
+  name_turn(path, directory, turn);
+  while (access(path, F_OK) != 0) nanosleep(&pause, NULL);
+}
+
+enum { kSmall = 8, kLarge = 1024 };
+
+static void answer_greetings(int measuring) {
+  int i;
+  for (i = 0; i < measuring; ++i) {
+    MPI_Recv(NULL, 0, MPI_BYTE, i, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(NULL, 0, MPI_BYTE, i, 0, MPI_COMM_WORLD);
   }
 }
 
 static void greet(int rank) {
-  MPI_Send(NULL, 0, MPI_BYTE, rank, kGreeting, MPI_COMM_WORLD);
-  MPI_Recv(NULL, 0, MPI_BYTE, rank, kGreeting, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Send(NULL, 0, MPI_BYTE, rank, 0, MPI_COMM_WORLD);
+  MPI_Recv(NULL, 0, MPI_BYTE, rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* Microseconds of half a round trip between the first two ranks. */
-static double small_message(int calls, char* buffer, MPI_Comm measuring) {
-  double took = 0;
-  MPI_Barrier(measuring);
-  if (my_rank() < 2) took = ping_pong(buffer, kSmall, calls, 1 - my_rank(), my_rank() == 0);
-  return 1e6 * took / calls / 2;
-}
-
-static double allreduce(int calls, char* buffer, MPI_Comm measuring) {
+/* Microseconds: of an allreduce, or between two ranks, of half a round trip of a small message. */
+static double sample(int calls, char* buffer, MPI_Comm measuring, int size) {
   double began;
   int i;
   MPI_Barrier(measuring);
+  if (size == 2)
+    return 1e6 * ping_pong(buffer, kSmall, calls, 1 - my_rank(), my_rank() == 0) / calls / 2;
   began = MPI_Wtime();
   for (i = 0; i < calls; ++i)
     MPI_Allreduce(buffer, buffer + kLarge, kLarge / kInt, MPI_INT, MPI_SUM, measuring);
   return 1e6 * (MPI_Wtime() - began) / calls;
 }
 
-static void print_samples(const char* name, const double* values, int n) {
-  int i;
-  printf(", \"%s\": [", name);
-  for (i = 0; i < n; ++i) printf("%s%.4f", i ? ", " : "", values[i]);
-  printf("]");
-}
-
-/* The two operations take turns. */
-static void measure_with(int idle, int samples, int calls, MPI_Comm measuring) {
-  double* const small = (double*)allocate_buffer(samples * kDouble);
-  double* const large = (double*)allocate_buffer(samples * kDouble);
+static void measure_with(int idle, int samples, int calls, MPI_Comm measuring, int size) {
   char* const buffer = allocate_buffer(2 * kLarge);
   int i;
+  if (my_rank() == 0) printf("{\"idle\": %d, \"us\": [", idle);
   for (i = 0; i < samples; ++i) {
-    small[i] = small_message(calls, buffer, measuring);
-    large[i] = allreduce(calls, buffer, measuring);
+    const double us = sample(calls, buffer, measuring, size);
+    if (my_rank() == 0) printf("%s%.4f", i ? ", " : "", us);
   }
-  if (my_rank() == 0) {
-    printf("{\"idle\": %d", idle);
-    print_samples("small_us", small, samples);
-    print_samples("allreduce_us", large, samples);
-    printf("}\n");
-  }
-  free(small);
-  free(large);
+  if (my_rank() == 0) printf("]}\n");
   free(buffer);
 }
 
@@ -176,22 +173,26 @@ static MPI_Comm communicator_of_first(int count) {
 void run_idle(int argc, char** argv) {
   int measuring, samples, calls, i, idle = 0;
   MPI_Comm comm;
-  if (argc < 4) fail("give MEASURING SAMPLES CALLS IDLE...");
-  measuring = number(argv[0]);
-  samples = number(argv[1]);
-  calls = number(argv[2]);
-  if (measuring < 2 || samples < 1 || calls < 1 || measuring + number(argv[argc - 1]) > ranks())
+  if (argc < 5) fail("give DIRECTORY MEASURING SAMPLES CALLS IDLE...");
+  measuring = number(argv[1]);
+  samples = number(argv[2]);
+  calls = number(argv[3]);
+  if (measuring < 2 || samples < 1 || calls < 1 || measuring + number(argv[argc - 1]) != ranks())
     fail("two ranks at least measure, and there is one more for each idle connection");
   if (my_rank() >= measuring) {
-    answer_greetings();
+    wait_for_turn(argv[0], my_rank());
+    answer_greetings(measuring);
+    wait_for_turn(argv[0], ranks());
     return;
   }
   comm = communicator_of_first(measuring);
-  for (i = 3; i < argc; ++i) {
-    for (; idle < number(argv[i]); ++idle) greet(measuring + idle);
-    measure_with(idle, samples, calls, comm);
+  for (i = 4; i < argc; ++i) {
+    for (; idle < number(argv[i]); ++idle) {
+      if (my_rank() == 0) begin_turn(argv[0], measuring + idle);
+      greet(measuring + idle);
+    }
+    measure_with(idle, samples, calls, comm, measuring);
   }
   MPI_Comm_free(&comm);
-  for (i = measuring; my_rank() == 0 && i < ranks(); ++i)
-    MPI_Send(NULL, 0, MPI_BYTE, i, kEnd, MPI_COMM_WORLD);
+  if (my_rank() == 0) begin_turn(argv[0], ranks());
 }
