@@ -55,9 +55,10 @@ class Figures:
         return any(row["part"] == part for row in self.rows)
 
     def vis(self, name, ranks):
-        """Table 2: VIs that a process has made, mean over the ranks; None: not measured."""
+        """Table 2: VIs that a process has made, or its partners over shared memory; mean over the ranks.
+        None: not measured."""
         rows = self.select("table2", name=name, ranks=ranks)
-        return statistics.mean(rows[0]["counters"]["vis_made"]) if rows else None
+        return statistics.mean(rows[0].get("counters", {}).get("vis_made") or rows[0]["peers"]) if rows else None
 
     def used(self, name, ranks):
         """How many of them have carried messages."""
