@@ -115,7 +115,8 @@ tells_state() {
 }
 pkill_usr1() { local pid; for pid in $(processes); do kill -USR1 "$pid"; done; }
 
-# A rank is killed in the middle of everything; viaduct-run names it, and nothing is left.
+# A rank is killed in the middle of everything: viaduct-run names it, or the others, who hear of it at once over
+# their connections, were quicker to end the job. Nothing is left.
 rank_is_killed() {
   local before status
   before=$(remains)
@@ -126,7 +127,9 @@ rank_is_killed() {
   wait "$launcher"
   status=$?
   echo "exit status $status"; cat "$scratch/out"
-  ((status == 137)) && grep -q 'was killed by signal 9 (SIGKILL)$' "$scratch/out" && within 100 as_before "$before"
+  local end='was killed by signal 9 (SIGKILL)$'
+  ((status == 137)) || end='MPI_ERR_PROC_ABORTED: a process has aborted'
+  ((status != 0)) && grep -q "$end" "$scratch/out" && within 100 as_before "$before"
 }
 as_before() { diff <(remains) <(echo "$1"); }
 all_are_killed() {  # what is killed
