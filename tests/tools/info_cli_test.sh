@@ -37,7 +37,7 @@ for switch in CHECKSUM TELEMETRY SHM CMA WRITE_PROTOCOL STATS TWO_STAGE VIPL_STA
   says 1 "^bad: VIADUCT_$switch=perhaps is not on\|off\|" env "VIADUCT_$switch=perhaps" "$info" --config
 done
 says 1 "^bad: VIADUCT_MEMORY=x is not auto\|huge\|nohuge;" env VIADUCT_MEMORY=x "$info" --config
-says 1 "^bad: VIADUCT_CHANNEL=foo is not mbcf\|startx;" env VIADUCT_CHANNEL=foo "$info" --config
+says 1 "^bad: VIADUCT_CHANNEL=foo is not mbcf\|startx\|vi;" env VIADUCT_CHANNEL=foo "$info" --config
 for bad in big 575; do
   says 1 "^bad: VIADUCT_MTU=$bad is not 0 or a whole number from" env VIADUCT_MTU=$bad "$info" --config
 done
