@@ -57,7 +57,7 @@ void ViChannel::watch(int rank) {
 void ViChannel::want(ViPeer& p, bool answers) {
   if (p.state != State::none && p.state != State::closing) return;
   p.answers = answers;
-  if (p.state == State::none && !p.wanted && wanted_.empty() && has_room()) return ask(p);
+  if (p.state == State::none && !p.wanted && wanted_.empty() && has_room()) return request(p);
   const bool listed = std::exchange(p.wanted, true);
   if (p.state == State::closing) return;  // end_vis() goes on
   if (answers)
@@ -117,16 +117,16 @@ void ViChannel::no_room(ViPeer& p) {
   want(p, p.answers);
 }
 
-void ViChannel::ask(ViPeer& p) {
+void ViChannel::request(ViPeer& p) {
   p.wanted = false;
   if (!resolve(p) || !make_vi(p)) return;
   p.state = State::asking;
   p.since = std::chrono::steady_clock::now();
   asking_.push_back(p.rank);
-  ask_again(p);
+  request_again(p);
 }
 
-void ViChannel::ask_again(ViPeer& p) {
+void ViChannel::request_again(ViPeer& p) {
   VIP_ADDRESS_ROOM local = nic_.address().with(nic_.peer(launch_.rank()));
   VIP_ADDRESS_ROOM remote = p.address->with(nic_.peer(p.rank));
   const VIP_RETURN result = VipConnectPeerRequest(p.vi, &local.Address, &remote.Address, kAskFor);
@@ -147,7 +147,7 @@ void ViChannel::on_outcome(const VIP_CONNECT_EVENT& event) {
   if (found == nullptr || found->state != State::asking) return;
   ViPeer& p = *found;
   if (event.Outcome == VIP_SUCCESS) return greet(p);
-  if (event.Outcome == VIP_TIMEOUT && !p.answers) return ask_again(p);
+  if (event.Outcome == VIP_TIMEOUT && !p.answers) return request_again(p);
   destroy_vi(p, false);
   p.state = State::none;
   if (event.Outcome == VIP_ERROR_RESOURCE) return no_room(p);
@@ -209,7 +209,7 @@ void ViChannel::connect_wanted() {
     if (p.state == State::none && p.wanted) {
       if (!has_room()) return make_room(p);
       wanted_.pop_front();
-      ask(p);
+      request(p);
     } else {
       wanted_.pop_front();
     }

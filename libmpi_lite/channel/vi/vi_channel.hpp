@@ -196,12 +196,12 @@ class ViChannel final : public Channel {
   void want(ViPeer& p, bool answers = false);
   bool has_room() const { return limit_ == 0 || open_vis_ < limit_; }
   // none -> asking, or lost.
-  void ask(ViPeer& p);
+  void request(ViPeer& p);
   // Makes the peer's VI with its first receives. false: no_room() has been called.
   bool make_vi(ViPeer& p);
   // The device or the kernel has nothing left for another VI.
   void no_room(ViPeer& p);
-  void ask_again(ViPeer& p);
+  void request_again(ViPeer& p);
   bool resolve(ViPeer& p);
   bool take_connect_events();
   void on_outcome(const VIP_CONNECT_EVENT& event);
