@@ -93,11 +93,8 @@ ViNic::ViNic(const std::string& name, std::uint64_t job_key) : name_(name), job_
     if (VipNicDescriptor(nic_, &descriptor_) != VIP_SUCCESS ||
         VipCreateCQ(nic_, kFirstEntries, &completions_) != VIP_SUCCESS)
       fail(name, "no completion queue is left: end other programs that use the device");
-    VIP_ADDRESS_ROOM listened = address_.with({});
-    listened.Address.DiscriminatorLen = static_cast<VIP_UINT16>(kViPeers.size());
-    std::memcpy(listened.Room + offsetof(VIP_NET_ADDRESS, HostAddress) + address_.bytes.size(),
-                kViPeers.data(), kViPeers.size());
-    if (VipPeerListen(nic_, &listened.Address, reinterpret_cast<VIP_UINT8*>(&job_key_),
+    VIP_ADDRESS_ROOM all = listened();
+    if (VipPeerListen(nic_, &all.Address, reinterpret_cast<VIP_UINT8*>(&job_key_),
                       sizeof job_key_) != VIP_SUCCESS)
       fail(name, "it cannot be listened at for connection requests");
   } catch (...) {
@@ -110,13 +107,18 @@ ViNic::~ViNic() {
   VipCloseNic(nic_);
 }
 
-std::uint64_t ViNic::strangers() const {
-  VIP_ADDRESS_ROOM listened = address_.with({});
-  listened.Address.DiscriminatorLen = static_cast<VIP_UINT16>(kViPeers.size());
-  std::memcpy(listened.Room + offsetof(VIP_NET_ADDRESS, HostAddress) + address_.bytes.size(),
+VIP_ADDRESS_ROOM ViNic::listened() const {
+  VIP_ADDRESS_ROOM room = address_.with({});
+  room.Address.DiscriminatorLen = static_cast<VIP_UINT16>(kViPeers.size());
+  std::memcpy(room.Room + offsetof(VIP_NET_ADDRESS, HostAddress) + address_.bytes.size(),
               kViPeers.data(), kViPeers.size());
+  return room;
+}
+
+std::uint64_t ViNic::unauthorized_requests() const {
+  VIP_ADDRESS_ROOM all = listened();
   VIP_ULONG count = 0;
-  VipPeerQuery(nic_, &listened.Address, nullptr, &count);
+  VipPeerQuery(nic_, &all.Address, nullptr, &count);
   return count;
 }
 

@@ -46,8 +46,8 @@ class ViNic final : public MemoryRegistrar {
   // The name of a process of the job in peer requests.
   ViDiscriminator peer(int rank) const { return vi_discriminator(kViPeers, job_key_, rank); }
   ViDiscriminator client(int rank) const { return vi_discriminator(kViClients, job_key_, rank); }
-  // Connection requests of strangers, who do not know the job's key.
-  std::uint64_t strangers() const;
+  // Connection requests without the job's key.
+  std::uint64_t unauthorized_requests() const;
 
   VIP_MEM_HANDLE register_memory(const AddressRange& range) override;
   void deregister_memory(const AddressRange& range, VIP_MEM_HANDLE handle) override;
@@ -57,6 +57,9 @@ class ViNic final : public MemoryRegistrar {
   bool sleep(std::chrono::nanoseconds most, int bell);
 
  private:
+  // What VipPeerListen was given: all peer requests for this address.
+  VIP_ADDRESS_ROOM listened() const;
+
   std::string name_;
   std::uint64_t job_key_;
   VIP_NIC_HANDLE nic_ = nullptr;

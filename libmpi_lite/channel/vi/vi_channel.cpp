@@ -366,7 +366,7 @@ std::string ViChannel::describe(int rank) const {
 std::vector<std::string> ViChannel::counted() const {
   const Registrations::Counts& r = registrations_.counts();
   std::string line = "connections: " + viaduct::base::text(counters_, kViCounterInfo);
-  const std::pair<const char*, std::uint64_t> others[]{{"vis_refused", nic_.strangers()},
+  const std::pair<const char*, std::uint64_t> others[]{{"vis_refused", nic_.unauthorized_requests()},
                                                        {"vis_now", open_vis_},
                                                        {"pinned_bytes", slots_.pinned() + r.pinned},
                                                        {"pinned_peak", slots_.pinned() + r.peak},

@@ -111,22 +111,22 @@ TEST_F(ViChannelTest, WhoWaitsForAProcessIsConnectedToIt) {
   EXPECT_TRUE(bed.sink(1).lost.empty());
 }
 
-TEST_F(ViChannelTest, StrangersAreRefusedAndCounted) {
+TEST_F(ViChannelTest, UnauthorizedRequestsAreRefusedAndCounted) {
   ViBed bed(1);
-  const ViNic stranger("fake1", ViBed::kJobKey + 1);
-  VIP_VI_ATTRIBUTES attributes = stranger.vi_attributes();
+  const ViNic unauthorized("fake1", ViBed::kJobKey + 1);
+  VIP_VI_ATTRIBUTES attributes = unauthorized.vi_attributes();
   VIP_VI_HANDLE vi = nullptr;
-  ASSERT_EQ(VipCreateVi(stranger.handle(), &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+  ASSERT_EQ(VipCreateVi(unauthorized.handle(), &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
   const std::string text = bed.job.values.at("0 viaduct-vi");
   const auto address = ViAddress::parse(text.substr(0, text.find('/')));
   ASSERT_TRUE(address);
-  VIP_ADDRESS_ROOM local = stranger.address().with(stranger.peer(1));
-  VIP_ADDRESS_ROOM remote = address->with(stranger.peer(0));
+  VIP_ADDRESS_ROOM local = unauthorized.address().with(unauthorized.peer(1));
+  VIP_ADDRESS_ROOM remote = address->with(unauthorized.peer(0));
   ASSERT_EQ(VipConnectPeerRequest(vi, &local.Address, &remote.Address, 5000), VIP_SUCCESS);
   VIP_CONNECT_EVENT event{};
   ASSERT_TRUE(bed.run([&] {
-    VipNicProgress(stranger.handle());
-    return VipConnectEvent(stranger.handle(), &event) == VIP_SUCCESS;
+    VipNicProgress(unauthorized.handle());
+    return VipConnectEvent(unauthorized.handle(), &event) == VIP_SUCCESS;
   }));
   EXPECT_EQ(event.Outcome, VIP_REJECT);
   EXPECT_NE(bed[0].counted()[0].find("vis_refused 1"), std::string::npos);

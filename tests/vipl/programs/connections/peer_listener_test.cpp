@@ -95,12 +95,12 @@ TEST_F(PeerListener, ThePeerThatGivesUpIsForgotten) {
   exchange(one, two);
 }
 
-TEST_F(PeerListener, StrangersAreRefusedAndCounted) {
+TEST_F(PeerListener, UnauthorizedRequestsAreRefusedAndCounted) {
   ASSERT_VIP(VIP_SUCCESS, listen(b_, rank_, "key"));
-  const Vi stranger(a_), another(a_), friendly(a_), two(b_);
-  ASSERT_VIP(VIP_SUCCESS, ask(stranger, b_, "s", rank_));
+  const Vi unauthorized(a_), another(a_), friendly(a_), two(b_);
+  ASSERT_VIP(VIP_SUCCESS, ask(unauthorized, b_, "s", rank_));
   ASSERT_VIP(VIP_SUCCESS, ask(another, b_, "s", rank_ + "kex1"));
-  EXPECT_VIP(VIP_REJECT, outcome(stranger));
+  EXPECT_VIP(VIP_REJECT, outcome(unauthorized));
   EXPECT_VIP(VIP_REJECT, outcome(another));
   EXPECT_EQ(std::pair(VIP_ULONG{0}, VIP_ULONG{2}), counts(b_, rank_));
   EXPECT_TRUE(asked_.empty());
@@ -132,20 +132,20 @@ TEST_F(PeerListener, AVisOwnPeerNeedsNoKey) {
 }
 
 // A flood of them holds up nobody.
-TEST_F(PeerListener, AFloodOfStrangers) {
+TEST_F(PeerListener, AFloodOfUnauthorizedRequests) {
   ASSERT_VIP(VIP_SUCCESS, listen(b_, rank_, "key"));
   const Vi friendly(a_), two(b_);
-  std::vector<std::unique_ptr<Vi>> strangers;
+  std::vector<std::unique_ptr<Vi>> unauthorizeds;
   for (int i = 0; i < 100; ++i) {
-    strangers.push_back(std::make_unique<Vi>(a_));
-    ASSERT_VIP(VIP_SUCCESS, VipSetViCapacity(*strangers.back(), 1, 1, 2));
-    ASSERT_VIP(VIP_SUCCESS, ask(*strangers.back(), b_, "s" + std::to_string(i), rank_ + "no"));
+    unauthorizeds.push_back(std::make_unique<Vi>(a_));
+    ASSERT_VIP(VIP_SUCCESS, VipSetViCapacity(*unauthorizeds.back(), 1, 1, 2));
+    ASSERT_VIP(VIP_SUCCESS, ask(*unauthorizeds.back(), b_, "s" + std::to_string(i), rank_ + "no"));
   }
   ASSERT_VIP(VIP_SUCCESS, ask(friendly, b_, "f", rank_ + "key"));
   ASSERT_VIP(VIP_SUCCESS, answer(two, next_asked()));
   EXPECT_VIP(VIP_SUCCESS, outcome(friendly));
   EXPECT_VIP(VIP_SUCCESS, outcome(two));
-  for (const auto& it : strangers) EXPECT_VIP(VIP_REJECT, outcome(*it));
+  for (const auto& it : unauthorizeds) EXPECT_VIP(VIP_REJECT, outcome(*it));
   EXPECT_EQ(100u, counts(b_, rank_).second);
 }
 
@@ -184,11 +184,11 @@ TEST_F(PeerListener, ManyAskAtOnce) {
 TEST_F(PeerListener, TheLongestBeginningCounts) {
   ASSERT_VIP(VIP_SUCCESS, listen(b_, ""));  // all
   ASSERT_VIP(VIP_SUCCESS, listen(b_, rank_, "k"));
-  const Vi one(a_), stranger(a_);
+  const Vi one(a_), unauthorized(a_);
   ASSERT_VIP(VIP_SUCCESS, ask(one, b_, "1", "anything"));
   EXPECT_EQ(8, next_asked().local()->DiscriminatorLen);
-  ASSERT_VIP(VIP_SUCCESS, ask(stranger, b_, "2", rank_ + "x"));
-  EXPECT_VIP(VIP_REJECT, outcome(stranger));
+  ASSERT_VIP(VIP_SUCCESS, ask(unauthorized, b_, "2", rank_ + "x"));
+  EXPECT_VIP(VIP_REJECT, outcome(unauthorized));
   const Vi another(a_);
   ASSERT_VIP(VIP_SUCCESS, ask(another, b_, "3", rank_ + "k"));
   next_asked();
