@@ -63,7 +63,7 @@ ViChannel::ViChannel(ChannelSink& sink, Launch& launch, const ViConfig& config)
       config_(config),
       limits_{config.eager + kControlHead, config.eager, transfers_of(launch.size()) / 2},
       nic_(config.nic, config.job_key),
-      registrations_(nic_, config.pinned, config.keeps_registrations && unmapped_.works()),
+      registrations_(nic_, config.pinned, unmapped_.works()),
       slots_(nic_, limits_.control),
       peers_(static_cast<std::size_t>(launch.size())),
       limit_(config.limit),

@@ -45,7 +45,6 @@ struct ViConfig {
   std::uint32_t credits = 12;       // the largest window
   std::size_t limit = 0;            // of Virtual Interfaces at a time; 0: none
   std::size_t pinned = 1ull << 30;  // bytes of registered buffers
-  bool keeps_registrations = true;  // false: for tests
 };
 // From the environment. Throws SetupError.
 ViConfig vi_config(const Launch& launch);
@@ -162,7 +161,6 @@ class ViChannel final : public Channel {
 
   ViPeer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   const ViPeer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
-  std::size_t control_room() const { return slots_.room(); }
 
   // ---- vi_channel.cpp: messages ----
   // A control or other message can be sent to the peer at once.
