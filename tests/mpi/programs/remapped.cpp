@@ -1,6 +1,7 @@
 // Long messages from and into memory that the program gives back to the kernel between them, in all
 // the ways there are, and gets again at the same addresses: a channel that keeps memory registered
 // with a NIC must not use the old pages. Any even number of processes; pairs exchange messages.
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -97,9 +98,11 @@ int main(int argc, char** argv) {
     exchange(out, in);
   }
 
+  // Each a mapping of its own: as the allocator does by itself only until the first one is freed.
   job::section("from the allocator, of all sizes");
+  mallopt(M_MMAP_THRESHOLD, 32 * 1024);
   for (int i = 0; i < 12; ++i) {
-    const std::size_t bytes = std::size_t{40'000} << (i % 6);
+    const std::size_t bytes = std::size_t{40'000} << (i / 2);  // twice, at the same addresses
     void *const a = std::malloc(bytes), *const b = std::malloc(bytes);
     exchange(a, b, bytes);
     void* const larger = std::realloc(a, 2 * bytes);
