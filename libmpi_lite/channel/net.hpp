@@ -30,6 +30,7 @@
 #include "drivers/port/port.hpp"
 #include "drivers/sim/sim_network.hpp"
 #include "libmpi_lite/channel/channel.hpp"
+#include "libmpi_lite/channel/pending_failures.hpp"
 #include "libmpi_lite/launch/launch.hpp"
 
 namespace viaduct::mpi {
@@ -191,12 +192,8 @@ class NetChannel : public Channel {
   // next poll, not now: mark_lost() may be called from inside a call that the sink has made.
   void mark_lost(int rank, std::string_view why);
   // Ends a transfer with a lost peer. The sink hears of it at the next poll, for the same reason.
-  void queue_failed_send(Cookie cookie) {
-    pending_failures_.push_back({PendingFailure::Kind::send, cookie, -1, {}});
-  }
-  void queue_failed_receive(Cookie cookie) {
-    pending_failures_.push_back({PendingFailure::Kind::receive, cookie, -1, {}});
-  }
+  void queue_failed_send(Cookie cookie) { pending_failures_.add_send(cookie); }
+  void queue_failed_receive(Cookie cookie) { pending_failures_.add_receive(cookie); }
 
   ChannelSink& sink_;
   Launch& launch_;
@@ -236,13 +233,6 @@ class NetChannel : public Channel {
     int rank;
     link::Time since;
   };
-  // Something that has failed and that the sink has still to be told.
-  struct PendingFailure {
-    enum class Kind : std::uint8_t { send, receive, peer } kind;  // which function of the sink
-    Cookie cookie;                                                // send, receive
-    int rank;                                                     // peer
-    std::string why;                                              // peer
-  };
 
   Self& self() { return static_cast<Self&>(*this); }
   const Self& self() const { return static_cast<const Self&>(*this); }
@@ -270,7 +260,7 @@ class NetChannel : public Channel {
   std::vector<Peer> peers_;                  // by rank
   std::vector<RankBinding> bindings_;        // by the slot in their PeerId (its low 16 bits)
   std::vector<ConnectingPeer> connecting_;   // looked through by each poll until it is empty
-  std::vector<PendingFailure> pending_failures_;  // in the order in which they happened
+  PendingFailures pending_failures_;
   std::shared_ptr<D> device_;  // outlives the link, which outlives the driver: order of destruction
 
  protected:

@@ -167,7 +167,7 @@ void NetChannel<S, D, Driver, DC, Peer>::mark_lost(int rank, std::string_view wh
   if (p.end_reason.empty()) p.end_reason = "lost: " + std::string(why);
   // The driver ends what it still does for this peer, with completions that the next poll takes.
   if (p.id) link_.disconnect(p.id, now());
-  pending_failures_.push_back({PendingFailure::Kind::peer, 0, rank, std::string(why)});
+  pending_failures_.add_peer(rank, why);
 }
 
 // Connections have come or gone. Only the ends of connections matter here: they lose the peer.
@@ -195,21 +195,13 @@ bool NetChannel<S, D, Driver, DC, Peer>::take_events(link::Event event) {
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
 bool NetChannel<S, D, Driver, DC, Peer>::report_failures() {
-  // Take the list first: the sink may cause more failures while it is told of these.
-  const std::vector<PendingFailure> failures = std::exchange(pending_failures_, {});
-  for (const PendingFailure& failure : failures) {
-    switch (failure.kind) {
-      case PendingFailure::Kind::send: sink_.on_long_sent(failure.cookie, false); break;
-      case PendingFailure::Kind::receive: sink_.on_long_received(failure.cookie, false); break;
-      // The id loses its rank before the sink hears of the loss, so no message of that peer can
-      // follow.
-      case PendingFailure::Kind::peer:
-        self().end_transfers(failure.rank);
-        unbind_rank(peer(failure.rank).id);
-        sink_.on_peer_lost(failure.rank, failure.why);
-        break;
-    }
-  }
+  pending_failures_.report(sink_, [this](int rank) {
+    self().end_transfers(rank);
+    // The id loses its rank before the sink hears of the loss, so no message of that peer can
+    // follow.
+    unbind_rank(peer(rank).id);
+    return true;
+  });
   return true;
 }
 

@@ -320,28 +320,17 @@ void ViChannel::mark_lost(ViPeer& p, std::string_view why) {
   p.state = State::lost;
   p.wanted = false;
   if (p.end_reason.empty()) p.end_reason = p.left ? "ended" : "lost: " + std::string(why);
-  pending_failures_.push_back({PendingFailure::Kind::peer, 0, p.rank, std::string(why)});
+  pending_failures_.add_peer(p.rank, why);
   end_soon(p);
 }
 
 // The device no longer writes into any buffer for a peer whose VI is gone.
 bool ViChannel::report_failures() {
-  const std::vector<PendingFailure> failures = std::exchange(pending_failures_, {});
-  for (const PendingFailure& failure : failures) {
-    switch (failure.kind) {
-      case PendingFailure::Kind::send: sink_.on_long_sent(failure.cookie, false); break;
-      case PendingFailure::Kind::receive: sink_.on_long_received(failure.cookie, false); break;
-      case PendingFailure::Kind::peer:
-        // Its VI ends with the next poll.
-        if (peer(failure.rank).vi != nullptr) {
-          pending_failures_.push_back(failure);
-          break;
-        }
-        end_transfers(failure.rank);
-        sink_.on_peer_lost(failure.rank, failure.why);
-        break;
-    }
-  }
+  pending_failures_.report(sink_, [this](int rank) {
+    if (peer(rank).vi != nullptr) return false;  // it ends with the next poll
+    end_transfers(rank);
+    return true;
+  });
   return true;
 }
 

@@ -47,7 +47,7 @@ bool ViChannel::open_receive(int from, MutableBytes into, const RemoteKey*, Cook
                              RemoteKey& remote_key) {
   ViRemoteKey key;
   if (peer(from).state == State::lost) {
-    pending_failures_.push_back({PendingFailure::Kind::receive, cookie, -1, {}});
+    pending_failures_.add_receive(cookie);
     key.receive = kViMaxNumber;
   } else {
     if (free_receives_.empty()) return false;
@@ -106,7 +106,7 @@ bool ViChannel::start_send(int to, Bytes data, const RemoteKey& remote_key, Cook
   ViPeer& p = peer(to);
   const ViRemoteKey key = vi_key_of(remote_key);
   if (p.state == State::lost || data.size() > key.room) {
-    pending_failures_.push_back({PendingFailure::Kind::send, cookie, -1, {}});
+    pending_failures_.add_send(cookie);
     return true;
   }
   if (p.state != State::connected) {

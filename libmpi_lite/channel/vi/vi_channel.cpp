@@ -366,14 +366,15 @@ std::string ViChannel::describe(int rank) const {
 std::vector<std::string> ViChannel::counted() const {
   const Registrations::Counts& r = registrations_.counts();
   std::string line = "connections: " + viaduct::base::text(counters_, kViCounterInfo);
-  const std::pair<const char*, std::uint64_t> others[]{{"vis_refused", nic_.unauthorized_requests()},
-                                                       {"vis_now", open_vis_},
-                                                       {"pinned_bytes", slots_.pinned() + r.pinned},
-                                                       {"pinned_peak", slots_.pinned() + r.peak},
-                                                       {"cache_hits", r.hits},
-                                                       {"cache_misses", r.misses},
-                                                       {"cache_refused", r.refused},
-                                                       {"cache_unmapped", r.forgotten}};
+  const std::pair<const char*, std::uint64_t> others[]{
+      {"vis_refused", nic_.unauthorized_requests()},
+      {"vis_now", open_vis_},
+      {"pinned_bytes", slots_.pinned() + r.pinned},
+      {"pinned_peak", slots_.pinned() + r.peak},
+      {"cache_hits", r.hits},
+      {"cache_misses", r.misses},
+      {"cache_refused", r.refused},
+      {"cache_unmapped", r.forgotten}};
   for (const auto& [name, value] : others)
     line += std::string(", ") + name + " " + std::to_string(value);
   return {line};

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "libmpi_lite/channel/channel.hpp"
+#include "libmpi_lite/channel/pending_failures.hpp"
 #include "libmpi_lite/channel/vi/counters.hpp"
 #include "libmpi_lite/channel/vi/nic.hpp"
 #include "libmpi_lite/channel/vi/slots.hpp"
@@ -152,12 +153,6 @@ class ViChannel final : public Channel {
     Registration* registration = nullptr;  // nullptr: in pieces
     ViRemoteKey key;
   };
-  struct PendingFailure {
-    enum class Kind : std::uint8_t { send, receive, peer } kind;
-    Cookie cookie;    // send, receive
-    int rank;         // peer
-    std::string why;  // peer
-  };
 
   ViPeer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   const ViPeer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
@@ -270,7 +265,7 @@ class ViChannel final : public Channel {
   std::vector<LongSend> sends_;
   std::vector<std::uint32_t> free_sends_;
   std::vector<std::uint32_t> unsent_;  // places in sends_ with parts to post, oldest first
-  std::vector<PendingFailure> pending_failures_;
+  PendingFailures pending_failures_;
   base::CounterSet<ViCounter> counters_;
 };
 
