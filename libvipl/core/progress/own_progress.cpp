@@ -9,17 +9,17 @@
 namespace viaduct::vipl {
 namespace {
 
-// The shortest time between two looks, in nanoseconds: a connection waits for one on both sides,
-// and takes longer.
-constexpr std::uint64_t kShortest = 50'000;
 // How many times the cost of a look that finds nothing lies between two of them; and the longest
 // time, in shortest intervals.
-constexpr std::uint64_t kShare = 20, kLongest = 20;
+constexpr std::uint64_t kShare = 50, kLongest = 20;
 // How much more often, and for how many shortest intervals, after a look that found work.
 constexpr std::uint64_t kOften = 10, kMoment = 20;
 // Before that, ticks and clock have not run for long enough to be compared. A tick is taken for a
 // nanosecond then, which makes looks too frequent on faster counters.
 constexpr auto kComparable = std::chrono::milliseconds(1);
+// Looks between two comparisons of ticks and clock. Reading the clock is a system call on some
+// virtual machines, as dear as the look itself.
+constexpr unsigned kCompareEvery = 256;
 // More ticks in a nanosecond than any processor's counter has.
 constexpr double kTooFast = 16;
 // How long a blocked function sleeps at a time. Another thread may have done the work it waits for.
@@ -50,8 +50,9 @@ void OwnProgress::look_locked() {
   const std::uint64_t began = ticks();
   Last& last = last_of(nic_);
   const bool has_entry = last.nic == nic_;
-  const std::uint64_t shortest =
-      shortest_interval(began - first_ticks_, Clock::now() - first_time_);
+  if (looks_++ % kCompareEvery == 0 || shortest_ == kShortest)
+    shortest_ = shortest_interval(began - first_ticks_, Clock::now() - first_time_);
+  const std::uint64_t shortest = shortest_;
   // Before the look: a hurry() from here on counts.
   if (has_entry) last.interval = shortest;
   const Found found = look_();

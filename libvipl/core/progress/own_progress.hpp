@@ -65,6 +65,9 @@ class OwnProgress {
     std::atomic<Handle> nic;
     std::atomic<std::uint64_t> at, interval;  // in ticks
   };
+  // The shortest time between two looks, in nanoseconds: a connection waits for one on both sides,
+  // and takes longer.
+  static constexpr std::uint64_t kShortest = 50'000;
   static constexpr std::size_t kEntries = 64;
 
   static Last& last_of(Handle nic) { return last_[(nic >> kUseShift) % kEntries]; }
@@ -87,6 +90,8 @@ class OwnProgress {
   std::mutex mutex_;                                 // of one look at a time
   std::uint64_t found_work_ = 0;                     // when, in ticks
   std::uint64_t cheapest_ = std::uint64_t{1} << 40;  // look so far, in ticks
+  std::uint64_t shortest_ = kShortest;  // time between two looks, in ticks, when last compared
+  unsigned looks_ = 0;
   // Where the ticks and the clock began, which gives the length of a tick.
   const std::uint64_t first_ticks_ = ticks();
   const Clock::time_point first_time_ = Clock::now();
