@@ -38,9 +38,6 @@ struct MixedParts {  // MPI_Alltoallw: displacements in bytes
 // Arrays of counts, displacements and types are not copied: the standard lets the program change
 // them only after completion (section 6.12).
 Ref<Request> start_barrier(Comm& comm);
-// The barrier of MPI_Finalize. It has a tag of its own in place of a number, as collectives that
-// have failed at one rank only may have left the ranks with different numbers.
-Ref<Request> start_last_barrier(Comm& world);
 Ref<Request> start_broadcast(Comm& comm, const Part& data, int root);
 Ref<Request> start_gather(Comm& comm, const Part& from, const Part& into, int root);
 Ref<Request> start_gatherv(Comm& comm, const Part& from, const Parts& into, int root);

@@ -51,7 +51,7 @@ struct CollectiveTag {
   }
   static constexpr int kLongForm = 1 << (kBits - 1);
 
-  // Whether the tag has this format. Others are kLastBarrierTag and agreement_tag()s.
+  // Whether the tag has this format. Others are agreement_tag()s, from 2^30 on.
   static constexpr bool numbered(int tag) { return tag >> kBits == 0; }
   static constexpr std::uint32_t serial(int tag) { return static_cast<unsigned>(tag) % kSerials; }
   static constexpr CollectiveKind kind(int tag) {
@@ -63,8 +63,6 @@ struct CollectiveTag {
     return next - 1 - (next - 1 - serial(tag)) % kSerials;
   }
 };
-// Of MPI_Finalize's barrier. Tags from 2^30 on are agreement_tag()s.
-inline constexpr int kLastBarrierTag = 1 << 29;
 
 // The life of a collective, blocking or not:
 //

@@ -6,8 +6,9 @@
 // class implements Launch for each protocol: Pmi1, Pmix, Single.
 //
 // Ownership: runtime/ owns the one Launch object of the process, from MPI_Init on. Thread rule: the
-// one thread that is in the library makes all calls. All calls but the plain accessors wait for the
-// manager; they do not make progress on messages meanwhile.
+// one thread that is in the library makes all calls. All calls but the plain accessors,
+// start_fence() and fence_passed() wait for the manager; they do not make progress on messages
+// meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +51,11 @@ class Launch {
   // A barrier over the job, after which get() finds what was put before it. Collective; waits as
   // long as the other processes take. Throws SetupError.
   virtual void fence() = 0;
+  // The same in two steps, for a process that makes progress meanwhile: start_fence() does not wait
+  // for the others, fence_passed() for nothing. After it was true, the fence is over. Between them
+  // no other call but abort() is allowed. Throw SetupError.
+  virtual void start_fence() = 0;
+  virtual bool fence_passed() = 0;
   // What that rank has put under the key before the last fence. Throws SetupError if there is
   // nothing.
   virtual std::string get(int rank, std::string_view key) = 0;

@@ -36,6 +36,14 @@ RankAndSize identify(Pmi1Wire& wire) {
   return identity;
 }
 
+constexpr std::string_view kFenceAnswer = "barrier_out";
+
+void check_fence(const Pmi1Message& response) {
+  if (!response.ok())
+    throw base::SetupError("the process manager could not do a barrier ('" + response.line() +
+                           "')");
+}
+
 // PMI-1 has one key-value space for the whole job, so the rank becomes a part of the key.
 std::string key_of(int rank, std::string_view key) {
   return std::string(key) + '-' + std::to_string(rank);
@@ -139,9 +147,18 @@ void Pmi1::put(std::string_view key, std::string_view value) {
 }
 
 void Pmi1::fence() {
-  if (const auto response = wire_.ask_untimed("cmd=barrier_in", "barrier_out"); !response.ok())
-    throw base::SetupError("the process manager could not do a barrier ('" + response.line() +
-                           "')");
+  start_fence();
+  check_fence(wire_.expect_untimed(kFenceAnswer));
+}
+
+void Pmi1::start_fence() {
+  wire_.start("cmd=barrier_in");
+}
+
+bool Pmi1::fence_passed() {
+  const auto response = wire_.take(kFenceAnswer);
+  if (response) check_fence(*response);
+  return response.has_value();
 }
 
 Pmi1Message Pmi1::lookup(std::string_view key) {

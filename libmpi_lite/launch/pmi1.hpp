@@ -44,6 +44,8 @@ class Pmi1 final : public Launch {
   const char* name() const override { return "pmi1"; }
   void put(std::string_view key, std::string_view value) override;
   void fence() override;
+  void start_fence() override;
+  bool fence_passed() override;
   std::string get(int rank, std::string_view key) override;
   void finalize() override;
   [[noreturn]] void abort(int exit_code, std::string_view message) override;

@@ -106,16 +106,15 @@ Pmi1Wire Pmi1Wire::connect(const std::string& address, std::chrono::milliseconds
 
 Pmi1Message Pmi1Wire::ask(std::string_view request, std::string_view answer) {
   send_line(request);
-  return receive(answer, false);
-}
-
-Pmi1Message Pmi1Wire::ask_untimed(std::string_view request, std::string_view answer) {
-  send_line(request);
-  return receive(answer, true);
+  return expect(answer);
 }
 
 Pmi1Message Pmi1Wire::expect(std::string_view cmd) {
-  return receive(cmd, false);
+  return receive(cmd, Clock::now() + timeout_);
+}
+
+Pmi1Message Pmi1Wire::expect_untimed(std::string_view cmd) {
+  return receive(cmd, Clock::time_point::max());
 }
 
 // MSG_DONTWAIT: abort() must not hang at a manager that does not read. MSG_NOSIGNAL, here and
@@ -128,12 +127,23 @@ bool Pmi1Wire::send_only(std::string_view request) noexcept try {
   return false;
 }
 
-Pmi1Message Pmi1Wire::receive(std::string_view cmd, bool forever) {
-  Pmi1Message message(receive_line(cmd, forever));
+std::optional<Pmi1Message> Pmi1Wire::take(std::string_view cmd) {
+  if (received_.find('\n') == std::string::npos) read_some(cmd);
+  const auto end = received_.find('\n');
+  if (end == std::string::npos) return {};
+  Pmi1Message message(std::string_view(received_).substr(0, end));
+  received_.erase(0, end + 1);
   if (message.field("cmd") != cmd)
     throw base::SetupError("the process manager " + manager_ + " said '" + message.line() +
                            "' where cmd=" + std::string(cmd) + " was due; does it speak PMI-1?");
   return message;
+}
+
+Pmi1Message Pmi1Wire::receive(std::string_view cmd, Clock::time_point until) {
+  while (true) {
+    if (auto message = take(cmd)) return *message;
+    wait_readable(cmd, until);
+  }
 }
 
 void Pmi1Wire::send_line(std::string_view request) {
@@ -153,27 +163,18 @@ void Pmi1Wire::send_line(std::string_view request) {
   }
 }
 
-std::string Pmi1Wire::receive_line(std::string_view cmd, bool forever) {
-  const auto until = forever ? Clock::time_point::max() : Clock::now() + timeout_;
-  while (true) {
-    if (const auto end = received_.find('\n'); end != std::string::npos) {
-      std::string line = received_.substr(0, end);
-      received_.erase(0, end + 1);
-      return line;
-    }
-    if (received_.size() > kMaxLine)
-      throw base::SetupError("the process manager " + manager_ +
-                             " sends lines without end; does it speak PMI-1?");
-    wait_readable(cmd, until);
-    std::array<char, 2048> piece;
-    const ssize_t n = recv(socket_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
-    if (n > 0)
-      received_.append(piece.data(), static_cast<std::size_t>(n));
-    else if (n == 0)
-      throw_lost("was to send cmd=" + std::string(cmd), "it closed the connection");
-    else if (errno != EINTR && errno != EAGAIN)
-      throw_lost("was to send cmd=" + std::string(cmd), reason());
-  }
+void Pmi1Wire::read_some(std::string_view cmd) {
+  if (received_.size() > kMaxLine)
+    throw base::SetupError("the process manager " + manager_ +
+                           " sends lines without end; does it speak PMI-1?");
+  std::array<char, 2048> piece;
+  const ssize_t n = recv(socket_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
+  if (n > 0)
+    received_.append(piece.data(), static_cast<std::size_t>(n));
+  else if (n == 0)
+    throw_lost("was to send cmd=" + std::string(cmd), "it closed the connection");
+  else if (errno != EINTR && errno != EAGAIN)
+    throw_lost("was to send cmd=" + std::string(cmd), reason());
 }
 
 // A signal ends it early: the caller finds nothing and waits again, but not for longer in all.

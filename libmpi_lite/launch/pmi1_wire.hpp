@@ -47,10 +47,14 @@ class Pmi1Wire {
   // the cmd= of the line that must come back. Throws SetupError if something else comes, or nothing
   // within `timeout`. The answer may be a refusal: see Pmi1Message::ok().
   Pmi1Message ask(std::string_view request, std::string_view answer);
-  // As ask(), without a time limit: for answers that depend on other processes.
-  Pmi1Message ask_untimed(std::string_view request, std::string_view answer);
+  // Sends a request whose answer is taken later.
+  void start(std::string_view request) { send_line(request); }
   // Waits for a line that belongs to an earlier request.
   Pmi1Message expect(std::string_view cmd);
+  // The same without a time limit: for answers that depend on other processes.
+  Pmi1Message expect_untimed(std::string_view cmd);
+  // The same without waiting; nothing if the line has not come yet.
+  std::optional<Pmi1Message> take(std::string_view cmd);
   // Sends a request that has no answer; does not wait. false: it could not be sent whole.
   bool send_only(std::string_view request) noexcept;
   // Closes the socket. Only the destructor may follow.
@@ -59,10 +63,11 @@ class Pmi1Wire {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // `forever`: without a time limit.
-  Pmi1Message receive(std::string_view cmd, bool forever);
+  // Waits until then at most.
+  Pmi1Message receive(std::string_view cmd, Clock::time_point until);
   void send_line(std::string_view request);
-  std::string receive_line(std::string_view cmd, bool forever);
+  // Takes what has come into received_. Throws SetupError if the manager is gone.
+  void read_some(std::string_view cmd);
   void wait_readable(std::string_view cmd, Clock::time_point until);
   // The manager is gone: throws SetupError. `doing`: what the manager was to do, `why` it did not.
   [[noreturn]] void throw_lost(const std::string& doing, const std::string& why) const;

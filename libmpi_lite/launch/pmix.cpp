@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -39,6 +40,7 @@ struct Api {
   decltype(&PMIx_Put) put;
   decltype(&PMIx_Commit) commit;
   decltype(&PMIx_Fence) fence;
+  decltype(&PMIx_Fence_nb) start_fence;
   decltype(&PMIx_Get) get;
   decltype(&PMIx_Register_event_handler) register_event_handler;
   decltype(&PMIx_Error_string) error_string;
@@ -67,6 +69,7 @@ Api::Api() {
   load(library, "PMIx_Put", put);
   load(library, "PMIx_Commit", commit);
   load(library, "PMIx_Fence", fence);
+  load(library, "PMIx_Fence_nb", start_fence);
   load(library, "PMIx_Get", get);
   load(library, "PMIx_Register_event_handler", register_event_handler);
   load(library, "PMIx_Error_string", error_string);
@@ -128,6 +131,8 @@ class Pmix final : public Launch {
   const char* name() const override { return "pmix"; }
   void put(std::string_view key, std::string_view value) override;
   void fence() override;
+  void start_fence() override;
+  bool fence_passed() override;
   std::string get(int rank, std::string_view key) override;
   void finalize() override;
   [[noreturn]] void abort(int exit_code, std::string_view message) override;
@@ -143,8 +148,15 @@ class Pmix final : public Launch {
   // The same for a number that must be known and be at least `min`; throws SetupError.
   int require_number(pmix_rank_t rank, const char* key, int min) const;
 
+  // The end of a fence that start_fence() has begun; a thread of libpmix calls it.
+  static void fence_over(pmix_status_t status, void* pmix);
+
+  static constexpr pmix_status_t kUnderWay = 1;  // statuses are 0 or less
+
   Api api_;           // libpmix
   pmix_proc_t self_;  // name space of the job, and rank
+  pmix_proc_t all_;   // of the fence under way
+  std::atomic<pmix_status_t> fence_status_ = PMIX_SUCCESS;
 };
 
 Pmix::Pmix() {
@@ -210,6 +222,26 @@ void Pmix::fence() {
   const pmix_info_t collect = switched_on(PMIX_COLLECT_DATA);
   const pmix_proc_t all = process(PMIX_RANK_WILDCARD);
   check(api_.fence(&all, 1, &collect, 1), "could not do a fence");
+}
+
+void Pmix::start_fence() {
+  all_ = process(PMIX_RANK_WILDCARD);
+  fence_status_ = kUnderWay;
+  const pmix_status_t status = api_.start_fence(&all_, 1, nullptr, 0, fence_over, this);
+  // PMIX_OPERATION_SUCCEEDED: it is over already, and fence_over() is not called.
+  if (status == PMIX_OPERATION_SUCCEEDED) return fence_over(PMIX_SUCCESS, this);
+  check(status, "could not begin a fence");
+}
+
+void Pmix::fence_over(pmix_status_t status, void* pmix) {
+  static_cast<Pmix*>(pmix)->fence_status_ = status;
+}
+
+bool Pmix::fence_passed() {
+  const pmix_status_t status = fence_status_;
+  if (status == kUnderWay) return false;
+  check(status, "could not do a fence");
+  return true;
 }
 
 std::string Pmix::get(int rank, std::string_view key) {

@@ -150,8 +150,8 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
 void Process::finalize() {
   delete_comm_attributes(MPI_COMM_SELF);
   delete_comm_attributes(MPI_COMM_WORLD);
-  wait(*start_last_barrier(*world_));
-  // All processes have reached the barrier. But the last control messages of this process may still
+  wait_for_all();
+  // All processes have come so far. But the last control messages of this process may still
   // wait here for room, on a machine that is too busy, and another process may wait for them.
   wait_for_at_most(std::chrono::seconds(10), [&] { return !transfer->has_backlog(); });
   // What is left are acknowledgements. The other end may be gone already, so do not wait for long.
@@ -160,6 +160,20 @@ void Process::finalize() {
   leave();
   phase_ = Phase::finalized;
   launch_->finalize();
+}
+
+// A fence of the process manager instead of a barrier of messages: a job's end needs no connections
+// that its program has not made. A process that is lost fails it, as it would fail a barrier.
+void Process::wait_for_all() {
+  const Envelope anybody{world_.get(), world_->context(), MPI_ANY_SOURCE, MPI_ANY_TAG};
+  launch_->start_fence();
+  wait_until(
+      [&] {
+        if (launch_->fence_passed()) return true;
+        transfer->check_sender(anybody);
+        return false;
+      },
+      [] { return WaitedFor{.event = "all processes to call MPI_Finalize"}; });
 }
 
 bool Process::busy() const {

@@ -65,6 +65,7 @@ class Process {
 
  private:
   Process() = default;
+  void wait_for_all();                              // a barrier over the job
   static inline Phase phase_ = Phase::before_init;  // static, as every MPI call reads it
   int rank_ = 0, size_ = 1, thread_level_ = 0;
   std::unique_ptr<Launch> launch_;

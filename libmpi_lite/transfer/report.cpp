@@ -126,6 +126,7 @@ std::string Transfer::presence_of(int process) const {
 }
 
 std::string Transfer::text_of(const WaitedFor& what) {
+  if (what.event) return what.event;
   if (what.probe) {
     const Envelope& from = *what.probe;
     return "a message from " + address_text(*from.comm, from.rank, from.tag, false) +

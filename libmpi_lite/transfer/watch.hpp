@@ -14,11 +14,12 @@ namespace viaduct::mpi {
 class Request;
 struct Envelope;
 
-// What a call waits for: a request, or a message that is probed for; neither: any of several
-// requests. Both pointers are valid for the duration of the wait.
+// What a call waits for: a request, a message that is probed for, or an event that the text names;
+// none of them: any of several requests. The pointers are valid for the duration of the wait.
 struct WaitedFor {
   const Request* request = nullptr;
   const Envelope* probe = nullptr;
+  const char* event = nullptr;
 };
 
 inline constexpr auto kAnyOfSeveral = [] { return WaitedFor{}; };

@@ -63,20 +63,13 @@ Task staged_barrier(Collective& op) {
   co_await tree_broadcast(hierarchy.local, nothing_at(), 0);
 }
 
-inline Ref<Request> run(Collective& op) {
-  if (op.comm().inter()) return op.run(inter_barrier(op));
-  if (plan_of(op.comm()).staged()) return op.run(staged_barrier(op));
-  return op.run(exchange_along_cube(all_ranks(op)));
-}
-
 }  // namespace
 
 Ref<Request> start_barrier(Comm& comm) {
-  return run(*make<Collective>(comm, CollectiveKind::barrier));
-}
-
-Ref<Request> start_last_barrier(Comm& world) {
-  return run(*make<Collective>(world, kLastBarrierTag));
+  const auto op = make<Collective>(comm, CollectiveKind::barrier);
+  if (comm.inter()) return op->run(inter_barrier(*op));
+  if (plan_of(comm).staged()) return op->run(staged_barrier(*op));
+  return op->run(exchange_along_cube(all_ranks(*op)));
 }
 
 }  // namespace viaduct::mpi

@@ -38,6 +38,8 @@ class FakeLaunch final : public Launch {
     EXPECT_EQ(value.find(' '), std::string_view::npos);
   }
   void fence() override {}
+  void start_fence() override {}
+  bool fence_passed() override { return true; }
   std::string get(int rank, std::string_view key) override {
     ++job_.gets;
     const auto found = job_.values.find(named(rank, key));

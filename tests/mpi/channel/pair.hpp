@@ -67,9 +67,11 @@ class Pair::Process final : public Launch {
     value.copy(shared_.cards[static_cast<std::size_t>(rank())], 1000);
   }
   void fence() override {
-    const unsigned before = shared_.at_fence++;
-    while (shared_.at_fence < (before / 2 + 1) * 2) std::this_thread::yield();
+    start_fence();
+    while (!fence_passed()) std::this_thread::yield();
   }
+  void start_fence() override { passed_at_ = (shared_.at_fence++ / 2 + 1) * 2; }
+  bool fence_passed() override { return shared_.at_fence >= passed_at_; }
   std::string get(int rank, std::string_view) override {
     return shared_.cards[static_cast<std::size_t>(rank)];
   }
@@ -78,6 +80,7 @@ class Pair::Process final : public Launch {
 
  private:
   Shared& shared_;
+  unsigned passed_at_ = 0;
 };
 
 inline std::unique_ptr<Channel> open_channel(std::string_view name, ChannelSink& sink,

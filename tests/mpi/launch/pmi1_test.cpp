@@ -209,7 +209,32 @@ TEST(Pmi1, AFenceIsNotLimitedByTheTimeout) {
   FakeManager manager(
       Script{{"cmd=barrier_in", "   cmd=barrier_out" + std::string(300, ' ') + "\n"}}, 1);
   Pmi1Wire wire(viaduct::base::UniqueFd(manager.fd()), "of the test", 20ms);
-  EXPECT_TRUE(wire.ask_untimed("cmd=barrier_in", "barrier_out").ok());
+  wire.start("cmd=barrier_in");
+  EXPECT_TRUE(wire.expect_untimed("barrier_out").ok());
+}
+
+// The answer comes byte by byte, and is looked for more often.
+TEST(Pmi1, AFenceInTwoStepsWaitsForNothing) {
+  FakeManager manager(greeting() + kAgree + Script{{"cmd=barrier_in", "cmd=barrier_out rc=0\n"}},
+                      1);
+  const auto job = join(manager);
+  job->start_fence();
+  int vain = 0;
+  for (; !job->fence_passed(); ++vain) std::this_thread::sleep_for(20us);
+  EXPECT_GT(vain, 0);
+}
+
+TEST(Pmi1, AFenceInTwoStepsFailsWithTheManager) {
+  FakeManager manager(
+      greeting() + kAgree +
+      Script{{"cmd=barrier_in", "cmd=barrier_out rc=-1\n"}, {"cmd=barrier_in", ""}});
+  const auto job = join(manager);
+  const auto fence = [&] {
+    job->start_fence();
+    while (!job->fence_passed()) std::this_thread::sleep_for(20us);
+  };
+  EXPECT_SAYS(fence(), "could not do a barrier");
+  EXPECT_SAYS(fence(), "is gone");
 }
 
 TEST(Pmi1, SignalsDoNotDisturb) {
