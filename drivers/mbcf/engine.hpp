@@ -133,6 +133,8 @@ class Engine final : private link::ReceiveHandler {
   // Names another place where the whole body of an append that was not `copied` lies: from now on
   // the engine reads the rest from there. Without effect once the request is over.
   void relocate(RequestId append, Bytes body);
+  // What has still to be copied of such an entry's `body`: its last bytes.
+  Bytes unsent_part(RequestId append) const;
   // The largest entry of that FIFO, in bytes; 0: not known yet.
   std::size_t capacity(WriterId writer) const;
 

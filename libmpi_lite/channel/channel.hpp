@@ -86,6 +86,8 @@ class Channel {
   virtual ~Channel() = default;
   virtual const char* name() const = 0;  // "shm", "mbcf", ...
   virtual Limits limits() const = 0;
+  // It leads to processes of other nodes, and not to those of this node or to this process itself.
+  virtual bool between_nodes() const { return false; }
 
   // Bytes of the largest `head` of a control message: protocol headers are built on the stack.
   static constexpr std::size_t kMaxHead = 128;

@@ -20,6 +20,7 @@ using mbcf::Status;
 enum class ChannelMessage : std::uint8_t {
   introduction = 0xf0,  // Introduction: always a process's first entry
   written = 0xf1,       // Written: a long transfer is complete
+  piece = 0xf2,         // Piece, data: a part of a long transfer
 };
 constexpr std::byte kFirstChannelMessage{0xf0};
 
@@ -35,7 +36,15 @@ struct Written {
   std::uint32_t receive;  // id in the receiver's receives_, from its remote key
   std::uint64_t key;      // of the buffer: proves that the sender was given this receive
 };
-static_assert(sizeof(Introduction) == 16 && sizeof(Written) == 16);
+struct Piece {
+  ChannelMessage kind = ChannelMessage::piece;
+  std::uint8_t last;  // 1: the transfer ends with this piece
+  std::uint8_t reserved[2] = {};
+  std::uint32_t receive;  // as in Written
+  std::uint64_t key;      // as in Written
+  std::uint64_t offset;   // bytes that were sent in pieces before
+};
+static_assert(sizeof(Introduction) == 16 && sizeof(Written) == 16 && sizeof(Piece) == 24);
 
 // The content of a RemoteKey.
 struct MbcfRemoteKey {
@@ -64,6 +73,8 @@ constexpr std::uint64_t kSend = std::uint64_t{1} << 32, kLongEntry = std::uint64
 constexpr std::uint64_t kContextKind = ~std::uint64_t{0} << 32;
 
 constexpr mbcf::Options kSilent{.urgency = link::Urgency::now, .silent = true, .context = 0};
+// Pieces fill their frames, which go to the device in bursts (Link::push).
+constexpr mbcf::Options kSilentBatch{.urgency = link::Urgency::batch, .silent = true, .context = 0};
 constexpr mbcf::Options with_context(std::uint64_t context) {
   return {.urgency = link::Urgency::now, .silent = false, .context = context};
 }
@@ -71,6 +82,11 @@ constexpr mbcf::Options with_context(std::uint64_t context) {
 // Control messages larger than a frame that may be under way at once, to all peers together. Each
 // may need a copy of the largest control message.
 constexpr std::size_t kMaxLongEntries = 64;
+// Bytes of a transfer in pieces that are sent in one go, so that others get their turn.
+constexpr std::size_t kPiecesAtATime = 64u << 10;
+// The eager limit where all that is not written goes eagerly, as in MPI/MBCF, unless the user has
+// set one. What is longer still takes a rendezvous: a FIFO entry needs its room at once.
+constexpr std::size_t kEagerOfPaper = 256u << 10;
 // A FIFO holds at least that many control messages of the largest size.
 constexpr std::size_t kMinEntries = 4;
 
@@ -88,11 +104,13 @@ template <link::PacketDevice D>
 MbcfChannel<D>::MbcfChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device,
                             const NetConfig& config, std::size_t fifo, ClockOf<D> clock)
     : Net(sink, launch, std::move(device), config, engine_config(launch), clock),
+      remote_write_(config.remote_write),
       // A message must fit the FIFO of its receiver, whatever the user has configured.
       fifo_(driver_.create_fifo(std::max(fifo, kMinEntries * this->limits().control))),
       receives_(net_transfers(launch.size()), 0),
       sends_(net_transfers(launch.size()), 0),
       long_entries_(kMaxLongEntries, 0) {
+  if (!remote_write_) in_pieces_.reserve(net_transfers(launch.size()));
   this->publish(fifo_->key().value);
 }
 
@@ -162,7 +180,8 @@ bool MbcfChannel<D>::append_long(int to, Bytes head, Bytes body) {
   if (refused) {
     long_entries_.erase(slot);
   } else if (!issued.copied) {
-    std::copy(body.begin(), body.end(), copy.get());
+    const Bytes rest = driver_.unsent_part(issued.id);
+    std::copy(rest.begin(), rest.end(), copy.get() + (body.size() - rest.size()));
     driver_.relocate(issued.id, {copy.get(), body.size()});
   }
   return done;
@@ -213,6 +232,7 @@ void MbcfChannel<D>::on_channel_message(link::PeerId from, Bytes entry) {
         this->on_introduction(from, introduction.rank, introduction.fifo);
       break;
     case ChannelMessage::written: on_written(entry); break;
+    case ChannelMessage::piece: on_piece(entry); break;
   }
 }
 
@@ -228,12 +248,14 @@ bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey*,
   } else {
     const base::Slot slot = receives_.insert();
     if (slot == base::kNoSlot) return false;
-    const mbcf::Key key = driver_.export_segment(into, mbcf::Rights::write);
+    // Without Remote Write the key still names the receive, but gives no right.
+    const mbcf::Key key =
+        driver_.export_segment(into, remote_write_ ? mbcf::Rights::write : mbcf::Rights::none);
     if (!key) {
       receives_.erase(slot);
       return false;
     }
-    receives_[slot] = {key, cookie, from};
+    receives_[slot] = {key, cookie, from, into, 0};
     content = {key.value, receives_.id(slot).value};
   }
   std::memcpy(remote_key.bytes.data(), &content, sizeof content);
@@ -275,10 +297,15 @@ bool MbcfChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key,
     if (lost(to)) this->queue_failed_send(cookie);
     return lost(to);
   }
-  const MbcfRemoteKey content = mbcf_remote_key_of(remote_key);
   const base::Slot slot = sends_.insert();
   if (slot == base::kNoSlot) return false;
-  sends_[slot].cookie = cookie;
+  sends_[slot] = {cookie, to, data, remote_key, 0};
+  if (!remote_write_) {
+    in_pieces_.push_back(slot);
+    send_pieces(sends_[slot]);
+    return true;
+  }
+  const MbcfRemoteKey content = mbcf_remote_key_of(remote_key);
   const Written written{.receive = content.receive, .key = content.key};
   // Write with notify: the engine appends the entry when all data is in place.
   const auto then = mbcf::Then::append(peer(to).writer, bytes_of(written));
@@ -294,9 +321,69 @@ bool MbcfChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key,
   return done;
 }
 
+// ---- long transfers without Remote Write -------------------------------------------------------
+
+// A piece that finds no room is sent by a later poll. Pieces to a peer that is lost vanish;
+// end_transfers() then ends the transfer.
+template <link::PacketDevice D>
+void MbcfChannel<D>::send_pieces(Send& send) {
+  const MbcfRemoteKey key = mbcf_remote_key_of(send.remote_key);
+  const std::size_t most = peer(send.to).max_single_frame - sizeof(Piece);
+  const std::size_t until = send.sent + kPiecesAtATime;
+  while (send.sent != send.data.size() && send.sent < until && !lost(send.to)) {
+    const Bytes data = send.data.subspan(send.sent, std::min(most, send.data.size() - send.sent));
+    const bool last = send.sent + data.size() == send.data.size();
+    const Piece piece{.last = last, .receive = key.receive, .key = key.key, .offset = send.sent};
+    if (!append(send.to, bytes_of(piece), data, kSilentBatch)) break;
+    send.sent += data.size();
+  }
+  this->link_.push(now());
+}
+
+template <link::PacketDevice D>
+bool MbcfChannel<D>::send_pieces() {
+  bool any = false;
+  for (std::size_t i = 0; i < in_pieces_.size();) {
+    const base::Slot slot = in_pieces_[i];
+    Send& send = sends_[slot];
+    const std::size_t before = send.sent;
+    if (send.sent != send.data.size()) send_pieces(send);
+    any |= send.sent != before;
+    if (send.sent != send.data.size() || lost(send.to)) {
+      ++i;
+      continue;
+    }
+    in_pieces_.erase(in_pieces_.begin() + static_cast<std::ptrdiff_t>(i));
+    sends_.erase(slot);
+    any = true;
+    sink_.on_long_sent(send.cookie, true);
+  }
+  return any;
+}
+
+// Pieces come in order, and end the receive with the last one. Nothing in them is trusted.
+template <link::PacketDevice D>
+void MbcfChannel<D>::on_piece(Bytes entry) {
+  Piece piece;
+  if (entry.size() < sizeof piece) return;
+  std::memcpy(&piece, entry.data(), sizeof piece);
+  const Bytes data = entry.subspan(sizeof piece);
+  const base::Slot slot = find_receive(piece.receive, piece.key);
+  if (slot == base::kNoSlot) return;
+  Receive& receive = receives_[slot];
+  if (piece.offset != receive.arrived || data.size() > receive.into.size() - receive.arrived)
+    return;
+  std::copy(data.begin(), data.end(),
+            receive.into.begin() + static_cast<std::ptrdiff_t>(receive.arrived));
+  receive.arrived += data.size();
+  if (piece.last != 0) sink_.on_long_received(end_receive(slot), true);
+}
+
+// ---- ends --------------------------------------------------------------------------------------
+
 template <link::PacketDevice D>
 bool MbcfChannel<D>::take_completions() {
-  bool any = false;
+  bool any = !in_pieces_.empty() && send_pieces();
   for (mbcf::Completion completion; driver_.next_completion(completion); any = true)
     complete(completion);
   return any;
@@ -324,8 +411,19 @@ void MbcfChannel<D>::complete(const mbcf::Completion& completion) {
 
 template <link::PacketDevice D>
 void MbcfChannel<D>::end_transfers(int rank) {
-  // The engine does not know whom a segment was exported for, so receives are ended here. Sends end
-  // by their completions.
+  // The engine does not know whom a segment was exported for, so receives are ended here, as are
+  // sends in pieces. Others end by their completions.
+  for (std::size_t i = 0; i < in_pieces_.size();) {
+    const base::Slot slot = in_pieces_[i];
+    if (sends_[slot].to != rank) {
+      ++i;
+      continue;
+    }
+    in_pieces_.erase(in_pieces_.begin() + static_cast<std::ptrdiff_t>(i));
+    const Cookie cookie = sends_[slot].cookie;
+    sends_.erase(slot);
+    sink_.on_long_sent(cookie, false);
+  }
   receives_.for_each([&](base::Slot slot, const Receive& receive) {
     if (receive.from == rank) sink_.on_long_received(end_receive(slot), false);
   });
@@ -338,6 +436,10 @@ template class MbcfChannel<sim::SimPort>;
 std::unique_ptr<Channel> open_mbcf_channel(ChannelSink& sink, Launch& launch,
                                            std::shared_ptr<port::Port> port) {
   NetConfig config = net_config(launch, "VIADUCT_EAGER_MBCF");
+  const std::string protocol = config_vars().text("VIADUCT_WRITE_PROTOCOL");
+  config.remote_write = protocol != "nsr";
+  if (protocol != "auto" && !config_vars().is_set("VIADUCT_EAGER_MBCF"))
+    config.eager = kEagerOfPaper;
   const std::size_t fifo = config_vars().number("VIADUCT_MBCF_FIFO");
   if (!port) port = open_net_port(launch, config);
   return std::make_unique<MbcfChannel<port::Port>>(sink, launch, std::move(port), config, fifo);

@@ -5,7 +5,8 @@
 //    entry to the sink in place.
 //  * A long transfer is a Remote Write into the receiver's buffer. The buffer is exported as a
 //    segment for this transfer only. The write carries an entry for the FIFO (write with notify):
-//    it is in the FIFO when the data is in place, and tells the receiver.
+//    it is in the FIFO when the data is in place, and tells the receiver. With
+//    NetConfig::remote_write off the data goes as entries, too: pieces, which the receiver copies.
 //
 // The channel owns the engine (through NetChannel), and the engine owns the FIFO. Thread rule: that
 // of Channel. channel/net.hpp has what this channel shares with StarT-X.
@@ -45,18 +46,25 @@ class MbcfChannel final
   friend Net;
   using Net::driver_, Net::sink_, Net::peer, Net::now, Net::ready, Net::lost;
 
-  // A receive that is open for one Remote Write.
+  // A receive that is open for one Remote Write, or for pieces.
   struct Receive {
     mbcf::Key key;  // of the buffer
     Cookie cookie;
     int from;  // rank of the sender
+    MutableBytes into;
+    std::size_t arrived;  // bytes that have come in pieces
   };
   struct ReceiveId {
     std::uint32_t value = 0;  // 0: none
   };
-  // A Remote Write that has not completed.
+  // A Remote Write that has not completed, or a transfer in pieces that is not wholly sent.
   struct Send {
     Cookie cookie;
+    // In pieces:
+    int to;
+    Bytes data;
+    RemoteKey remote_key;
+    std::size_t sent;  // bytes
   };
   struct SendId {
     std::uint32_t value = 0;
@@ -90,17 +98,24 @@ class MbcfChannel final
   // An entry that channels send each other: an introduction, or the end of a long transfer.
   [[gnu::noinline]] void on_channel_message(link::PeerId from, Bytes entry);
   void on_written(Bytes entry);
+  void on_piece(Bytes entry);
+  // Sends what there is room for of a transfer in pieces.
+  void send_pieces(Send& send);
+  // The same for all such transfers, and reports those that are sent; true: something was done.
+  bool send_pieces();
   // Withdraws the key, so that nothing is written to the buffer any more, and frees the slot.
   Cookie end_receive(base::Slot slot);
   // The receive with this id if its buffer has that key; kNoSlot: it is over, or never was.
   base::Slot find_receive(std::uint32_t id, std::uint64_t key) const;
   void complete(const mbcf::Completion& completion);
 
-  mbcf::Fifo* fifo_;  // this process receives control messages here; owned by the engine
+  const bool remote_write_;  // NetConfig::remote_write
+  mbcf::Fifo* fifo_;         // this process receives control messages here; owned by the engine
   // Their slots are made when they are first needed: a job may never have so many transfers.
   base::SlotMap<Receive, ReceiveId> receives_;          // the id is in the remote key
   base::SlotMap<Send, SendId> sends_;                   // the slot is in the request's context
   base::SlotMap<LongEntry, LongEntryId> long_entries_;  // likewise
+  std::vector<base::Slot> in_pieces_;  // of sends_: those whose data goes in pieces, oldest first
 };
 
 // Opens the channel on `port`, or, where that is nullptr, on the port of this process

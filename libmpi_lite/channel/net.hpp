@@ -51,6 +51,9 @@ struct NetConfig {
   std::string port;       // as the user has named it; empty: it was open already
   link::LinkConfig link;  // configuration of the link, with the job's key
   std::size_t eager = 0;  // Channel::Limits::eager
+  // mbcf: false: long transfers go through the FIFO, too, and nothing by Remote Write (the NSR of
+  // MPI/MBCF).
+  bool remote_write = true;
 };
 // The configuration for a process of this job, read from the environment. `eager_var` names the
 // configuration variable that holds the eager limit of the channel. Throws SetupError.
@@ -115,6 +118,7 @@ template <class Self, link::PacketDevice D, class Driver, class DriverConfig, cl
 class NetChannel : public Channel {
  public:
   Limits limits() const final { return limits_; }
+  bool between_nodes() const final { return true; }
   void offer(int, Bytes, RemoteKey&) final {}  // the receiver's remote key says all
 
   bool poll() final {

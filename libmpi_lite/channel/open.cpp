@@ -22,15 +22,20 @@ int own_rank = 0;
 int shm_index = -1, net_index = -1;  // indices among the channels; -1: there is none
 
 // Compares with rank 0 only: then all ranks agree with each other. Ranks with different channels or
-// job names would never hear of each other, and wait for ever.
+// job names would never hear of each other, and wait for ever; one that does not know the write
+// protocol would keep all that it is asked for.
 void check_settings(Launch& launch) {
   const std::string first = launch.get(0, kSettingsKey);
   if (first == own_settings()) return;
   const std::string here = "rank " + std::to_string(own_rank);
-  const std::string channel = first.substr(0, first.find('/'));
-  if (const std::string mine = config_vars().text("VIADUCT_CHANNEL"); channel != mine)
-    throw base::SetupError(here + " has VIADUCT_CHANNEL=" + mine + " and rank 0 has " + channel +
-                           ": set it to the same value for all ranks");
+  std::size_t at = 0;
+  for (const char* name : {"VIADUCT_CHANNEL", "VIADUCT_WRITE_PROTOCOL"}) {
+    const std::string theirs = first.substr(at, first.find('/', at) - at);
+    if (const std::string mine = config_vars().text(name); theirs != mine)
+      throw base::SetupError(here + " has " + name + "=" + mine + " and rank 0 has " + theirs +
+                             ": set it to the same value for all ranks");
+    at += theirs.size() + 1;
+  }
   throw base::SetupError(here + " has VIADUCT_JOB=" + link::config_vars().text("VIADUCT_JOB") +
                          " and rank 0 has another one: set it to the same value for all ranks");
 }
@@ -57,6 +62,7 @@ bool shares_memory(int process) {
 
 std::string own_settings() {
   return config_vars().text("VIADUCT_CHANNEL") + "/" +
+         config_vars().text("VIADUCT_WRITE_PROTOCOL") + "/" +
          std::to_string(link::job_key(link::config_vars().text("VIADUCT_JOB")));
 }
 

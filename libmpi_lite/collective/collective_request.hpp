@@ -51,7 +51,8 @@ struct CollectiveTag {
   }
   static constexpr int kLongForm = 1 << (kBits - 1);
 
-  // Whether the tag has this format. Others are agreement_tag()s, from 2^30 on.
+  // Whether the tag has this format. Others are agreement_tag()s, from 2^30 on, and one of
+  // runtime/, 2^29.
   static constexpr bool numbered(int tag) { return tag >> kBits == 0; }
   static constexpr std::uint32_t serial(int tag) { return static_cast<unsigned>(tag) % kSerials; }
   static constexpr CollectiveKind kind(int tag) {

@@ -22,9 +22,10 @@ constexpr std::array kTable{
         "long MPI messages within a node are copied from process to process; off: through a ring",
         kOnOff},
     ConfigVar{
-        "VIADUCT_WRITE_PROTOCOL", "on", "",
-        "MPI receives tell their senders where to write before the message is sent (between nodes)",
-        kOnOff},
+        "VIADUCT_WRITE_PROTOCOL", "auto", "",
+        "MPI receives ask senders on other nodes to write into them: sr: all that can; nsr: none, "
+        "and mbcf uses no Remote Write; auto: where it pays",
+        one_of("sr|nsr|auto")},
     ConfigVar{"VIADUCT_STATS", "off", "",
               "MPI_Finalize prints what went which way, and what was dropped or sent again",
               kOnOff},

@@ -6,10 +6,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <climits>
 #include <cstdio>
+#include <deque>
 #include <thread>
 
 #include "drivers/link/config.hpp"
@@ -18,6 +20,7 @@
 #include "libmpi_lite/channel/open.hpp"
 #include "libmpi_lite/collective/collective.hpp"
 #include "libmpi_lite/core/config_vars.hpp"
+#include "libmpi_lite/core/data/datatype.hpp"
 #include "libmpi_lite/core/keyval.hpp"
 #include "libmpi_lite/core/predefined.hpp"
 #include "libmpi_lite/launch/common.hpp"
@@ -97,6 +100,42 @@ void check_settings(const Launch& launch) {
   }
 }
 
+WriteProtocol write_protocol() {
+  const std::string chosen = config_vars().text("VIADUCT_WRITE_PROTOCOL");
+  return chosen == "sr"    ? WriteProtocol::sr
+         : chosen == "nsr" ? WriteProtocol::nsr
+                           : WriteProtocol::automatic;
+}
+
+// What all processes have sent, at rank 0, which prints it. The caller has printed its own figures
+// and counted its totals, so these messages are in none of them. They go up a binomial tree.
+// Processes without VIADUCT_STATS say nothing, and are
+// left out with those behind them.
+void report_job(Comm& world, SentTotals totals) {
+  constexpr std::chrono::seconds kPatience{2};
+  constexpr int kTotalsTag = 1 << 29;  // of no collective operation
+  const int rank = world.rank();
+  const auto items = [](SentTotals& of) { return Items{&of, sizeof of, &datatype(MPI_BYTE)}; };
+  const auto envelope = [&](int other) {
+    return Envelope{&world, world.collective_context(), other, kTotalsTag};
+  };
+  // Outlives the call, and so receives that nothing satisfies.
+  static std::deque<SentTotals> theirs;
+  theirs.clear();
+  std::vector<Ref<Request>> requests;
+  for (int bit = 1; bit < world.size() - rank && (rank & bit) == 0; bit <<= 1)
+    requests.push_back(start_receive(items(theirs.emplace_back()), envelope(rank + bit)));
+  wait_for_at_most(kPatience, [&] {
+    return std::ranges::all_of(requests, [](const Ref<Request>& r) { return r->complete; });
+  });
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    if (requests[i]->complete && requests[i]->error == MPI_SUCCESS) totals += theirs[i];
+  if (rank == 0) return transfer->print_job(totals);
+  const Ref<Request> sent =
+      start_send(items(totals), envelope(rank & (rank - 1)), SendMode::standard);
+  wait_for_at_most(kPatience, [&] { return sent->complete; });
+}
+
 }  // namespace
 
 Process& Process::self() {
@@ -125,7 +164,7 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   check_settings(*launch_);
   TransferConfig config;
   config.collectives = &collective_sink();
-  config.write_protocol = config_vars().on("VIADUCT_WRITE_PROTOCOL");
+  config.write_protocol = write_protocol();
   transfer = std::make_unique<Transfer>(
       [&](ChannelSink& sink) { return open_channels(sink, *launch_, std::move(port)); },
       choose_channel, rank_, size_, config);
@@ -156,7 +195,11 @@ void Process::finalize() {
   wait_for_at_most(std::chrono::seconds(10), [&] { return !transfer->has_backlog(); });
   // What is left are acknowledgements. The other end may be gone already, so do not wait for long.
   wait_for_at_most(std::chrono::milliseconds(500), [&] { return !busy(); });
-  if (config_vars().on("VIADUCT_STATS")) transfer->print_counters();
+  if (config_vars().on("VIADUCT_STATS")) {
+    transfer->print_counters();
+    report_job(*world_, transfer->totals());
+    wait_for_at_most(std::chrono::milliseconds(500), [&] { return !busy(); });
+  }
   leave();
   phase_ = Phase::finalized;
   launch_->finalize();

@@ -48,7 +48,7 @@ Transfer::Peer& Transfer::open_peer(int process) {
   const Channel::Limits limits = p->through->limits();
   // SyncHead is the longest head in front of eager data.
   p->eager_limit = std::min(limits.eager, limits.control - sizeof(SyncHead));
-  p->write_protocol = limits.early != 0 && config_.write_protocol;
+  p->write_protocol = limits.early != 0 && config_.write_protocol != WriteProtocol::nsr;
   p->through->watch(process);
   return *(peers_[static_cast<std::size_t>(process)] = std::move(p));
 }

@@ -16,6 +16,7 @@
 // blocks; only send() waits, by calling progress().
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -30,8 +31,16 @@
 
 namespace viaduct::mpi {
 
+// Whether receives ask to be written into (VIADUCT_WRITE_PROTOCOL): the three ways that MPI/MBCF
+// compares, SR and NSR, and one that chooses.
+enum class WriteProtocol : std::uint8_t {
+  sr,         // all that can ask
+  nsr,        // none
+  automatic,  // those for which it pays
+};
+
 struct TransferConfig {
-  bool write_protocol = true;             // VIADUCT_WRITE_PROTOCOL
+  WriteProtocol write_protocol = WriteProtocol::automatic;
   bool oversubscribed = false;            // processes of the job share CPUs: a waiting one yields
   std::uint32_t eager_budget = 4u << 20;  // bytes of eager messages from one sender that a receiver
                                           // may not have consumed yet
@@ -90,6 +99,9 @@ class Transfer final : private ChannelSink {
   // Work is left that other processes depend on: the backlog, and what Channel::busy() means.
   bool busy() const;
   void print_counters() const;  // to standard error
+  // What this process has sent so far.
+  SentTotals totals() const;
+  void print_job(const SentTotals& job) const;  // to standard error
   // The whole state, in lines; and what is waited for, as part of a line.
   std::string dump();
   std::string text_of(const WaitedFor& what);
@@ -300,6 +312,8 @@ class Transfer final : private ChannelSink {
   void on_cancel_want(Peer& peer, const IdHead& head);
   void on_cancelled(Peer& peer, const CancelledHead& head);
 
+  double seconds() const;  // since the engine was made; in statistics.cpp
+
   // report.cpp
   // Calls visit(operation) for each send and receive that is under way.
   template <class Visit>
@@ -310,6 +324,7 @@ class Transfer final : private ChannelSink {
 
   static inline Transfer* self_ = nullptr;  // the only one; nullptr outside of MPI
   const int rank_;                          // of this process in MPI_COMM_WORLD
+  const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
   TransferConfig config_;
   std::vector<std::unique_ptr<Channel>> channels_;
   const ChooseChannel choose_;

@@ -275,6 +275,14 @@ void Engine<D>::relocate(RequestId append, Bytes body) {
   requests_[slot].local = const_cast<std::byte*>(body.data());
 }
 
+template <link::PacketDevice D>
+auto Engine<D>::unsent_part(RequestId append) const -> Bytes {
+  const Slot slot = requests_.find(append);
+  if (slot == base::kNoSlot || requests_[slot].kind != Kind::append) return {};
+  const Request& r = requests_[slot];
+  return {r.local + r.moved, static_cast<std::size_t>(r.length - r.moved)};
+}
+
 // Sends the first piece now, or refuses the request; pump() sends the others. Only one long entry
 // to a peer is under way, as the target puts together one at a time. Later entries of this writer
 // wait for the last piece (Writer::sending), which keeps the writer's entries in order.

@@ -99,6 +99,7 @@ class ViChannel final : public Channel {
 
   const char* name() const override { return "vi"; }
   Limits limits() const override { return limits_; }
+  bool between_nodes() const override { return true; }
   bool send_control(int to, Bytes head, Bytes body) override;
   void offer(int, Bytes, RemoteKey&) override {}  // the receiver's remote key says all
   bool open_receive(int from, MutableBytes into, const RemoteKey* offered, Cookie cookie,

@@ -38,7 +38,7 @@ class ProcessOfMany {
     std::vector<int> all(static_cast<std::size_t>(size));
     std::iota(all.begin(), all.end(), 0);
     TransferConfig config;
-    config.write_protocol = false;
+    config.write_protocol = WriteProtocol::nsr;
     config.eager_budget = 1u << 30;
     config.collectives = &collective_sink();
     transfer_ = std::make_unique<Transfer>(

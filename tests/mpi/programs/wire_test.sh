@@ -40,6 +40,8 @@ if may_make_hosts; then
     'rank 2 has VIADUCT_JOB=mine and rank 0 has another one'
   check "one rank has another VIADUCT_CHANNEL" settings VIADUCT_CHANNEL=startx \
     'rank 2 has VIADUCT_CHANNEL=startx and rank 0 has mbcf'
+  check "one rank has another VIADUCT_WRITE_PROTOCOL" settings VIADUCT_WRITE_PROTOCOL=nsr \
+    'rank 2 has VIADUCT_WRITE_PROTOCOL=nsr and rank 0 has auto'
   export VIADUCT_PORTS=net_nonsense{n}
   check "VIADUCT_PORTS is nonsense" settings VIADUCT_STATS=off \
     'VIADUCT_PORTS gives local rank 0 a port that does not open: cannot open port net_nonsense0: .*no driver of that name'

@@ -157,8 +157,7 @@ class Job {
         if (o.receive && !o.receive->complete && o.receive->rtr_sent) ++open;
       }
       ASSERT_EQ(p.end->left_open(), open) << "at rank " << rank;
-      seen.writes +=
-          p.transfer->counters(0).sent[static_cast<std::size_t>(Protocol::write)].messages;
+      seen.writes += p.transfer->counters(0).sent.of(Protocol::write).messages;
       seen.rtrs_missed += p.transfer->counters(0).rtrs_missed;
     }
     for (std::size_t rank = 0; rank < processes_.size(); ++rank)

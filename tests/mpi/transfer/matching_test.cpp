@@ -250,7 +250,7 @@ class Scenario {
       const TransferCounters& c = p->counters(0);
       ASSERT_EQ(c.malformed, 0u);
       seen.unexpected += c.unexpected;
-      seen.writes += c.sent[static_cast<std::size_t>(Protocol::write)].messages;
+      seen.writes += c.sent.of(Protocol::write).messages;
       seen.rtrs_missed += c.rtrs_missed;
     }
     for (const FakeNet::End* end : net_.ends) {
