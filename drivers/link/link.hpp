@@ -64,11 +64,12 @@ class Link {
   SendStatus try_send(PeerId to, Lane lane, Order order, MessageType type,
                       std::span<const std::byte> head, std::span<const std::byte> body,
                       Urgency urgency, Time now);
-  // Whether the next try_send of max_message() bytes or less to that peer and lane is sure not to
-  // say try_again, if no other call comes between: for protocols that must not act on a request
-  // unless they can answer. True, too, for a peer that has ended: try_send then says peer_down.
-  // Reserves nothing.
-  bool secure(PeerId to, Lane lane);
+  // Whether the next `messages` (at most kMaxSecured) calls of try_send, with max_message() bytes
+  // or less each, to that peer and lane are sure not to say try_again, if no other call comes
+  // between: for protocols that must not act on a request unless they can answer. True, too, for a
+  // peer that has ended: try_send then says peer_down. Reserves nothing.
+  bool secure(PeerId to, Lane lane, std::size_t messages = 1);
+  static constexpr std::size_t kMaxSecured = 64;
   // Hands waiting frames of all peers to the device now rather than at the next poll, as far as
   // credit and device allow.
   void push(Time now);

@@ -130,6 +130,10 @@ class Engine final : private link::ReceiveHandler {
   // Appends head ++ body as one entry; head at most kMaxChainedEntry bytes. no_room while the FIFO
   // has no credit for us: poll, try again. A writer whose FIFO is gone says why with each append.
   Issued append(WriterId writer, Bytes head, Bytes body, const Options& options, Time now);
+  // Whether the next `requests` requests of a frame or less to the FIFO's owner, and an entry of
+  // `entry` bytes with one of them, are sure not to say no_room, if no other call comes between:
+  // for rows of requests that belong together.
+  bool secure(WriterId writer, std::size_t requests, std::size_t entry, Time now);
   // Names another place where the whole body of an append that was not `copied` lies: from now on
   // the engine reads the rest from there. Without effect once the request is over.
   void relocate(RequestId append, Bytes body);
@@ -410,9 +414,9 @@ class Engine final : private link::ReceiveHandler {
   void answer(link::PeerId to, std::uint32_t id, Status status, Time now);
   void end_long_write(PeerRequests& peer, Status status, Time now);
   struct ChainedOp;  // a checked second part
-  Status prepare_chained(link::PeerId from, const ThenHead& head, ChainedOp& op);
+  Status check_chained(link::PeerId from, const ThenHead& head, ChainedOp& op);
   void release_prepaid(link::PeerId from, const ThenHead& head);
-  void execute_chained(const ChainedOp& op, Bytes entry);
+  void execute_chained(link::PeerId from, const ChainedOp& op, Bytes entry);
   void raise(Signal& signal);
   void deliver_signals();
 

@@ -321,19 +321,46 @@ TEST_F(RequestTest, TheSecondPartOfACombinationComesAfterItsData) {
 
 TEST_F(RequestTest, ACombinationThatFitsAFrameHappensWhollyOrNotAtAll) {
   const Key readable = b().export_segment(bed[1].bytes(0, 4096), Rights::read);
+  Options options;
   const auto status = [&](Remote to, const Then& then) {
     bed[0].fill(0, 64, 1);
-    return bed.complete(0, [&] { return a().write(to, bed[0].bytes(0, 64), then, {}, bed.now()); })
-        .status;
+    const auto issue = [&] { return a().write(to, bed[0].bytes(0, 64), then, options, bed.now()); };
+    return bed.complete(0, issue).status;
   };
-  EXPECT_EQ(status(at_b(), Then::raise({bed[1].all.value ^ 1u << 20})), Status::no_key);
-  EXPECT_EQ(status(at_b(), Then::set(readable, 0, 1, Width::eight)), Status::no_right);
-  EXPECT_EQ(status(at_b(), Then::set(bed[1].all, 4, 1, Width::eight)), Status::misaligned);
-  EXPECT_EQ(status(at_b(), Then::set(bed[1].all, bed[1].memory.size() - 4, 1, Width::eight)),
-            Status::out_of_range);
-  EXPECT_EQ(status(at_b(bed[1].memory.size() - 63), Then::set(bed[1].all, 0, 1, Width::eight)),
-            Status::out_of_range);
+  for (const bool silent : {false, true}) {
+    options.silent = silent;
+    EXPECT_EQ(status(at_b(), Then::raise({bed[1].all.value ^ 1u << 20})), Status::no_key);
+    EXPECT_EQ(status(at_b(), Then::set(readable, 0, 1, Width::eight)), Status::no_right);
+    EXPECT_EQ(status(at_b(), Then::set(bed[1].all, 4, 1, Width::eight)), Status::misaligned);
+    EXPECT_EQ(status(at_b(), Then::set(bed[1].all, bed[1].memory.size() - 4, 1, Width::eight)),
+              Status::out_of_range);
+    EXPECT_EQ(status(at_b(bed[1].memory.size() - 63), Then::set(bed[1].all, 0, 1, Width::eight)),
+              Status::out_of_range);
+  }
   EXPECT_EQ(bed[1].written(), 0u);
+}
+
+// Entries whose data is refused give their credit back, or the FIFO would be full some time.
+TEST_F(RequestTest, ASilentCombinationIsHeardOfOnlyIfItIsRefused) {
+  Fifo* fifo = b().create_fifo(4096);
+  const WriterId writer = bed.writer(0, 1, *fifo);
+  const Options silent{.silent = true};
+  const Then then = Then::append(writer, bytes_of_text("it is there"));
+  bed[0].fill(0, 64, 1);
+  for (int round = 0; round < 200; ++round) {
+    const auto write = [&](Remote to) {
+      return a().write(to, bed[0].bytes(0, 64), then, silent, bed.now()).status == Status::ok;
+    };
+    ASSERT_TRUE(bed.run([&] { return write(at_b(64)); }));
+    ASSERT_TRUE(bed.run([&] { return write(at_b(bed[1].memory.size())); })) << round;
+    Completion c{};
+    ASSERT_TRUE(bed.run([&] { return a().next_completion(c); }));
+    EXPECT_EQ(c.status, Status::out_of_range);
+    ASSERT_TRUE(fifo->front());
+    EXPECT_TRUE(bed[1].holds(64, 64, 1));
+    fifo->pop();
+    EXPECT_FALSE(fifo->front() || a().next_completion(c));
+  }
 }
 
 TEST_F(RequestTest, AFullTableSaysSoAndRecovers) {

@@ -60,17 +60,20 @@ SendStatus Link<D>::try_send(PeerId to, Lane lane, Order order, MessageType type
 }
 
 template <PacketDevice D>
-bool Link<D>::secure(PeerId to, Lane lane) {
+bool Link<D>::secure(PeerId to, Lane lane, std::size_t messages) {
   const Peer* p = find(to);
   if (!p || p->draining()) return true;  // try_send will say peer_down
-  if (p->flow(lane).send.backlog() >= config_.max_backlog ||
-      frames_sending_ >= sending_limit_[index_of(lane)])
+  if (messages > kMaxSecured || p->flow(lane).send.backlog() + messages > config_.max_backlog ||
+      frames_sending_ + messages > sending_limit_[index_of(lane)])
     return false;
-  // Allocates to find out: the frame goes back to the pool, and nothing else of this thread takes a
+  // Allocates to find out: the frames go back to the pool, and nothing else of this thread takes a
   // frame before the caller's try_send does.
-  Frame* f = device_.allocate();
-  if (f) D::release(f);
-  return f != nullptr;
+  Frame* frames[kMaxSecured];
+  std::size_t taken = 0;
+  while (taken != messages && (frames[taken] = device_.allocate()) != nullptr) ++taken;
+  const bool all = taken == messages;
+  while (taken != 0) D::release(frames[--taken]);
+  return all;
 }
 
 // Adds a message to the last frame of the backlog, or to a new frame behind that. False: the

@@ -269,6 +269,13 @@ Issued Engine<D>::append(WriterId id, Bytes head, Bytes body, const Options& opt
 }
 
 template <link::PacketDevice D>
+bool Engine<D>::secure(WriterId id, std::size_t requests, std::size_t entry, Time now) {
+  Writer* writer = find_writer(id);
+  return writer != nullptr && ensure_credit(*writer, blocks_of(entry), now) == Status::ok &&
+         link_.secure(writer->peer, link::Lane::low, requests);
+}
+
+template <link::PacketDevice D>
 void Engine<D>::relocate(RequestId append, Bytes body) {
   const Slot slot = requests_.find(append);
   if (slot == base::kNoSlot || requests_[slot].kind != Kind::append) return;

@@ -168,29 +168,26 @@ inline link::RxResult Engine<D>::serve_write(const link::Incoming& m, const Targ
   return link::RxResult::consumed;
 }
 
-// The second part of a write with notify, after prepare_chained() has checked it: what
-// execute_chained() needs. A FIFO entry has its blocks from prepare_chained() on, so
-// execute_chained() cannot fail.
+// The second part of a write with notify, after check_chained() has checked it: what
+// execute_chained() needs, which then cannot fail.
 template <link::PacketDevice D>
 struct Engine<D>::ChainedOp {
   Then::Kind kind = Then::Kind::none;
   Fifo* fifo = nullptr;
-  std::uint32_t at = 0;  // the entry's first block
   Signal* signal = nullptr;
   std::byte* flag = nullptr;  // the word in a segment
   std::uint64_t value = 0;    // for the flag
   std::uint8_t width = 0;     // of the flag, bytes
 };
 
-// Checks the second part against the key table, and reserves the blocks of an entry. After ok the
-// caller calls execute_chained() in the same message.
+// Checks the second part against the key table, and the credit for an entry. Changes nothing.
 template <link::PacketDevice D>
-Status Engine<D>::prepare_chained(link::PeerId from, const ThenHead& head, ChainedOp& op) {
+Status Engine<D>::check_chained(link::PeerId from, const ThenHead& head, ChainedOp& op) {
   op.kind = static_cast<Then::Kind>(head.kind);
   switch (op.kind) {
     case Then::Kind::entry: {
       const Status status = keys_.fifo({head.key}, op.fifo);
-      return status == Status::ok ? op.fifo->begin(from, head.length, op.at) : status;
+      return status == Status::ok ? op.fifo->check(from, head.length) : status;
     }
     case Then::Kind::signal: return keys_.signal({head.key}, op.signal);
     default: break;
@@ -214,11 +211,13 @@ void Engine<D>::release_prepaid(link::PeerId from, const ThenHead& then) {
 }
 
 template <link::PacketDevice D>
-void Engine<D>::execute_chained(const ChainedOp& op, Bytes entry) {
+void Engine<D>::execute_chained(link::PeerId from, const ChainedOp& op, Bytes entry) {
+  std::uint32_t at = 0;  // the entry's first block
   switch (op.kind) {
     case Then::Kind::entry:
-      if (!entry.empty()) std::memcpy(op.fifo->bytes(op.at), entry.data(), entry.size());
-      op.fifo->finish(op.at);
+      op.fifo->begin(from, entry.size(), at);
+      if (!entry.empty()) std::memcpy(op.fifo->bytes(at), entry.data(), entry.size());
+      op.fifo->finish(at);
       counters_.add(Counter::entries_received);
       counters_.add(Counter::bytes_appended, entry.size());
       break;
@@ -238,7 +237,8 @@ inline bool plausible(const ThenHead& head) {
 }
 
 // A short write with notify: both parts are checked before either is executed, so both happen or
-// neither does. The data is stored first.
+// neither does. The data is stored first. Like serve_write(), a silent one that is done needs no
+// room for an answer.
 template <link::PacketDevice D>
 link::RxResult Engine<D>::serve_write_then(const link::Incoming& m, const TargetHead& head,
                                            Bytes rest) {
@@ -247,19 +247,19 @@ link::RxResult Engine<D>::serve_write_then(const link::Incoming& m, const Target
   if (!plausible(then)) return drop(Counter::drop_field);
   if (then.length > rest.size()) return drop(Counter::drop_length);
   const Bytes entry = rest.first(then.length), data = rest.subspan(then.length);
-  if (!may_answer(m.from)) return link::RxResult::backpressure;
   std::byte* at = nullptr;
   ChainedOp op;
-  Status status = keys_.segment({head.key}, head.offset, data.size(), Rights::write, at);
-  if (status == Status::ok)
-    status = prepare_chained(m.from, then, op);
-  else
-    release_prepaid(m.from, then);
-  if (status == Status::ok) {
+  const Status may_write = keys_.segment({head.key}, head.offset, data.size(), Rights::write, at);
+  const Status status = may_write == Status::ok ? check_chained(m.from, then, op) : may_write;
+  if ((head.id < kSilent || status != Status::ok) && !may_answer(m.from))
+    return link::RxResult::backpressure;
+  if (status == Status::ok) [[likely]] {
     store(at, data);
     counters_.add(Counter::writes_served);
     counters_.add(Counter::bytes_written, data.size());
-    execute_chained(op, entry);
+    execute_chained(m.from, op, entry);
+  } else if (may_write != Status::ok) {
+    release_prepaid(m.from, then);
   }
   answer(m.from, head.id, status, m.now);
   return link::RxResult::consumed;
@@ -347,8 +347,8 @@ link::RxResult Engine<D>::serve_long_then(const link::Incoming& m) {
   }
   if (!may_answer(m.from)) return link::RxResult::backpressure;
   ChainedOp op;
-  const Status status = prepare_chained(m.from, then, op);
-  if (status == Status::ok) execute_chained(op, entry);
+  const Status status = check_chained(m.from, then, op);
+  if (status == Status::ok) execute_chained(m.from, op, entry);
   end_long_write(*peer, status, m.now);
   return link::RxResult::consumed;
 }
