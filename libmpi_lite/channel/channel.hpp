@@ -80,6 +80,9 @@ class Channel {
     // (rendezvous), so that receives which wait for a late sender cannot hold those up. 0: the
     // channel has no write protocol.
     std::size_t early = 0;
+    std::size_t remote_key = RemoteKey::kMax;  // bytes of a RemoteKey that are in use
+    // The channel has write_now(). So the write protocol may pay for short messages, too.
+    bool writes_now = false;
   };
 
   // The channel is destroyed by transfer/ at MPI_Finalize or exit().
@@ -91,6 +94,8 @@ class Channel {
 
   // Bytes of the largest `head` of a control message: protocol headers are built on the stack.
   static constexpr std::size_t kMaxHead = 128;
+  // The same for the head of write_now().
+  static constexpr std::size_t kMaxWrittenHead = 112;
   // Sends one control message: head ++ body, both copied before the call returns. The first byte of
   // the head is below 0xf0: larger values mark messages that channels send each other. With a lost
   // peer the message is accepted and vanishes; on_peer_lost() tells. false: no room just now (or
@@ -116,6 +121,15 @@ class Channel {
   // on_long_sent(cookie, false) follows. false: no room just now, nothing was started; poll, then
   // try again.
   virtual bool start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) = 0;
+
+  // Sender, write protocol: send_control(head) and start_send(data) in one request, for short data.
+  // When the data is in its buffer, the receiver's sink hears the head as a control message, in
+  // order with all others, and at once on_long_received(). Both are copied, and on_long_sent() does
+  // not follow. With a lost peer the message is accepted and vanishes. false: nothing was sent, as
+  // there is no room just now, or the data is not short.
+  virtual bool write_now(int /*to*/, Bytes /*data*/, const RemoteKey&, Bytes /*head*/) {
+    return false;
+  }
 
   // Once, after the job's fence and before anything is sent. A channel that is configured to have
   // its connections from the start makes them now, together with the other processes: the only call

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "libmpi_lite/channel/net_impl.hpp"
 #include "libmpi_lite/core/config_vars.hpp"
@@ -30,34 +31,49 @@ struct Introduction {
   std::uint32_t rank;  // of the sender, in MPI_COMM_WORLD
   std::uint64_t fifo;  // key of the sender's FIFO, for messages in the other direction
 };
+// A control message may follow: it belongs to the data.
 struct Written {
   ChannelMessage kind = ChannelMessage::written;
-  std::uint8_t reserved[3] = {};
-  std::uint32_t receive;  // id in the receiver's receives_, from its remote key
-  std::uint64_t key;      // of the buffer: proves that the sender was given this receive
+  std::uint8_t reserved[7] = {};
+  mbcf::Key key;  // of the buffer: names the receive, and proves that the sender was given it
 };
 struct Piece {
   ChannelMessage kind = ChannelMessage::piece;
   std::uint8_t last;  // 1: the transfer ends with this piece
-  std::uint8_t reserved[2] = {};
-  std::uint32_t receive;  // as in Written
-  std::uint64_t key;      // as in Written
-  std::uint64_t offset;   // bytes that were sent in pieces before
+  std::uint8_t reserved[6] = {};
+  mbcf::Key key;         // as in Written
+  std::uint64_t offset;  // bytes that were sent in pieces before
 };
 static_assert(sizeof(Introduction) == 16 && sizeof(Written) == 16 && sizeof(Piece) == 24);
 
-// The content of a RemoteKey.
-struct MbcfRemoteKey {
-  std::uint64_t key;      // of the segment; 0: the peer was lost before this receive was opened
-  std::uint32_t receive;  // id in the receiver's receives_
-};
-static_assert(sizeof(MbcfRemoteKey) <= RemoteKey::kMax);
-
-MbcfRemoteKey mbcf_remote_key_of(const RemoteKey& remote_key) {
-  MbcfRemoteKey content;
-  std::memcpy(&content, remote_key.bytes.data(), sizeof content);
-  return content;
+// The content of a RemoteKey: the key of the segment. Key{}: the peer was lost before this receive
+// was opened.
+mbcf::Key key_of(const RemoteKey& remote_key) {
+  mbcf::Key key;
+  std::memcpy(&key, remote_key.bytes.data(), sizeof key);
+  return key;
 }
+
+// Where the engine's table of keys has that key (mbcf::Key).
+std::size_t place_of(mbcf::Key key) {
+  return key.value & 0xffff;
+}
+
+// The entry that tells of data, with the head that belongs to it.
+class WrittenEntry {
+ public:
+  WrittenEntry(mbcf::Key key, Bytes head) : size_(sizeof(Written) + head.size()) {
+    const Written written{.key = key};
+    std::memcpy(bytes_.data(), &written, sizeof written);
+    if (!head.empty()) std::memcpy(bytes_.data() + sizeof written, head.data(), head.size());
+  }
+  Bytes bytes() const { return Bytes(bytes_).first(size_); }
+
+ private:
+  std::array<std::byte, sizeof(Written) + Channel::kMaxWrittenHead> bytes_;
+  std::size_t size_;
+};
+static_assert(sizeof(Written) + Channel::kMaxWrittenHead <= mbcf::kMaxChainedEntry);
 
 // false: the entry has another length. What comes from the network is not trusted.
 template <class T>
@@ -82,6 +98,8 @@ constexpr mbcf::Options with_context(std::uint64_t context) {
 // Control messages larger than a frame that may be under way at once, to all peers together. Each
 // may need a copy of the largest control message.
 constexpr std::size_t kMaxLongEntries = 64;
+// Bytes of a message that is written at once: as a rule the link has room for so much.
+constexpr std::size_t kMostWrittenNow = 64u << 10;
 // Bytes of a transfer in pieces that are sent in one go, so that others get their turn.
 constexpr std::size_t kPiecesAtATime = 64u << 10;
 // The eager limit where all that is not written goes eagerly, as in MPI/MBCF, unless the user has
@@ -107,7 +125,7 @@ MbcfChannel<D>::MbcfChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D
       remote_write_(config.remote_write),
       // A message must fit the FIFO of its receiver, whatever the user has configured.
       fifo_(driver_.create_fifo(std::max(fifo, kMinEntries * this->limits().control))),
-      receives_(net_transfers(launch.size()), 0),
+      receives_(net_transfers(launch.size()) + 1),  // one place for the FIFO's key, not used
       sends_(net_transfers(launch.size()), 0),
       long_entries_(kMaxLongEntries, 0) {
   if (!remote_write_) in_pieces_.reserve(net_transfers(launch.size()));
@@ -231,7 +249,7 @@ void MbcfChannel<D>::on_channel_message(link::PeerId from, Bytes entry) {
       if (read_exactly(entry, introduction))
         this->on_introduction(from, introduction.rank, introduction.fifo);
       break;
-    case ChannelMessage::written: on_written(entry); break;
+    case ChannelMessage::written: on_written(from, entry); break;
     case ChannelMessage::piece: on_piece(entry); break;
   }
 }
@@ -241,54 +259,95 @@ void MbcfChannel<D>::on_channel_message(link::PeerId from, Bytes entry) {
 template <link::PacketDevice D>
 bool MbcfChannel<D>::open_receive(int from, MutableBytes into, const RemoteKey*, Cookie cookie,
                                   RemoteKey& remote_key) {
-  MbcfRemoteKey content{};
+  mbcf::Key key;
   // No connection is needed: the key alone lets the sender in.
   if (lost(from)) {
     this->queue_failed_receive(cookie);
   } else {
-    const base::Slot slot = receives_.insert();
-    if (slot == base::kNoSlot) return false;
     // Without Remote Write the key still names the receive, but gives no right.
-    const mbcf::Key key =
-        driver_.export_segment(into, remote_write_ ? mbcf::Rights::write : mbcf::Rights::none);
-    if (!key) {
-      receives_.erase(slot);
-      return false;
-    }
-    receives_[slot] = {key, cookie, from, into, 0};
-    content = {key.value, receives_.id(slot).value};
+    key = driver_.export_segment(into, remote_write_ ? mbcf::Rights::write : mbcf::Rights::none);
+    if (!key) return false;
+    receives_[place_of(key)] = {key, cookie, from, into, 0};
   }
-  std::memcpy(remote_key.bytes.data(), &content, sizeof content);
+  std::memcpy(remote_key.bytes.data(), &key, sizeof key);
   return true;
 }
 
 template <link::PacketDevice D>
 void MbcfChannel<D>::close_receive(int, const RemoteKey& remote_key) {
-  const MbcfRemoteKey content = mbcf_remote_key_of(remote_key);
   // The transfer may be over.
-  const base::Slot slot = find_receive(content.receive, content.key);
-  if (slot != base::kNoSlot) end_receive(slot);
+  if (Receive* const receive = find_receive(key_of(remote_key))) end_receive(*receive);
 }
 
 template <link::PacketDevice D>
-base::Slot MbcfChannel<D>::find_receive(std::uint32_t id, std::uint64_t key) const {
-  const base::Slot slot = receives_.find({id});
-  return slot != base::kNoSlot && receives_[slot].key.value == key ? slot : base::kNoSlot;
+auto MbcfChannel<D>::find_receive(mbcf::Key key) -> Receive* {
+  const std::size_t place = place_of(key);
+  if (!key || place >= receives_.size() || receives_[place].key != key) return nullptr;
+  return &receives_[place];
 }
 
 template <link::PacketDevice D>
-Cookie MbcfChannel<D>::end_receive(base::Slot slot) {
-  driver_.withdraw(receives_[slot].key);
-  receives_.erase(slot);
-  return receives_[slot].cookie;
+Cookie MbcfChannel<D>::end_receive(Receive& receive) {
+  driver_.withdraw(std::exchange(receive.key, {}));
+  return receive.cookie;
 }
 
+// The head that came with the data goes first; the sink may do anything then, so the receive is
+// looked for once more.
 template <link::PacketDevice D>
-void MbcfChannel<D>::on_written(Bytes entry) {
+void MbcfChannel<D>::on_written(link::PeerId from, Bytes entry) {
   Written written;
-  if (!read_exactly(entry, written)) return;
-  const base::Slot slot = find_receive(written.receive, written.key);
-  if (slot != base::kNoSlot) sink_.on_long_received(end_receive(slot), true);
+  if (entry.size() < sizeof written) return;
+  std::memcpy(&written, entry.data(), sizeof written);
+  const int rank = this->rank_of(from);
+  Receive* receive = find_receive(written.key);
+  if (receive == nullptr || receive->from != rank) return;
+  if (const Bytes head = entry.subspan(sizeof written); !head.empty()) {
+    sink_.on_control(rank, head);
+    receive = find_receive(written.key);
+  }
+  if (receive != nullptr) sink_.on_long_received(end_receive(*receive), true);
+}
+
+template <link::PacketDevice D>
+bool MbcfChannel<D>::write_now(int to, Bytes data, const RemoteKey& remote_key, Bytes head) {
+  if (!ready(to)) [[unlikely]]
+    return lost(to);
+  const MbcfPeer& p = peer(to);
+  const mbcf::Key key = key_of(remote_key);
+  const WrittenEntry entry(key, head);
+  const auto then = mbcf::Then::append(p.writer, entry.bytes());
+  // Data of the last request. max_single_frame is that of an appended entry, whose message has a
+  // target, too.
+  const std::size_t most = p.max_single_frame - sizeof(mbcf::ThenHead) - entry.bytes().size();
+  bool refused;
+  if (data.size() <= most) [[likely]]
+    return accepted(to, driver_.write({p.id, key, 0}, data, then, kSilent, now()), refused);
+  return data.size() <= kMostWrittenNow && write_row(to, key, data, most, then);
+}
+
+// More than a frame: a row of writes on the lane of short requests, where they stay in order with
+// the last one, which has the entry. There must be room for all: data that went another way could
+// overtake what is left of half a row, and end the receive before that arrives.
+template <link::PacketDevice D>
+bool MbcfChannel<D>::write_row(int to, mbcf::Key key, Bytes data, std::size_t last,
+                               const mbcf::Then& then) {
+  const MbcfPeer& p = peer(to);
+  const std::size_t requests = data.size() / p.max_single_frame + 2;
+  if (!driver_.secure(p.writer, requests, then.entry.size(), now())) return false;
+  std::size_t sent = 0;
+  Status status = Status::ok;
+  while (status == Status::ok && data.size() - sent > last) {
+    const Bytes piece = data.subspan(sent, std::min(p.max_single_frame, data.size() - sent));
+    status = driver_.write({p.id, key, sent}, piece, kSilentBatch, now()).status;
+    sent += piece.size();
+  }
+  if (status == Status::ok)
+    status = driver_.write({p.id, key, sent}, data.subspan(sent), then, kSilentBatch, now()).status;
+  this->link_.push(now());
+  // As in accepted(), the peer is lost then, and the message vanishes.
+  if (status != Status::ok && status != Status::peer_down) this->mark_lost(to, mbcf::text(status));
+  return true;
 }
 
 template <link::PacketDevice D>
@@ -299,17 +358,17 @@ bool MbcfChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key,
   }
   const base::Slot slot = sends_.insert();
   if (slot == base::kNoSlot) return false;
-  sends_[slot] = {cookie, to, data, remote_key, 0};
+  sends_[slot] = {cookie, to, data, remote_key, 0, false};
   if (!remote_write_) {
     in_pieces_.push_back(slot);
     send_pieces(sends_[slot]);
     return true;
   }
-  const MbcfRemoteKey content = mbcf_remote_key_of(remote_key);
-  const Written written{.receive = content.receive, .key = content.key};
+  const mbcf::Key key = key_of(remote_key);
+  const WrittenEntry entry(key, {});
   // Write with notify: the engine appends the entry when all data is in place.
-  const auto then = mbcf::Then::append(peer(to).writer, bytes_of(written));
-  const mbcf::Remote remote{peer(to).id, {content.key}, 0};
+  const auto then = mbcf::Then::append(peer(to).writer, entry.bytes());
+  const mbcf::Remote remote{peer(to).id, key, 0};
   bool refused;
   const bool done =
       accepted(to, driver_.write(remote, data, then, with_context(kSend | slot), now()), refused);
@@ -327,15 +386,16 @@ bool MbcfChannel<D>::start_send(int to, Bytes data, const RemoteKey& remote_key,
 // end_transfers() then ends the transfer.
 template <link::PacketDevice D>
 void MbcfChannel<D>::send_pieces(Send& send) {
-  const MbcfRemoteKey key = mbcf_remote_key_of(send.remote_key);
+  const mbcf::Key key = key_of(send.remote_key);
   const std::size_t most = peer(send.to).max_single_frame - sizeof(Piece);
   const std::size_t until = send.sent + kPiecesAtATime;
-  while (send.sent != send.data.size() && send.sent < until && !lost(send.to)) {
+  while (!send.whole && send.sent < until && !lost(send.to)) {
     const Bytes data = send.data.subspan(send.sent, std::min(most, send.data.size() - send.sent));
     const bool last = send.sent + data.size() == send.data.size();
-    const Piece piece{.last = last, .receive = key.receive, .key = key.key, .offset = send.sent};
+    const Piece piece{.last = last, .key = key, .offset = send.sent};
     if (!append(send.to, bytes_of(piece), data, kSilentBatch)) break;
     send.sent += data.size();
+    send.whole = last;
   }
   this->link_.push(now());
 }
@@ -347,9 +407,9 @@ bool MbcfChannel<D>::send_pieces() {
     const base::Slot slot = in_pieces_[i];
     Send& send = sends_[slot];
     const std::size_t before = send.sent;
-    if (send.sent != send.data.size()) send_pieces(send);
+    if (!send.whole) send_pieces(send);
     any |= send.sent != before;
-    if (send.sent != send.data.size() || lost(send.to)) {
+    if (!send.whole || lost(send.to)) {
       ++i;
       continue;
     }
@@ -368,15 +428,13 @@ void MbcfChannel<D>::on_piece(Bytes entry) {
   if (entry.size() < sizeof piece) return;
   std::memcpy(&piece, entry.data(), sizeof piece);
   const Bytes data = entry.subspan(sizeof piece);
-  const base::Slot slot = find_receive(piece.receive, piece.key);
-  if (slot == base::kNoSlot) return;
-  Receive& receive = receives_[slot];
-  if (piece.offset != receive.arrived || data.size() > receive.into.size() - receive.arrived)
+  Receive* const receive = find_receive(piece.key);
+  if (receive == nullptr || piece.offset != receive->arrived ||
+      data.size() > receive->into.size() - receive->arrived)
     return;
-  std::copy(data.begin(), data.end(),
-            receive.into.begin() + static_cast<std::ptrdiff_t>(receive.arrived));
-  receive.arrived += data.size();
-  if (piece.last != 0) sink_.on_long_received(end_receive(slot), true);
+  if (!data.empty()) std::memcpy(receive->into.data() + receive->arrived, data.data(), data.size());
+  receive->arrived += data.size();
+  if (piece.last != 0) sink_.on_long_received(end_receive(*receive), true);
 }
 
 // ---- ends --------------------------------------------------------------------------------------
@@ -424,9 +482,8 @@ void MbcfChannel<D>::end_transfers(int rank) {
     sends_.erase(slot);
     sink_.on_long_sent(cookie, false);
   }
-  receives_.for_each([&](base::Slot slot, const Receive& receive) {
-    if (receive.from == rank) sink_.on_long_received(end_receive(slot), false);
-  });
+  for (Receive& receive : receives_)
+    if (receive.key && receive.from == rank) sink_.on_long_received(end_receive(receive), false);
 }
 
 // For DPDK ports, and for the simulated network of the tests.

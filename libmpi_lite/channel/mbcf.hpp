@@ -5,7 +5,8 @@
 //    entry to the sink in place.
 //  * A long transfer is a Remote Write into the receiver's buffer. The buffer is exported as a
 //    segment for this transfer only. The write carries an entry for the FIFO (write with notify):
-//    it is in the FIFO when the data is in place, and tells the receiver. With
+//    it is in the FIFO when the data is in place, and tells the receiver. With short data the head
+//    of the message is in that entry, too. With
 //    NetConfig::remote_write off the data goes as entries, too: pieces, which the receiver copies.
 //
 // The channel owns the engine (through NetChannel), and the engine owns the FIFO. Thread rule: that
@@ -34,28 +35,30 @@ class MbcfChannel final
   MbcfChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device, const NetConfig& config,
               std::size_t fifo, ClockOf<D> clock = {});
 
+  static constexpr std::size_t kRemoteKeyBytes = sizeof(mbcf::Key);
+  static constexpr bool kWritesNow = true;
+
   const char* name() const override { return "mbcf"; }
   bool send_control(int to, Bytes head, Bytes body) override;
   bool open_receive(int from, MutableBytes into, const RemoteKey* offered, Cookie cookie,
                     RemoteKey& remote_key) override;
   void close_receive(int from, const RemoteKey& remote_key) override;
   bool start_send(int to, Bytes data, const RemoteKey& remote_key, Cookie cookie) override;
+  bool write_now(int to, Bytes data, const RemoteKey& remote_key, Bytes head) override;
 
  private:
   using Net = NetChannel<MbcfChannel<D>, D, mbcf::Engine<D>, mbcf::EngineConfig, MbcfPeer>;
   friend Net;
   using Net::driver_, Net::sink_, Net::peer, Net::now, Net::ready, Net::lost;
 
-  // A receive that is open for one Remote Write, or for pieces.
+  // A receive that is open for one Remote Write, or for pieces. Its key names it, also to the
+  // sender.
   struct Receive {
-    mbcf::Key key;  // of the buffer
-    Cookie cookie;
-    int from;  // rank of the sender
+    mbcf::Key key;  // of the buffer; Key{}: none is open
+    Cookie cookie = 0;
+    int from = -1;  // rank of the sender
     MutableBytes into;
-    std::size_t arrived;  // bytes that have come in pieces
-  };
-  struct ReceiveId {
-    std::uint32_t value = 0;  // 0: none
+    std::size_t arrived = 0;  // bytes that have come in pieces
   };
   // A Remote Write that has not completed, or a transfer in pieces that is not wholly sent.
   struct Send {
@@ -65,6 +68,7 @@ class MbcfChannel final
     Bytes data;
     RemoteKey remote_key;
     std::size_t sent;  // bytes
+    bool whole;        // the last piece is sent, too
   };
   struct SendId {
     std::uint32_t value = 0;
@@ -97,22 +101,24 @@ class MbcfChannel final
   bool accepted(int to, const mbcf::Issued& issued, bool& refused);
   // An entry that channels send each other: an introduction, or the end of a long transfer.
   [[gnu::noinline]] void on_channel_message(link::PeerId from, Bytes entry);
-  void on_written(Bytes entry);
+  // write_now() of more than a frame. `last`: the most data that the last request takes.
+  bool write_row(int to, mbcf::Key key, Bytes data, std::size_t last, const mbcf::Then& then);
+  void on_written(link::PeerId from, Bytes entry);
   void on_piece(Bytes entry);
   // Sends what there is room for of a transfer in pieces.
   void send_pieces(Send& send);
   // The same for all such transfers, and reports those that are sent; true: something was done.
   bool send_pieces();
-  // Withdraws the key, so that nothing is written to the buffer any more, and frees the slot.
-  Cookie end_receive(base::Slot slot);
-  // The receive with this id if its buffer has that key; kNoSlot: it is over, or never was.
-  base::Slot find_receive(std::uint32_t id, std::uint64_t key) const;
+  // Withdraws the key, so that nothing is written to the buffer any more.
+  Cookie end_receive(Receive& receive);
+  // The receive with this key; nullptr: it is over, or never was.
+  Receive* find_receive(mbcf::Key key);
   void complete(const mbcf::Completion& completion);
 
   const bool remote_write_;  // NetConfig::remote_write
   mbcf::Fifo* fifo_;         // this process receives control messages here; owned by the engine
+  std::vector<Receive> receives_;  // by the place of their key in the engine's table
   // Their slots are made when they are first needed: a job may never have so many transfers.
-  base::SlotMap<Receive, ReceiveId> receives_;          // the id is in the remote key
   base::SlotMap<Send, SendId> sends_;                   // the slot is in the request's context
   base::SlotMap<LongEntry, LongEntryId> long_entries_;  // likewise
   std::vector<base::Slot> in_pieces_;  // of sends_: those whose data goes in pieces, oldest first

@@ -114,6 +114,7 @@ struct NetPeer {
 //  * end_transfers(rank): ends the transfers of a lost peer that the driver does not end itself.
 //  * transfers(): how many long operations of its own it still waits for.
 //  * detail(), driver_counted(): text for describe() and counted().
+//  * kRemoteKeyBytes, kWritesNow: for limits().
 template <class Self, link::PacketDevice D, class Driver, class DriverConfig, class Peer>
 class NetChannel : public Channel {
  public:

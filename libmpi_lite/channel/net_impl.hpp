@@ -22,7 +22,11 @@ NetChannel<S, D, Driver, DC, Peer>::NetChannel(ChannelSink& sink, Launch& launch
       config_(config),
       // Half of the places for long transfers are for early receives, the other half for announced
       // ones.
-      limits_{config.eager + kControlHead, config.eager, net_transfers(launch.size()) / 2},
+      limits_{.control = config.eager + kControlHead,
+              .eager = config.eager,
+              .early = net_transfers(launch.size()) / 2,
+              .remote_key = S::kRemoteKeyBytes,
+              .writes_now = S::kWritesNow && config.remote_write},
       clock_(clock),
       peers_(static_cast<std::size_t>(launch.size())),
       bindings_(config.link.max_peers),

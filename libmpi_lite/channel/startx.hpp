@@ -36,6 +36,9 @@ class StartxChannel final
   StartxChannel(ChannelSink& sink, Launch& launch, std::shared_ptr<D> device,
                 const NetConfig& config, ClockOf<D> clock = {});
 
+  static constexpr std::size_t kRemoteKeyBytes = RemoteKey::kMax;
+  static constexpr bool kWritesNow = false;
+
   const char* name() const override { return "startx"; }
   bool send_control(int to, Bytes head, Bytes body) override;
   bool open_receive(int from, MutableBytes into, const RemoteKey* offered, Cookie cookie,

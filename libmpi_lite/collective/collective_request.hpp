@@ -127,6 +127,11 @@ class Collective final : public Request, public Pooled {
     return start_receive(items, from);
   }
 
+  // Whether that rank's receive may soon ask for a message of so many bytes (write protocol).
+  bool may_be_asked(int rank, std::size_t bytes) const {
+    return !lacks_data() && mpi::may_be_asked(with(rank), bytes);
+  }
+
   // Records an error class and its reason; the first error stays.
   void note(int code, std::string why) {
     if (error != MPI_SUCCESS) return;

@@ -44,6 +44,7 @@ void Transfer::cancel(ReceiveRequest& receive) {
   }
   const Ref<ReceiveRequest> keep(&receive);  // unpost() may release the last other hold
   matches_[receive.context].unpost(receive);
+  on_rtr_missed(receive);
   finish_cancelled(receive);
   finish(receive);
 }

@@ -48,13 +48,17 @@ class EagerHead {
 // ---- sending -----------------------------------------------------------------------------------
 
 // Leaves to start() all that is not the common case: messages that need packing, credit or an
-// answer; messages that must queue behind the backlog; and peers whose RTRs the message may use.
+// answer, or that must queue behind the backlog.
 bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
   if (to.rank == MPI_PROC_NULL) return true;
   Peer& p = peer(to.comm->peer(to.rank));
   const MPI_Count bytes = items.bytes();
-  if (mode == SendMode::synchronous || !items.type->contiguous() || !may_be_eager(p, bytes) ||
-      !p.outgoing.empty() || !p.pending_rtrs.empty() || p.lost) [[unlikely]]
+  if (mode == SendMode::synchronous || !items.type->contiguous() || !p.outgoing.empty() || p.lost)
+      [[unlikely]]
+    return false;
+  if (!p.pending_rtrs.empty() || !p.due_rtrs.empty()) [[unlikely]]
+    return send_now_with_rtrs(p, items, to);
+  if (!may_be_eager(p, bytes)) [[unlikely]]
     return false;
   const EagerHead head(to.context, *to.comm, to.tag);
   const Bytes data{items.first_byte(), static_cast<std::size_t>(bytes)};
@@ -65,6 +69,40 @@ bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
   p.eager_sent += static_cast<std::uint32_t>(bytes) + kEagerCharge;
   counters_[p.channel].add(Protocol::eager, bytes);
   return true;
+}
+
+// The message is written into the receive whose RTR it satisfies, or takes an RTR of this process
+// along, or both. An RTR that has been prepared and cannot ride goes into the backlog.
+bool Transfer::send_now_with_rtrs(Peer& p, const Items& items, const Envelope& to) {
+  const auto bytes = static_cast<std::size_t>(items.bytes());
+  const auto rtr = find_rtr(p, to.context, to.tag);
+  const bool written = rtr != p.pending_rtrs.end() && bytes >= p.least_written;
+  if (written ? !p.writes_now : !may_be_eager(p, items.bytes())) return false;
+  RiddenHead head;
+  let_ride(p, head, bytes);
+  if (!p.outgoing.empty()) return false;
+  const Bytes rider = head;
+  bool sent = false;
+  if (written) {
+    head.add(bytes_of(WrittenHead{Kind::written, {}, to.tag, rtr->receive, bytes}));
+    const Bytes data{items.first_byte(), std::min(bytes, std::size_t{rtr->capacity})};
+    sent = p.through->write_now(p.rank, data, rtr->remote_key, head);
+    if (sent) {
+      p.pending_rtrs.erase(rtr);
+      counters_[p.channel].add(Protocol::write, items.bytes());
+    }
+  } else {
+    head.add(EagerHead(to.context, *to.comm, to.tag));
+    sent = p.through->send_control(p.rank, head, {items.first_byte(), bytes});
+    if (sent) {
+      count_sent(p, to.context, to.tag);
+      ++p.sent;
+      p.eager_sent += static_cast<std::uint32_t>(bytes) + kEagerCharge;
+      counters_[p.channel].add(Protocol::eager, items.bytes());
+    }
+  }
+  if (!sent && !rider.empty()) send_control(p, rider);
+  return sent;
 }
 
 void Transfer::send(const Items& items, const Envelope& to, SendMode mode) {
@@ -80,6 +118,7 @@ void Transfer::start(SendRequest& send) {
   if (send.rank == MPI_PROC_NULL) return send.finish();
   Peer& p = peer(send.peer);
   if (p.lost) return fail(send, MPI_ERR_PROC_ABORTED);
+  if (!p.due_rtrs.empty()) send_due_rtrs(p);
   if (p.write_protocol && write_to_rtr(p, send)) return;
   const bool eager = may_be_eager(p, send.bytes);
   if (p.write_protocol) count_sent(p, send.context, send.tag);
@@ -139,7 +178,7 @@ void Transfer::start(ReceiveRequest& receive) {
   Peer& p = peer(receive.peer);
   if (p.lost) return fail(receive, MPI_ERR_PROC_ABORTED);
   queues.post(receive);
-  if (p.write_protocol) send_rtrs(p, receive);
+  if (p.write_protocol) ask(p, receive);
 }
 
 // An unexpected eager message returns its credit only now: until now it has taken memory.

@@ -49,6 +49,13 @@ Transfer::Peer& Transfer::open_peer(int process) {
   // SyncHead is the longest head in front of eager data.
   p->eager_limit = std::min(limits.eager, limits.control - sizeof(SyncHead));
   p->write_protocol = limits.early != 0 && config_.write_protocol != WriteProtocol::nsr;
+  p->writes_now = limits.writes_now;
+  p->early = limits.early;
+  p->rtr_bytes = rtr_bytes(limits);
+  // Where a write costs a long transfer and a message, short messages are not worth it.
+  const bool all = config_.write_protocol == WriteProtocol::sr && limits.writes_now;
+  p->least_written = all ? 0 : p->eager_limit + 1;
+  p->most_rtrs = all ? std::min(limits.control, kRtrsTogether) : p->rtr_bytes;
   p->through->watch(process);
   return *(peers_[static_cast<std::size_t>(process)] = std::move(p));
 }
@@ -179,7 +186,7 @@ void Transfer::on_control(int from, Bytes message) {
     case Kind::request_to_send: return as(RtsHead{}, [&](const RtsHead& h) { on_rts(p, h); });
     case Kind::matched: return as(IdHead{}, [&](const IdHead& h) { on_matched(p, h); });
     case Kind::clear_to_send: return as(CtsHead{}, [&](const CtsHead& h) { on_cts(p, h); });
-    case Kind::ready_to_receive: return as(RtrHead{}, [&](const RtrHead& h) { on_rtr(p, h); });
+    case Kind::ready_to_receive: return on_rtrs(p, message);
     case Kind::written: return as(WrittenHead{}, [&](const WrittenHead& h) { on_written(p, h); });
     case Kind::cancel_send: return as(IdHead{}, [&](const IdHead& h) { on_cancel_send(p, h); });
     case Kind::cancel_want: return as(IdHead{}, [&](const IdHead& h) { on_cancel_want(p, h); });
@@ -220,10 +227,16 @@ void Transfer::on_long_received(Cookie cookie, bool ok) {
 // uses the room, and collectives continue with what has completed. Collectives continue here and
 // not inside the polls, as their next step sends and receives.
 bool Transfer::progress() {
-  bool any = false;
+  const bool any = poll_channels();
+  return config_.collectives->progress() || any;
+}
+
+bool Transfer::poll_channels() {
+  bool any = has_due_rtrs();
+  if (any) [[unlikely]]
+    send_due_rtrs();
   for (const std::unique_ptr<Channel>& channel : channels_) any |= channel->poll();
   if (!backlogged_.empty()) any |= send_pending();
-  any |= config_.collectives->progress();
   return any;
 }
 
@@ -249,7 +262,7 @@ void Transfer::ends_early() {
 // work or no such means, keeps the process awake; those armed before it are disarmed in any case.
 bool Transfer::sleep(std::chrono::microseconds most) {
   // Room to send wakes no process, so one with a backlog must go on polling.
-  if (has_backlog()) return false;
+  if (has_backlog() || has_due_rtrs()) return false;
   const auto last = std::prev(channels_.end());
   int bell = -1;
   const auto armed = std::find_if_not(channels_.begin(), last,

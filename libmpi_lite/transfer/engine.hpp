@@ -17,6 +17,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -92,10 +93,16 @@ class Transfer final : private ChannelSink {
 
   // Polls everything once; whether anything happened.
   bool progress();
+  // The same without the collectives, for one of them that goes on at once.
+  bool poll_channels();
+  // As the function with this name in transfer.hpp.
+  bool may_be_asked(const Envelope& to, std::size_t bytes);
   // Why that process was lost, in a sentence; -1: any of the lost ones.
   std::string loss_text(int process);
   // Control messages, transfers or CTSs to living peers wait for room in a channel.
   bool has_backlog() const;
+  // RTRs wait for company; the next progress() sends them.
+  bool has_due_rtrs() const { return !due_.empty(); }
   // Work is left that other processes depend on: the backlog, and what Channel::busy() means.
   bool busy() const;
   void print_counters() const;  // to standard error
@@ -128,7 +135,7 @@ class Transfer final : private ChannelSink {
 
  private:
   struct Outgoing {  // a control message that found no room in the channel
-    std::array<std::byte, kLargestHead> head;
+    std::array<std::byte, Channel::kMaxHead> head;
     std::size_t head_bytes;
     Bytes body;                         // in `copy`, or in the buffer of a send that is under way
     std::unique_ptr<std::byte[]> copy;  // of the body, if the original does not last
@@ -140,10 +147,24 @@ class Transfer final : private ChannelSink {
     std::uint64_t receive, capacity;  // id of the receive; bytes of its buffer
     RemoteKey remote_key;
   };
-  struct Ready {  // a transfer that got its CTS, and found no room in the channel
+  struct Ready {  // a transfer that got its CTS, or uses an RTR, and found no room in the channel
     Ref<SendRequest> send;
     Bytes data;
     RemoteKey remote_key;
+  };
+  // The head of a message, behind an RTR that rides on it.
+  class RiddenHead {
+   public:
+    void add(Bytes part) {
+      std::memcpy(bytes_.data() + size_, part.data(), part.size());
+      size_ += part.size();
+    }
+    bool empty() const { return size_ == 0; }
+    operator Bytes() const { return {bytes_.data(), size_}; }
+
+   private:
+    std::array<std::byte, Channel::kMaxHead> bytes_;
+    std::size_t size_ = 0;
   };
   // Another process of the job, or this one. Made when the first operation names it, or its first
   // message arrives, and kept until the end.
@@ -153,9 +174,14 @@ class Transfer final : private ChannelSink {
     Channel* through = nullptr;   // the same
     std::size_t eager_limit = 0;  // largest eager message, bytes of data
     bool lost = false;            // for good: a lost process does not come back
-    bool write_protocol = false;  // the write protocol is used with that process
-    std::uint32_t sent = 0;       // messages to it that take part in matching, modulo 2^32
-    std::uint32_t arrived = 0;    // the same from it
+    // Write protocol: whether it is used with that process; the least buffer that asks for a write
+    // and the least message that is written, in bytes; how many receives of its channel may ask at
+    // a time; bytes of an RTR, and of a control message of several; Channel::Limits::writes_now.
+    bool write_protocol = false, writes_now = false;
+    std::uint64_t least_written = 0;
+    std::size_t early = 0, rtr_bytes = 0, most_rtrs = 0;
+    std::uint32_t sent = 0;     // messages to it that take part in matching, modulo 2^32
+    std::uint32_t arrived = 0;  // the same from it
     // Credit for eager messages. The sender adds up what it sends; the receiver adds up what it has
     // consumed and reports that total (ConsumedHead). The difference is outstanding, and may not
     // exceed TransferConfig::eager_budget. All in bytes with kEagerCharge, modulo 2^32.
@@ -174,6 +200,9 @@ class Transfer final : private ChannelSink {
     // Write protocol, receiver: RTRs in a row that were in vain, up to kMaxMissed; and how many of
     // the next receives send no RTR for that reason.
     unsigned rtrs_missed = 0, rtr_backoff = 0;
+    // Write protocol, receiver: short receives whose RTR rides on the next message to the peer, or
+    // goes with the next poll. In the order of posting.
+    std::vector<Ref<ReceiveRequest>> due_rtrs;
     // `outgoing`, `ready` and `cts_due` are the backlog: what waits for room in the channel, in
     // the order in which send_pending() serves it.
     std::deque<Outgoing> outgoing;
@@ -181,9 +210,12 @@ class Transfer final : private ChannelSink {
     std::deque<Rtr> pending_rtrs;             // RTRs of the peer that no message has used
     std::deque<Ref<ReceiveRequest>> cts_due;  // matched receives whose next CTS is due
     bool in_backlog_list = false;             // in backlogged_
+    bool in_due_list = false;                 // in due_
     std::string why;                          // the reason of the loss
   };
 
+  // Bytes of RTRs that go in one control message, if the channel takes that many.
+  static constexpr std::size_t kRtrsTogether = 1024;
   // A receiver reports what it has consumed four times in a budget, so that the sender need not
   // stop for it, and every 1024 messages with write protocol, so that Peer::log stays short.
   static constexpr std::uint32_t kReportConsumed = 4, kReportMessages = 1024;
@@ -285,25 +317,43 @@ class Transfer final : private ChannelSink {
   void sent_part(SendRequest& send);            // the same at the sender
 
   // write_protocol.cpp
-  // A receive was posted: sends RTRs for it and older ones, if that is allowed and worth while.
-  void send_rtrs(Peer& peer, ReceiveRequest& receive);
-  void on_rtr(Peer& peer, const RtrHead& head);  // an RTR has arrived
+  // A receive was posted: makes RTRs due for it and older ones, if that is allowed and worth while.
+  void ask(Peer& peer, ReceiveRequest& receive);
+  void on_rtrs(Peer& peer, Bytes message);       // a message that begins with RTRs has arrived
+  void on_rtr(Peer& peer, const RtrHead& head);  // the same for one of them
+  // send_now() to a peer with RTRs of either side.
+  bool send_now_with_rtrs(Peer& peer, const Items& items, const Envelope& to);
   // Sends the message into the receive whose RTR it matches. false: none, or another protocol is
   // better.
   bool write_to_rtr(Peer& peer, SendRequest& send);
-  // Removes the oldest RTR that such a message satisfies. false: there is none.
-  bool take_rtr(Peer& peer, std::uint32_t context, int tag, Rtr* taken = nullptr);
+  // The oldest RTR that such a message satisfies; the end: there is none.
+  std::deque<Rtr>::iterator find_rtr(Peer& peer, std::uint32_t context, int tag);
   // Logs a message that goes by another protocol; to be called before `sent` counts it.
   void count_sent(Peer& peer, std::uint32_t context, int tag);
   // The peer has received `seen` messages: drops those from the log.
   void forget_seen(Peer& peer, std::uint32_t seen);
   void on_written(Peer& peer, const WrittenHead& head);
   void written_part(ReceiveRequest& receive);  // the channel has completed the write
-  bool may_send_rtr(const Peer& peer, const ReceiveRequest& receive) const;
-  bool send_rtr(Peer& peer, ReceiveRequest& receive);  // sends the RTR of one receive
-  static bool backs_off(Peer& peer);
-  // The RTR of the receive was in vain: a message has come by another protocol.
-  void on_rtr_missed(ReceiveRequest& receive);
+  bool may_ask(const Peer& peer, const ReceiveRequest& receive) const;
+  void make_due(Peer& peer, ReceiveRequest& receive);  // the RTR of one receive
+  // Opens the receive at the channel, and fills in its RTR. false: the channel has no room.
+  bool open_rtr(Peer& peer, ReceiveRequest& receive, RtrHead& head);
+  // Sends all RTRs that are due to the peer, now.
+  void send_due_rtrs(Peer& peer);
+  void send_due_rtrs();  // to all peers
+  // Puts the RTR that is due, if there is one, in front of `head`, which a message of `body` bytes
+  // will have; otherwise sends them.
+  void let_ride(Peer& peer, RiddenHead& head, std::size_t body);
+  // These will not be sent.
+  void drop_due_rtrs(Peer& peer);
+  bool backs_off(Peer& peer) const;
+  // The RTR of the receive was in vain, or is no longer needed: a message has come by another
+  // protocol.
+  void on_rtr_missed(ReceiveRequest& receive) {
+    if (receive.asks()) [[unlikely]]
+      give_up_rtr(receive);
+  }
+  void give_up_rtr(ReceiveRequest& receive);
   // Gives the place of the receive in the channel's early receives back.
   void release_rtr(ReceiveRequest& receive);
 
@@ -332,7 +382,8 @@ class Transfer final : private ChannelSink {
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; nullptr: not opened yet
   int lost_ = 0;                              // how many of the peers are lost
   std::vector<Peer*> backlogged_;             // peers that may have a backlog
-  std::vector<std::size_t> open_rtrs_;        // by channel: receives with `rtr_sent` set
+  std::vector<std::size_t> open_rtrs_;  // by channel: receives with `rtr_due` or `rtr_sent` set
+  std::vector<Peer*> due_;              // peers that may have due_rtrs
   MatchTable matches_;
   HandleTable<Request, HandleKind::request> pending_;  // operations that have an id
   std::vector<std::byte> scratch_;  // packed form of the eager message that is being sent

@@ -43,6 +43,7 @@ void Transfer::on_peer_lost(int process, std::string_view why) {
       queues.unpost(r);
     });
   });
+  drop_due_rtrs(p);
   for (const Ref<ReceiveRequest>& r : in_vain) fail_for_loss(*r, process);
   // What is left: operations that have matched, or whose RTS or message the peer knows.
   pending_.for_each([&](Request& r) {

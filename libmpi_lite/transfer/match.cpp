@@ -40,6 +40,7 @@ Unexpected* MatchQueues::find_message(int rank, int tag) {
 void MatchQueues::post(ReceiveRequest& receive) {
   receive.serial = ++serial_;
   receive.posted = true;
+  ++silent_;
   posted_[bin_of(receive)].push_back(*Ref(&receive).detach());
 }
 
@@ -68,12 +69,12 @@ Unexpected* MatchQueues::find_cancellable(int peer, std::uint64_t sender_id) {
 
 // Receives that could take the same messages: those from the same rank, and those from
 // MPI_ANY_SOURCE, with a tag that overlaps. Other ranks share the bin, so the rank is compared.
-ReceiveRequest& MatchQueues::first_without_rtr(ReceiveRequest& receive) {
+ReceiveRequest& MatchQueues::search_without_rtr(ReceiveRequest& receive) {
   ReceiveRequest* oldest = &receive;
   for (const std::size_t b : {bin(receive.rank), kAny})
     for (ReceiveRequest& r : posted_[b]) {
       if (r.serial >= oldest->serial) break;
-      if (!r.rtr_sent && (b == kAny || r.rank == receive.rank) && tags_overlap(r.tag, receive.tag))
+      if (!r.asks() && (b == kAny || r.rank == receive.rank) && tags_overlap(r.tag, receive.tag))
         oldest = &r;
     }
   return *oldest;

@@ -86,6 +86,7 @@ class MatchQueues {
     Queue<ReceiveRequest>& queue = posted_[bin_of(posted)];
     queue.erase(queue.iterator_to(posted));
     posted.posted = false;
+    if (!posted.asks()) --silent_;
     return Ref<ReceiveRequest>::adopt(&posted);
   }
   // Takes the receive out if it is posted. The caller needs a hold of its own.
@@ -100,8 +101,16 @@ class MatchQueues {
   // none. It has not matched, so its sender can cancel it.
   Unexpected* find_cancellable(int peer, std::uint64_t sender_id);
   // Write protocol: among `receive` and the older posted receives that could take the same
-  // messages, the oldest for which no RTR was sent. `receive` itself must have none either.
-  ReceiveRequest& first_without_rtr(ReceiveRequest& receive);
+  // messages, the oldest for which no RTR was sent or is due. `receive` itself must have none
+  // either.
+  ReceiveRequest& first_without_rtr(ReceiveRequest& receive) {
+    return silent_ == 1 ? receive : search_without_rtr(receive);
+  }
+  // An RTR becomes due for that posted receive, or will not be sent after all.
+  void set_rtr_due(ReceiveRequest& receive, bool due) {
+    receive.rtr_due = due;
+    due ? --silent_ : ++silent_;
+  }
   bool empty() const;  // neither receives nor messages
   bool has_unexpected() const { return unexpected_count_ > 0; }
   // Calls visit(message) for the oldest unexpected messages, at most `most` in each bin. `visit`
@@ -148,7 +157,10 @@ class MatchQueues {
     return nullptr;
   }
 
+  ReceiveRequest& search_without_rtr(ReceiveRequest& receive);
+
   std::array<Queue<ReceiveRequest>, kBins + 1> posted_;
+  std::size_t silent_ = 0;  // receives in posted_ for which no RTR was sent or is due
   std::array<Queue<Unexpected>, kBins> unexpected_;
   std::size_t unexpected_count_ = 0;  // messages in unexpected_
   std::uint64_t serial_ = 0;          // of the last receive or message that was queued

@@ -1,6 +1,8 @@
 // The functions of transfer.hpp in terms of the engine: make a request, start it at the Transfer,
 // wait if the call blocks. The protocols are in engine.hpp's files.
 
+#include <sched.h>
+
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/buffered.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
@@ -149,6 +151,10 @@ void forget_matching(const Comm& comm) {
   Transfer::self().forget(comm.collective_context());
 }
 
+bool may_be_asked(const Envelope& to, std::size_t bytes) {
+  return Transfer::self().may_be_asked(to, bytes);
+}
+
 // ---- results -----------------------------------------------------------------------------------
 
 int awaited_process(const Request& request, int tag) {
@@ -180,6 +186,11 @@ std::string error_text(const Request& request) {
 
 bool progress() {
   return Transfer::self().progress();
+}
+
+void poll_channels() {
+  Transfer& transfer = Transfer::self();
+  if (!transfer.poll_channels() && transfer.config().oversubscribed) ::sched_yield();
 }
 
 }  // namespace viaduct::mpi

@@ -124,8 +124,8 @@ class Operation : public Request {
 //         |
 //         |-- eager, synchronous -----------> match ------- `matched` arrives ----------> complete
 //         |
-//         |-- long, the peer's RTR waits ---> nothing ----- on_long_sent ---------------> complete
-//         |   (`written` is sent, then the data)
+//         |-- the peer's RTR waits ---------> nothing ----- on_long_sent ---------------> complete
+//         |   (the data is sent, and `written`; data in one frame: complete at once)
 //         |
 //         '-- long, or without credit ------> first_cts
 //             (RTS is sent)                     |  |
@@ -184,7 +184,7 @@ class SendRequest final : public Operation, public Recycled<SendRequest> {
 //         '-- none does ----> posted --- match, eager ---------------------> complete
 //                               | |  '-- match, RTS ---> sends CTSs -------> complete
 //                               | '----- match, loss notice ---------------> complete, with error
-//        RTR is sent            |
+//        RTR is due, then sent  |  (while it is due, all is as in `posted`)
 //        (write protocol)       v
 //                        posted, rtr_sent --- match by another protocol: on_rtr_missed(), then
 //                            |      |         as "match"
@@ -217,6 +217,8 @@ class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {
     return (rank == MPI_ANY_SOURCE || rank == source) && (tag == MPI_ANY_TAG || tag == with_tag);
   }
 
+  bool asks() const { return rtr_due || rtr_sent; }
+
   // Links and place in the queue of posted receives (MatchQueues).
   QueueHook hook;
   std::uint64_t serial = 0;  // order of posting, within its context
@@ -230,6 +232,7 @@ class ReceiveRequest final : public Operation, public Recycled<ReceiveRequest> {
   MPI_Count total = 0;            // bytes that will come: no more than there is room for
   MPI_Count part = 0;             // bytes of the part that is coming
   // Write protocol.
+  bool rtr_due = false;            // an RTR is to be sent: the receive is in Peer::due_rtrs
   bool rtr_sent = false;           // an RTR was sent, and no message has satisfied the receive yet
   bool written_received = false;   // `written` has arrived: the sender uses the RTR
   bool transfer_complete = false;  // the channel has completed the transfer

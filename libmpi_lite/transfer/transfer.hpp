@@ -83,6 +83,10 @@ bool probe(const Envelope& from, MPI_Status* status);
 Ref<Message> matched_probe(const Envelope& from, MPI_Status* status);  // nullptr: none
 Ref<Request> start_matched_receive(const Items& into, Message& message);
 
+// Write protocol: whether it may be worth while to poll before such a message of so many bytes is
+// sent, as its receive may ask for it, and has not yet.
+bool may_be_asked(const Envelope& to, std::size_t bytes);
+
 // The process from which `request` awaits a message, if it is a posted receive with that tag; else
 // -1, also for MPI_ANY_SOURCE.
 int awaited_process(const Request& request, int tag);
@@ -103,6 +107,9 @@ void cancel(Request& request);
 
 // Polls all channels, the backlog and the collectives once. Returns whether anything happened.
 bool progress();
+// Polls the channels and the backlog only: for a collective that goes on at once. Where processes
+// share CPUs, gives way to another one if nothing has happened.
+void poll_channels();
 // Makes progress until `done()` is true; spins, then yields, then sleeps between vain polls. A
 // request that waits for a lost process completes with an error, so no wait outlasts a loss that
 // the channel has noticed. `what()` gives the WaitedFor that a report of a long wait names; it is

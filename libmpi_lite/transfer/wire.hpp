@@ -27,8 +27,10 @@ enum class Kind : std::uint8_t {
   request_to_send = 3,   // RtsHead (RTS): a long message waits at the sender
   matched = 4,           // IdHead: the synchronous message has met its receive
   clear_to_send = 5,     // CtsHead (CTS): send that part of the long message
-  ready_to_receive = 6,  // RtrHead (RTR): write protocol: a receive waits, write into it
-  written = 7,           // WrittenHead: write protocol: the message for that receive is on its way
+  ready_to_receive = 6,  // RtrHead (RTR): write protocol: a receive waits, write into it. Another
+                         // message may follow
+  written = 7,           // WrittenHead: write protocol: the message for that receive is on its way,
+                         // or, if it comes with the data, there
   cancel_send = 8,   // IdHead: drop that RTS or synchronous message if no receive has matched it
   cancel_want = 9,   // IdHead: drop the RTR of that receive if no message has used it
   cancelled = 10,    // CancelledHead: the answer to both
@@ -141,7 +143,9 @@ struct CtsHead {
   RemoteKey remote_key;          // of the receiver's buffer for that part
 };
 
-// Ready to receive: the receiver starts the rendezvous (write protocol).
+// Ready to receive: the receiver starts the rendezvous (write protocol). On the wire it ends with
+// those bytes of the remote key that the channel uses (rtr_bytes). Another control message may
+// follow in the same one: RTRs ride on what goes to the sender anyway.
 struct RtrHead {
   Kind kind;
   std::uint8_t reserved[3];
@@ -153,8 +157,14 @@ struct RtrHead {
   RemoteKey remote_key;    // of the receive buffer
 };
 
+constexpr std::size_t rtr_bytes(const Channel::Limits& limits) {
+  return sizeof(RtrHead) - RemoteKey::kMax + limits.remote_key;
+}
+
 struct WrittenHead {
-  Head head;
+  Kind kind;
+  std::uint8_t reserved[3];
+  std::int32_t tag;       // of the message; its source is the only one that the receive accepts
   std::uint64_t receive;  // from the RTR
   std::uint64_t length;   // of the whole message; what exceeds the capacity is not written
 };
@@ -174,7 +184,8 @@ struct ConsumedHead {
 static_assert(sizeof(ShortHead) == 8 && sizeof(Head) == 16 && sizeof(SyncHead) == 24 &&
               sizeof(LossHead) == 24 && sizeof(RefusalHead) == 16 &&
               sizeof(StatusQueryHead) == 16 && sizeof(RtsHead) == 72);
-static_assert(sizeof(CtsHead) == 72 && sizeof(RtrHead) == 64 && sizeof(WrittenHead) == 32);
+static_assert(sizeof(CtsHead) == 72 && sizeof(RtrHead) == 64 && sizeof(WrittenHead) == 24);
+static_assert(sizeof(RtrHead) + sizeof(WrittenHead) <= Channel::kMaxWrittenHead);
 inline constexpr std::size_t kLargestHead = 72;  // bytes; RtsHead and CtsHead
 static_assert(kLargestHead <= Channel::kMaxHead);
 

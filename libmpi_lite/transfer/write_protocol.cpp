@@ -3,20 +3,27 @@
 // is (ready-to-receive, RTR), and the sender writes straight into that buffer.
 //
 //        receiver                                          sender
-//   start(): posted; send_rtrs(), send_rtr()
+//   start(): posted; ask(): the RTR is due
+//   send_due_rtrs(), or let_ride() with
+//   a message that goes there anyway:
 //   opens the buffer at the channel
 //        |  -- RTR: envelope, seen, id, capacity, remote key -->  |
 //   rtr_sent                                        on_rtr(): into Peer::pending_rtrs, or dropped
 //        |                                          if a message has crossed it
 //        |                                                        |
-//        |                                          start(): write_to_rtr() uses the RTR
-//        |  <------- written: envelope, id, length -------------  |
-//        |  <======= the channel moves the data ================  |
-//   on_written and on_long_received,                on_long_sent: complete
-//   in either order; then complete
+//        |                                          send_now_with_rtrs(), or start() and
+//        |                                          write_to_rtr(): uses the RTR
+//        |  <====== data, and `written`: tag, id, length =======  |
+//   on_written and on_long_received,                complete, if the data was short;
+//   in either order; then complete                  else on_long_sent: complete
 //
-// If the message goes by another protocol instead, the receiver's on_rtr_missed() closes the
-// buffer.
+// Short data and `written` are one request where the channel has one (Channel::write_now). Before
+// long data `written` is a control message of its own: as the data takes its time, later messages
+// may arrive before it, and must find the receive taken. If the message goes by another protocol
+// instead, the receiver's on_rtr_missed() closes the buffer.
+//
+// Which receives ask (VIADUCT_WRITE_PROTOCOL): with `sr` all that can, with `auto` those for more
+// than an eager message, unless their RTRs were in vain of late.
 //
 // The sender matches here, and must match as the receiver would: it must not use an RTR whose
 // receive another message will have satisfied, and must use RTRs in the order in which MPI matches.
@@ -41,6 +48,11 @@ constexpr unsigned kMaxMissed = 6;
 // RTRs that one posted receive may cause, its own and those of older receives. For each of them all
 // older receives are searched, so the number must be small.
 constexpr unsigned kMaxRtrsAtATime = 8;
+// Bytes of the largest buffer whose RTR waits for company. The program may compute for long before
+// it lets the library poll, and a longer message would have to wait.
+constexpr std::size_t kMostWaiting = 4096;
+// Bytes of the longest message that an RTR rides on: together they fit most frames.
+constexpr std::size_t kMostRidden = 1024;
 
 bool accepts(int rtr_tag, int tag) {
   return rtr_tag == MPI_ANY_TAG || rtr_tag == tag;
@@ -54,35 +66,52 @@ bool accepts(int rtr_tag, int tag) {
 // first rule). The message of the oldest may be on its way by now, but those of the others need
 // not be. An older receive that must not have one rules out the RTR of this one, too: it accepts
 // any source, or a still older receive without an RTR could take its messages.
-void Transfer::send_rtrs(Peer& p, ReceiveRequest& receive) {
-  if (!may_send_rtr(p, receive) || backs_off(p)) return;
+void Transfer::ask(Peer& p, ReceiveRequest& receive) {
+  if (!may_ask(p, receive) || backs_off(p)) return;
   MatchQueues& queues = matches_[receive.context];
-  for (unsigned sent = 0; sent < kMaxRtrsAtATime; ++sent) {
+  for (unsigned made = 0; made < kMaxRtrsAtATime; ++made) {
     ReceiveRequest& oldest = queues.first_without_rtr(receive);
     if (&oldest != &receive &&
         (oldest.peer != p.rank || &queues.first_without_rtr(oldest) != &oldest))
-      return;
-    if (!send_rtr(p, oldest) || &oldest == &receive) return;
+      break;
+    if (!may_ask(p, oldest)) break;
+    make_due(p, oldest);
+    if (&oldest == &receive) break;
   }
+  if (p.least_written != 0 || receive.bytes > MPI_Count{kMostWaiting}) send_due_rtrs(p);
 }
 
-// What fits an eager message needs no RTR. With a backlog the channel is full, and the RTR would be
-// late. limits().early leaves room in the channel for receives whose RTS has arrived.
-bool Transfer::may_send_rtr(const Peer& p, const ReceiveRequest& receive) const {
-  return static_cast<std::uint64_t>(receive.bytes) > p.eager_limit && receive.type->contiguous() &&
-         !backlogged(p) && open_rtrs_[p.channel] < p.through->limits().early;
+// With a backlog the channel is full, and the RTR would be late. limits().early leaves room in the
+// channel for receives whose RTS has arrived.
+bool Transfer::may_ask(const Peer& p, const ReceiveRequest& receive) const {
+  return static_cast<std::uint64_t>(receive.bytes) >= p.least_written &&
+         receive.type->contiguous() && !backlogged(p) && open_rtrs_[p.channel] < p.early;
 }
 
-// The caller has made sure of the first rule. false: no RTR is allowed, or the channel has no room.
-bool Transfer::send_rtr(Peer& p, ReceiveRequest& receive) {
-  if (!may_send_rtr(p, receive)) return false;
+// Counts down the back-off. An RTR costs both ends and gains nothing if the message is on its way.
+bool Transfer::backs_off(Peer& p) const {
+  if (p.rtr_backoff == 0 || config_.write_protocol == WriteProtocol::sr) return false;
+  --p.rtr_backoff;
+  return true;
+}
+
+// The caller has made sure of the first rule.
+void Transfer::make_due(Peer& p, ReceiveRequest& receive) {
+  matches_[receive.context].set_rtr_due(receive, true);
+  ++open_rtrs_[p.channel];
+  if (!std::exchange(p.in_due_list, true)) due_.push_back(&p);
+  p.due_rtrs.emplace_back(&receive);
+  // After failures this RTR is a test: the next receives back off until its outcome is known.
+  if (p.rtrs_missed != 0) p.rtr_backoff = 1u << p.rtrs_missed;
+}
+
+bool Transfer::open_rtr(Peer& p, ReceiveRequest& receive, RtrHead& head) {
   register_request(receive);
-  RtrHead head{};
   const MutableBytes into{receive.contiguous(), static_cast<std::size_t>(receive.bytes)};
   if (!p.through->open_receive(p.rank, into, nullptr, receive.id, receive.remote_key))
     return unregister_request(receive), false;
+  receive.rtr_due = false;
   receive.rtr_sent = true;
-  ++open_rtrs_[p.channel];
   receive.written_received = receive.transfer_complete = false;
   head.kind = Kind::ready_to_receive;
   head.context = receive.context;
@@ -92,28 +121,76 @@ bool Transfer::send_rtr(Peer& p, ReceiveRequest& receive) {
   head.capacity = static_cast<std::uint64_t>(receive.bytes);
   head.remote_key = receive.remote_key;
   ++counters_[p.channel].rtrs_sent;
-  // After failures this RTR is a test: the next receives back off until its outcome is known.
-  if (p.rtrs_missed != 0) p.rtr_backoff = 1u << p.rtrs_missed;
-  send_control(p, bytes_of(head));
   return true;
 }
 
-// Counts down the back-off. An RTR costs both ends and gains nothing if the message is on its way.
-bool Transfer::backs_off(Peer& p) {
-  if (p.rtr_backoff == 0) return false;
-  --p.rtr_backoff;
-  return true;
+// In the order of posting. If the channel has no room for one, those behind it must not be sent
+// either (the first rule).
+void Transfer::send_due_rtrs(Peer& p) {
+  std::array<std::byte, kRtrsTogether> together;
+  std::size_t size = 0, opened = 0;
+  const auto send = [&] {
+    const Bytes all = Bytes(together).first(size);
+    const std::size_t first = std::min(p.rtr_bytes, size);
+    if (size != 0) send_control(p, all.first(first), all.subspan(first), nullptr, true);
+    size = 0;
+  };
+  for (; opened < p.due_rtrs.size(); ++opened) {
+    RtrHead head{};
+    if (!open_rtr(p, *p.due_rtrs[opened], head)) break;
+    std::memcpy(together.data() + size, &head, p.rtr_bytes);
+    size += p.rtr_bytes;
+    if (size + p.rtr_bytes > p.most_rtrs) send();
+  }
+  send();
+  p.due_rtrs.erase(p.due_rtrs.begin(), p.due_rtrs.begin() + static_cast<std::ptrdiff_t>(opened));
+  drop_due_rtrs(p);
 }
 
-void Transfer::on_rtr_missed(ReceiveRequest& receive) {
-  if (!receive.rtr_sent) return;
-  release_rtr(receive);
+void Transfer::send_due_rtrs() {
+  for (Peer* p : due_) {
+    p->in_due_list = false;
+    send_due_rtrs(*p);
+  }
+  due_.clear();
+}
+
+void Transfer::let_ride(Peer& p, RiddenHead& head, std::size_t body) {
+  if (p.due_rtrs.size() != 1 || body > kMostRidden) {
+    if (!p.due_rtrs.empty()) send_due_rtrs(p);
+    return;
+  }
+  RtrHead rtr{};
+  if (!open_rtr(p, *p.due_rtrs.front(), rtr)) return drop_due_rtrs(p);
+  head.add(bytes_of(rtr).first(p.rtr_bytes));
+  p.due_rtrs.clear();
+}
+
+void Transfer::drop_due_rtrs(Peer& p) {
+  for (const Ref<ReceiveRequest>& receive : p.due_rtrs) {
+    if (receive->posted)
+      matches_[receive->context].set_rtr_due(*receive, false);
+    else
+      receive->rtr_due = false;
+    --open_rtrs_[p.channel];
+  }
+  p.due_rtrs.clear();
+}
+
+// After on_long_received the channel has closed the buffer. Only a sender that errs writes into a
+// receive and then satisfies it by another message.
+void Transfer::give_up_rtr(ReceiveRequest& receive) {
   Peer& p = peer(receive.peer);
+  if (receive.rtr_due) {
+    receive.rtr_due = false;
+    --open_rtrs_[p.channel];
+    std::erase_if(p.due_rtrs, [&](const auto& due) { return due.get() == &receive; });
+    return;
+  }
+  release_rtr(receive);
   ++counters_[p.channel].rtrs_missed;
   p.rtrs_missed = std::min(p.rtrs_missed + 1, kMaxMissed);
   p.rtr_backoff = 1u << p.rtrs_missed;
-  // After on_long_received the channel has closed the buffer. Only a sender that errs writes into
-  // a receive and then satisfies it by another message.
   if (!receive.transfer_complete) p.through->close_receive(p.rank, receive.remote_key);
 }
 
@@ -127,9 +204,11 @@ void Transfer::release_rtr(ReceiveRequest& receive) {
 // needs the former, the buffer the latter.
 void Transfer::on_written(Peer& p, const WrittenHead& head) {
   const Ref<ReceiveRequest> receive = find<ReceiveRequest>(head.receive, p);
-  if (!receive || !receive->rtr_sent || receive->written_received) return void(malformed(p));
+  if (!receive || !receive->rtr_sent || receive->written_received ||
+      !accepts(receive->tag, head.tag))
+    return void(malformed(p));
   matches_[receive->context].unpost(*receive);
-  set_status(*receive, head.head, head.length);
+  set_status(*receive, {Kind::written, {}, receive->context, receive->rank, head.tag}, head.length);
   receive->written_received = true;
   if (receive->transfer_complete) written_part(*receive);
 }
@@ -145,6 +224,19 @@ void Transfer::written_part(ReceiveRequest& receive) {
 
 // ---- sender ------------------------------------------------------------------------------------
 
+// What is behind the last RTR is a message of its own.
+void Transfer::on_rtrs(Peer& p, Bytes message) {
+  while (!message.empty() &&
+         message[0] == std::byte{static_cast<std::uint8_t>(Kind::ready_to_receive)}) {
+    if (message.size() < p.rtr_bytes) return void(malformed(p));
+    RtrHead head{};
+    std::memcpy(&head, message.data(), p.rtr_bytes);
+    message = message.subspan(p.rtr_bytes);
+    on_rtr(p, head);
+  }
+  if (!message.empty()) on_control(p.rank, message);
+}
+
 // What is left in the log has crossed the RTR (the second rule).
 void Transfer::on_rtr(Peer& p, const RtrHead& head) {
   forget_seen(p, head.seen);
@@ -156,39 +248,57 @@ void Transfer::on_rtr(Peer& p, const RtrHead& head) {
   p.pending_rtrs.push_back({head.context, head.tag, head.receive, head.capacity, head.remote_key});
 }
 
-bool Transfer::take_rtr(Peer& p, std::uint32_t context, int tag, Rtr* taken) {
-  const auto w = std::find_if(p.pending_rtrs.begin(), p.pending_rtrs.end(), [&](const Rtr& rtr) {
+std::deque<Transfer::Rtr>::iterator Transfer::find_rtr(Peer& p, std::uint32_t context, int tag) {
+  return std::ranges::find_if(p.pending_rtrs, [&](const Rtr& rtr) {
     return rtr.context == context && accepts(rtr.tag, tag);
   });
-  if (w == p.pending_rtrs.end()) return false;
-  if (taken) *taken = *w;
-  p.pending_rtrs.erase(w);
+}
+
+// Messages for which another protocol is better, and types with gaps, which need parts, use up the
+// RTR in count_sent() (the third rule).
+bool Transfer::write_to_rtr(Peer& p, SendRequest& send) {
+  if (p.pending_rtrs.empty() || static_cast<std::uint64_t>(send.bytes) < p.least_written ||
+      !send.type->contiguous())
+    return false;
+  const auto found = find_rtr(p, send.context, send.tag);
+  if (found == p.pending_rtrs.end()) return false;
+  const Rtr rtr = *found;
+  p.pending_rtrs.erase(found);
+  const WrittenHead head{
+      Kind::written, {}, send.tag, rtr.receive, static_cast<std::uint64_t>(send.bytes)};
+  const Bytes data{send.contiguous(), std::min(static_cast<std::size_t>(send.bytes),
+                                               static_cast<std::size_t>(rtr.capacity))};
+  counters_[p.channel].add(Protocol::write, send.bytes);
+  if (p.writes_now && p.outgoing.empty() &&
+      p.through->write_now(p.rank, data, rtr.remote_key, bytes_of(head))) {
+    finish(send);
+    return true;
+  }
+  register_request(send);
+  send.total = send.part = static_cast<MPI_Count>(data.size());
+  send_control(p, bytes_of(head));
+  start_long(p, send, data, rtr.remote_key);
   return true;
 }
 
-// Short messages do better in one control message, and types with gaps need parts. count_sent()
-// then uses up the RTR (the third rule).
-bool Transfer::write_to_rtr(Peer& p, SendRequest& send) {
-  Rtr rtr;
-  if (p.pending_rtrs.empty() || send.bytes <= static_cast<MPI_Count>(p.eager_limit) ||
-      !send.type->contiguous() || !take_rtr(p, send.context, send.tag, &rtr))
-    return false;
-  register_request(send);
-  WrittenHead head{};
-  head.head = {Kind::written, {}, send.context, send.comm->rank(), send.tag};
-  head.receive = rtr.receive;
-  head.length = static_cast<std::uint64_t>(send.bytes);
-  send.total = send.part = static_cast<MPI_Count>(std::min(head.length, rtr.capacity));
-  counters_[p.channel].add(Protocol::write, send.bytes);
-  send_control(p, bytes_of(head));
-  start_long(p, send, {send.contiguous(), static_cast<std::size_t>(send.total)}, rtr.remote_key);
-  return true;
+// With `auto` a message that is not asked for is announced at once, which costs less than to wait;
+// and a short one is there before its receive could ask.
+bool Transfer::may_be_asked(const Envelope& to, std::size_t bytes) {
+  if (config_.write_protocol != WriteProtocol::sr || bytes <= kMostWaiting) return false;
+  Peer& p = peer(to.comm->peer(to.rank));
+  return p.write_protocol && !p.lost && bytes >= p.least_written &&
+         find_rtr(p, to.context, to.tag) == p.pending_rtrs.end();
 }
 
 // The message goes by another protocol. It uses up the RTR that it satisfies (the third rule). The
 // log keeps it for RTRs that are on their way and do not know of it (the second rule).
 void Transfer::count_sent(Peer& p, std::uint32_t context, int tag) {
-  const bool accounted = !p.pending_rtrs.empty() && take_rtr(p, context, tag);
+  bool accounted = false;
+  if (!p.pending_rtrs.empty()) {
+    const auto rtr = find_rtr(p, context, tag);
+    accounted = rtr != p.pending_rtrs.end();
+    if (accounted) p.pending_rtrs.erase(rtr);
+  }
   p.log.push_back({p.sent + 1, context, tag, accounted});
 }
 

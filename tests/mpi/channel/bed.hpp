@@ -114,10 +114,11 @@ class Bed {
   std::vector<std::unique_ptr<Process>> processes_;
 };
 
-// A test that holds for both channels.
+// A test that holds for both channels, and for mbcf without Remote Write.
 struct ChannelUnderTest {
   const char* name;
   MakeChannel make;
+  const char* label;  // in names of tests
 };
 inline const ChannelUnderTest kChannelsUnderTest[] = {
     {"mbcf",
@@ -125,13 +126,24 @@ inline const ChannelUnderTest kChannelsUnderTest[] = {
         const BedConfig& config, ClockOf<sim::SimPort> clock) -> std::unique_ptr<Channel> {
        return std::make_unique<MbcfChannel<sim::SimPort>>(sink, launch, std::move(port), own,
                                                           config.fifo, std::move(clock));
-     }},
+     },
+     "mbcf"},
+    {"mbcf",
+     [](ChannelSink& sink, Launch& launch, std::shared_ptr<sim::SimPort> port, const NetConfig& own,
+        const BedConfig& config, ClockOf<sim::SimPort> clock) -> std::unique_ptr<Channel> {
+       NetConfig through_fifo = own;
+       through_fifo.remote_write = false;
+       return std::make_unique<MbcfChannel<sim::SimPort>>(
+           sink, launch, std::move(port), through_fifo, config.fifo, std::move(clock));
+     },
+     "mbcf_fifo"},
     {"startx",
      [](ChannelSink& sink, Launch& launch, std::shared_ptr<sim::SimPort> port, const NetConfig& own,
         const BedConfig&, ClockOf<sim::SimPort> clock) -> std::unique_ptr<Channel> {
        return std::make_unique<StartxChannel<sim::SimPort>>(sink, launch, std::move(port), own,
                                                             std::move(clock));
-     }},
+     },
+     "startx"},
 };
 
 class NetChannels : public testing::TestWithParam<ChannelUnderTest> {

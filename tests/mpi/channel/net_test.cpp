@@ -17,7 +17,7 @@ using testing::Not;
 using namespace std::chrono_literals;
 
 INSTANTIATE_TEST_SUITE_P(All, NetChannels, testing::ValuesIn(kChannelsUnderTest),
-                         [](const auto& test) { return test.param.name; });
+                         [](const auto& test) { return test.param.label; });
 
 // Tells `to` a text as soon as there is room.
 bool say(Bed& bed, int from, int to, const std::string& text) {
@@ -301,6 +301,55 @@ TEST_P(NetChannels, WhatIsWrittenIntoAClosedReceiveTouchesNothing) {
   EXPECT_TRUE(bed.sink(0).received.empty());
   EXPECT_TRUE(
       std::all_of(into.begin(), into.end(), [](std::byte b) { return b == std::byte{0xcc}; }));
+}
+
+// The write protocol's short messages: the data, then the head, then the end of the transfer, in
+// order with other control messages, and nothing for the sender to wait for.
+TEST_P(NetChannels, ShortDataAndItsHeadComeInOneRequest) {
+  BedConfig config;
+  config.net.faults = {.loss = 0.1, .seed = 7};
+  Bed bed = make(config);
+  const std::vector<std::byte> head = patterned(1, 64), between = patterned(2, 20);
+  if (!bed[0].limits().writes_now) {
+    EXPECT_FALSE(bed[1].write_now(0, {}, {}, head));
+    return;
+  }
+  Cookie cookie = 0;
+  for (const std::size_t size : {0, 1, 8, 100, 1000, 1300, 1400, 1500, 3000, 20'000}) {
+    const std::vector<std::byte> data = patterned(3 + size, size);
+    std::vector<std::byte> into(size + 16, std::byte{0xcc});
+    RemoteKey remote_key;
+    ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, ++cookie, remote_key));
+    std::vector<std::size_t> heard;
+    bed.sink(0).control = [&](int from, Bytes message) {
+      EXPECT_EQ(from, 1);
+      heard.push_back(message.size());
+      if (message.size() != head.size()) return;
+      EXPECT_TRUE(std::ranges::equal(message, head));
+      EXPECT_TRUE(std::equal(data.begin(), data.end(), into.begin())) << "the data comes first";
+      EXPECT_FALSE(bed.sink(0).received.contains(cookie)) << "the end comes last";
+    };
+    ASSERT_TRUE(bed.run([&] { return bed[1].send_control(0, between, {}); }));
+    ASSERT_TRUE(bed.run([&] { return bed[1].write_now(0, data, remote_key, head); }));
+    ASSERT_TRUE(bed.run([&] { return bed[1].send_control(0, between, {}); }));
+    ASSERT_TRUE(bed.run([&] { return heard.size() == 3; }));
+    EXPECT_EQ(heard, (std::vector{between.size(), head.size(), between.size()}));
+    EXPECT_TRUE(bed.sink(0).received.at(cookie));
+    EXPECT_TRUE(std::all_of(into.begin() + static_cast<std::ptrdiff_t>(size), into.end(),
+                            [](std::byte b) { return b == std::byte{0xcc}; }));
+  }
+  EXPECT_TRUE(bed.sink(1).sent.empty());
+  RemoteKey remote_key;
+  std::vector<std::byte> into(100'000);
+  ASSERT_TRUE(bed[0].open_receive(1, into, nullptr, ++cookie, remote_key));
+  EXPECT_FALSE(bed[1].write_now(0, into, remote_key, head)) << "it is long";
+  // One that is taken back is not written into. The sender errs, and loses the connection.
+  bed[0].close_receive(1, remote_key);
+  const std::vector<std::byte> data(100, std::byte{1});
+  ASSERT_TRUE(bed[1].write_now(0, data, remote_key, head));
+  ASSERT_TRUE(bed.run([&] { return bed.sink(1).lost.contains(0); }));
+  EXPECT_EQ(into[0], std::byte{});
+  EXPECT_FALSE(bed.sink(0).received.contains(cookie));
 }
 
 TEST_P(NetChannels, TablesRunFullAndSaySo) {

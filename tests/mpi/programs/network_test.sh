@@ -32,6 +32,15 @@ for channel in mbcf startx; do
     on_hosts "${program##*/}, 4 ranks over $channel" -n 4 "$program"
   done
   on_hosts "stress, 4 ranks over $channel" -n 4 "$stress" --seeds 1:$jobs
+  for VIADUCT_WRITE_PROTOCOL in sr nsr; do
+    [[ $channel == mbcf ]] || continue
+    export VIADUCT_WRITE_PROTOCOL
+    on_hosts "point_to_point, 2 ranks over $channel, $VIADUCT_WRITE_PROTOCOL" -n 2 "$point_to_point"
+    on_hosts "stress, 4 ranks over $channel, $VIADUCT_WRITE_PROTOCOL" -n 4 "$stress" --seeds 1:$((jobs / 2))
+    VIADUCT_FAULTS=loss=2%,dup=1%,reorder=2% VIADUCT_SHM=off \
+      on_hosts "stress, 2 ranks over $channel, $VIADUCT_WRITE_PROTOCOL, with faults" -n 2 "$stress" --seeds 1:$((jobs / 2))
+  done
+  unset VIADUCT_WRITE_PROTOCOL
   export VIADUCT_SHM=off
   on_hosts "stress, 3 ranks over $channel, without shared memory" -n 3 "$stress" --seeds 1:$((jobs / 2))
   export VIADUCT_FAULTS=loss=2%,dup=1%,reorder=2%

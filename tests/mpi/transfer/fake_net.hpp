@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -20,9 +21,13 @@ class FakeNet {
                                kEarly = 4;  // of long receives; before their RTS
 
   class End;
-  explicit FakeNet(std::uint64_t seed) : random(seed) {}
+  // `writes_now`: the channels can do that.
+  explicit FakeNet(std::uint64_t seed, bool writes_now = false)
+      : random(seed), writes_now(writes_now) {}
 
   std::mt19937_64 random;
+  const bool writes_now;
+  std::uint64_t written_now = 0;
   bool chance(int percent) { return static_cast<int>(random() % 100) < percent; }
   std::vector<End*> ends;
 };
@@ -35,15 +40,22 @@ class FakeNet::End final : public Channel {
 
   const char* name() const override { return "fake"; }
   Limits limits() const override {
-    return {.control = 256, .eager = FakeNet::kEager, .early = FakeNet::kEarly};
+    return {.control = 256,
+            .eager = FakeNet::kEager,
+            .early = FakeNet::kEarly,
+            .remote_key = sizeof names_,
+            .writes_now = net_.writes_now};
   }
 
   bool send_control(int to, Bytes head, Bytes body) override {
     if (net_.chance(20)) return false;
-    std::vector<std::byte> message(head.size() + body.size());
-    std::memcpy(message.data(), head.data(), head.size());
-    if (!body.empty()) std::memcpy(message.data() + head.size(), body.data(), body.size());
-    net_.ends[static_cast<std::size_t>(to)]->from_[rank_].push_back(std::move(message));
+    say(to, {together(head, body), std::nullopt});
+    return true;
+  }
+  bool write_now(int to, Bytes data, const RemoteKey& remote_key, Bytes head) override {
+    if (data.size() > FakeNet::kEager || net_.chance(20)) return false;
+    ++net_.written_now;
+    say(to, {together(head, {}), Write{name_of(remote_key), {data.begin(), data.end()}}});
     return true;
   }
 
@@ -74,9 +86,11 @@ class FakeNet::End final : public Channel {
     std::size_t what = net_.random() % (talkers.size() + transfers_.size() + moved_.size() + 1);
     if (what < talkers.size()) {
       auto& queue = from_[talkers[what]];
-      const std::vector<std::byte> message = std::move(queue.front());
+      const Message message = std::move(queue.front());
       queue.pop_front();
-      sink_.on_control(talkers[what], message);
+      if (message.write) put(message.write->name, message.write->data);
+      sink_.on_control(talkers[what], message.bytes);
+      if (message.write) end(message.write->name);
       return true;
     }
     what -= talkers.size();
@@ -103,6 +117,14 @@ class FakeNet::End final : public Channel {
   std::size_t left_open() const { return open_.size(); }
 
  private:
+  struct Write {  // of a message that comes with its data
+    std::uint64_t name;
+    std::vector<std::byte> data;
+  };
+  struct Message {
+    std::vector<std::byte> bytes;
+    std::optional<Write> write;
+  };
   struct Buffer {
     MutableBytes into;
     Cookie cookie;
@@ -125,20 +147,36 @@ class FakeNet::End final : public Channel {
     from.erase(at);
     return taken;
   }
-  void arrive(std::uint64_t name, Bytes data) {
+  static std::vector<std::byte> together(Bytes head, Bytes body) {
+    std::vector<std::byte> message(head.begin(), head.end());
+    message.insert(message.end(), body.begin(), body.end());
+    return message;
+  }
+  void say(int to, Message message) {
+    net_.ends[static_cast<std::size_t>(to)]->from_[rank_].push_back(std::move(message));
+  }
+  void put(std::uint64_t name, Bytes data) {
     const auto buffer = open_.find(name);
     ASSERT_NE(buffer, open_.end()) << "written into a buffer that was closed";
     ASSERT_LE(data.size(), buffer->second.into.size());
-    std::memcpy(buffer->second.into.data(), data.data(), data.size());
+    if (!data.empty()) std::memcpy(buffer->second.into.data(), data.data(), data.size());
+  }
+  void end(std::uint64_t name) {
+    const auto buffer = open_.find(name);
+    ASSERT_NE(buffer, open_.end()) << "the head has closed the buffer of its data";
     const Cookie cookie = buffer->second.cookie;
     open_.erase(buffer);
     sink_.on_long_received(cookie, true);
+  }
+  void arrive(std::uint64_t name, Bytes data) {
+    put(name, data);
+    end(name);
   }
 
   FakeNet& net_;
   ChannelSink& sink_;
   const int rank_;
-  std::map<int, std::deque<std::vector<std::byte>>> from_;
+  std::map<int, std::deque<Message>> from_;
   std::deque<Transfer> transfers_;
   std::deque<Cookie> moved_;  // data that has arrived, of which its sender has not heard
   std::map<std::uint64_t, Buffer> open_;

@@ -24,8 +24,18 @@ class MockChannel final : public Channel {
     Cookie cookie;
   };
 
+  struct WrittenNow {
+    std::vector<std::byte> data, head;
+  };
+
   const char* name() const override { return "mock"; }
-  Limits limits() const override { return {.control = control, .eager = eager, .early = early}; }
+  Limits limits() const override {
+    return {.control = control,
+            .eager = eager,
+            .early = early,
+            .remote_key = remote_key,
+            .writes_now = writes_now};
+  }
   bool send_control(int to, Bytes head, Bytes body) override {
     if (full) return false;
     said_to.insert(to);
@@ -36,12 +46,18 @@ class MockChannel final : public Channel {
   void offer(int, Bytes, RemoteKey&) override {}
   bool open_receive(int from, MutableBytes into, const RemoteKey*, Cookie cookie,
                     RemoteKey&) override {
+    if (refuse_open) return false;
     open.push_back({from, into, cookie});
     return true;
   }
   void close_receive(int, const RemoteKey&) override { ++closed; }
   bool start_send(int, Bytes data, const RemoteKey&, Cookie cookie) override {
     sending.push_back({data, cookie});
+    return true;
+  }
+  bool write_now(int, Bytes data, const RemoteKey&, Bytes head) override {
+    if (full) return false;
+    written_now.push_back({{data.begin(), data.end()}, {head.begin(), head.end()}});
     return true;
   }
   void watch(int rank) override { watched.push_back(rank); }
@@ -63,11 +79,13 @@ class MockChannel final : public Channel {
   std::string describe(int) const override { return "mock"; }
 
   std::size_t control = 256, eager = kEager, early = kEarly;
-  bool full = false;
+  std::size_t remote_key = RemoteKey::kMax;
+  bool writes_now = false, full = false, refuse_open = false;
   std::vector<std::vector<std::byte>> said;
   std::set<int> said_to;
   std::vector<Open> open;
   std::vector<Sending> sending;
+  std::vector<WrittenNow> written_now;
   int closed = 0;
   std::vector<int> watched;
   // Sleeping: whether its bell can be armed, its descriptor; bells with which it slept itself.

@@ -349,7 +349,8 @@ TEST_F(Peers, EarlyReceivesLeavePlaces) {
   EXPECT_EQ(channel_->closed, 1);
   expect_rtrs(kEarly + 1, "one has met another message");
   WrittenHead written{};
-  written.head = {Kind::written, {}, kContext, 1, 2};
+  written.kind = Kind::written;
+  written.tag = 2;
   written.receive = channel_->open.at(1).cookie;
   written.length = kLong;
   hear(1, written);
@@ -386,7 +387,8 @@ TEST_F(Peers, WhoIsWrittenIntoGoesOnAsking) {
   }
   for (int i = 0; i < 10; ++i) {
     WrittenHead written{};
-    written.head = {Kind::written, {}, kContext, 1, tag};
+    written.kind = Kind::written;
+    written.tag = tag;
     written.receive = channel_->open.back().cookie;
     written.length = kLong;
     hear(1, written);
@@ -402,7 +404,8 @@ TEST_F(Peers, WhoKeepsReceivesPostedGoesOnAskingToo) {
   static_assert(kEarly == 3);
   const auto written_into = [&](std::size_t which) {
     WrittenHead written{};
-    written.head = {Kind::written, {}, kContext, 1, 7};
+    written.kind = Kind::written;
+    written.tag = 7;
     written.receive = channel_->open.at(which).cookie;
     written.length = kLong;
     hear(1, written);
@@ -438,7 +441,8 @@ TEST_F(Peers, OnlySoManyAskAtATime) {
   EXPECT_EQ(asked, 8u);
   // One of them is written into: those that are left send RTRs with the next ones.
   WrittenHead written{};
-  written.head = {Kind::written, {}, kContext, 1, 7};
+  written.kind = Kind::written;
+  written.tag = 7;
   written.receive = channel_->open.back().cookie;
   written.length = kLong;
   hear(1, written);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "libmpi_lite/transfer/engine.hpp"
@@ -21,6 +22,9 @@ class StepNet {
   static constexpr std::size_t kTransfers = 1;  // that a process has under way
 
   class End;
+  explicit StepNet(bool writes_now) : writes_now(writes_now) {}
+
+  const bool writes_now;  // the channels can do that
   std::vector<End*> ends;
   std::uint64_t room_made = 0;  // how often something has left that others may have waited for
 };
@@ -32,12 +36,23 @@ class StepNet::End final : public Channel {
   }
 
   const char* name() const override { return "step"; }
-  Limits limits() const override { return {.control = 256, .eager = kEager, .early = kEarly}; }
+  Limits limits() const override {
+    return {.control = 256,
+            .eager = kEager,
+            .early = kEarly,
+            .remote_key = sizeof names_,
+            .writes_now = net_.writes_now};
+  }
   bool send_control(int to, Bytes head, Bytes body) override {
     auto& queue = net_.ends[static_cast<std::size_t>(to)]->from_[rank_];
     if (!allow(queue.size() < kMessages)) return false;
-    queue.emplace_back(head.begin(), head.end());
-    queue.back().insert(queue.back().end(), body.begin(), body.end());
+    queue.push_back({together(head, body), std::nullopt});
+    return true;
+  }
+  bool write_now(int to, Bytes data, const RemoteKey& remote_key, Bytes head) override {
+    auto& queue = net_.ends[static_cast<std::size_t>(to)]->from_[rank_];
+    if (!allow(data.size() <= kEager && queue.size() < kMessages)) return false;
+    queue.push_back({together(head, {}), Write{name_of(remote_key), {data.begin(), data.end()}}});
     return true;
   }
   void offer(int, Bytes, RemoteKey&) override {}
@@ -72,12 +87,14 @@ class StepNet::End final : public Channel {
   }
   void hear(int from) {
     auto& queue = from_[from];
-    const std::vector<std::byte> message = std::move(queue.front());
+    const Message message = std::move(queue.front());
     queue.pop_front();
     ++net_.room_made;
     note(static_cast<std::uint64_t>(from));
-    for (const std::byte b : message) note(static_cast<std::uint64_t>(b));
-    sink_.on_control(from, message);
+    for (const std::byte b : message.bytes) note(static_cast<std::uint64_t>(b));
+    if (message.write) put(message.write->name, message.write->data);
+    sink_.on_control(from, message.bytes);
+    if (message.write) finish(message.write->name);
   }
   // Where the data of the oldest transfer goes; -1: there is none.
   int transfer_to() const { return transfers_.empty() ? -1 : transfers_.front().to; }
@@ -134,6 +151,14 @@ class StepNet::End final : public Channel {
   }
 
  private:
+  struct Write {  // of a message that comes with its data
+    std::uint64_t name;
+    std::vector<std::byte> data;
+  };
+  struct Message {
+    std::vector<std::byte> bytes;
+    std::optional<Write> write;
+  };
   struct Buffer {
     int from;
     MutableBytes into;
@@ -158,12 +183,25 @@ class StepNet::End final : public Channel {
     note(room ? std::uint64_t{3000} : std::uint64_t{3001});
     return room;
   }
-  void arrive(std::uint64_t name, Bytes data) {
+  static std::vector<std::byte> together(Bytes head, Bytes body) {
+    std::vector<std::byte> message(head.begin(), head.end());
+    message.insert(message.end(), body.begin(), body.end());
+    return message;
+  }
+  void put(std::uint64_t name, Bytes data) {
     note(4000 + name);
     const auto buffer = open_.find(name);
     ASSERT_NE(buffer, open_.end()) << "written into a buffer that was closed";
     ASSERT_LE(data.size(), buffer->second.into.size());
-    std::memcpy(buffer->second.into.data(), data.data(), data.size());
+    if (!data.empty()) std::memcpy(buffer->second.into.data(), data.data(), data.size());
+  }
+  void arrive(std::uint64_t name, Bytes data) {
+    put(name, data);
+    finish(name);
+  }
+  void finish(std::uint64_t name) {
+    const auto buffer = open_.find(name);
+    ASSERT_NE(buffer, open_.end()) << "the head has closed the buffer of its data";
     const Cookie cookie = buffer->second.cookie;
     open_.erase(buffer);
     ++net_.room_made;
@@ -173,7 +211,7 @@ class StepNet::End final : public Channel {
   StepNet& net_;
   ChannelSink& sink_;
   const int rank_;
-  std::map<int, std::deque<std::vector<std::byte>>> from_;
+  std::map<int, std::deque<Message>> from_;
   std::deque<Transfer> transfers_;
   std::deque<Moved> moved_;
   std::map<std::uint64_t, Buffer> open_;

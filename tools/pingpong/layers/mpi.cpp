@@ -92,9 +92,8 @@ class Mpi {
     process().join(std::move(launch), MPI_THREAD_SINGLE, {std::shared_ptr<void>(), config.port});
     endpoint_address_ = job.own_address();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    // Both are posted before anything can arrive.
-    check(MPI_Irecv(&remote_sent_, 1, MPI_UINT64_T, peer_, kFinish, MPI_COMM_WORLD, &finish_in_));
-    check(MPI_Irecv(nullptr, 0, MPI_BYTE, peer_, kHello, MPI_COMM_WORLD, &hello_in_));
+    // From anybody, as receives from a known process may ask that process for something.
+    check(MPI_Irecv(nullptr, 0, MPI_BYTE, MPI_ANY_SOURCE, kHello, MPI_COMM_WORLD, &hello_in_));
     if (config.client) send_hello();
   }
   ~Mpi() { process().leave(); }
@@ -147,7 +146,9 @@ class Mpi {
 
   std::uint64_t arrived() const { return arrived_; }
   std::uint64_t bytes() const { return arrived_ * size_; }
-  bool finished() const { return finish_in_ == MPI_REQUEST_NULL && arrived_ >= remote_sent_; }
+  bool finished() const {
+    return ready() && finish_in_ == MPI_REQUEST_NULL && arrived_ >= remote_sent_;
+  }
 
  private:
   enum Tag : int { kData, kHello, kFinish };
@@ -192,6 +193,7 @@ class Mpi {
     if (!hello_received_ && test(hello_in_)) {
       hello_received_ = true;
       for (std::size_t i = 0; i < incoming_.size(); ++i) receive(i);
+      check(MPI_Irecv(&remote_sent_, 1, MPI_UINT64_T, peer_, kFinish, MPI_COMM_WORLD, &finish_in_));
     }
     if (hello_received_ && !hello_sent_) send_hello();
     if (hello_sent_ && !hello_send_complete_ && test(outgoing_[0])) hello_send_complete_ = true;
