@@ -1,6 +1,7 @@
 // MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw (MPI 5.0, section 6.8): short even blocks by
 // Bruck's algorithm, or by one message between each two nodes; all else by a message for each
 // block. `From` is a Spread, or Blocks for MPI_IN_PLACE; both have operator[] by rank.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -15,17 +16,41 @@ std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
+// Sends a block to each of the ranks first..end-1 after this one. All their receives may ask to be
+// written into (write protocol), and do so when they take part. As nothing ends before they do,
+// those that have asked are served first, and the others have some time to ask.
+template <class From>
+void send_blocks(const Subgroup& subgroup, const From& from, int first, int end, Pending& pending) {
+  PoolVector<int> left;
+  for (int i = first; i < end; ++i) left.push_back(subgroup.after(subgroup.me, i));
+  for (unsigned polls = 0; !left.empty(); ++polls) {
+    const auto waits = [&](int to) {
+      return polls < kPollsForRequests && subgroup.op().may_be_asked(to, length(from[at(to)]));
+    };
+    std::erase_if(left, [&](int to) {
+      if (waits(to)) return false;
+      pending.add(subgroup.send(to, from[at(to)]));
+      return true;
+    });
+    if (!left.empty()) poll_channels();
+  }
+}
+
 // A message for each block. In step i each rank sends to the rank i after it, so no two ranks send
-// to the same rank in the same step. The window limits the messages under way.
+// to the same rank in the same step. The window limits the messages under way. Its receives come
+// first, as in MPI/MBCF (section 3.3), so that requests to write into them are early.
 template <class From>
 Task pairwise(Collective& op, const From& from, const Spread& into) {
   const Subgroup subgroup = all_ranks(op);
   Pending pending(op);
-  for (int i = 1; i < subgroup.size; ++i) {
-    const int to = subgroup.after(subgroup.me, i), source = subgroup.after(subgroup.me, -i);
-    pending.add(subgroup.receive(source, into[source]));
-    pending.add(subgroup.send(to, from[at(to)]));
-    if (i % kExchangeWindow == 0) co_await pending;
+  for (int first = 1; first < subgroup.size; first += kExchangeWindow) {
+    if (first > 1) co_await pending;
+    const int end = std::min(first + kExchangeWindow, subgroup.size);
+    for (int i = first; i < end; ++i) {
+      const int source = subgroup.after(subgroup.me, -i);
+      pending.add(subgroup.receive(source, into[source]));
+    }
+    send_blocks(subgroup, from, first, end, pending);
   }
   copy(op, from[at(subgroup.me)], into[subgroup.me]);
   co_await pending;

@@ -67,19 +67,15 @@ Task inter_scatter(Collective& op, Spread from, Items mine, int root) {
 
 Task inter_allgather(Collective& op, Items mine, Spread into) {
   Pending pending(op);
-  for (int rank = 0; rank < op.comm().peers(); ++rank) {
-    pending.add(op.receive(rank, into[rank]));
-    pending.add(op.send(rank, mine));
-  }
+  for (int rank = 0; rank < op.comm().peers(); ++rank) pending.add(op.receive(rank, into[rank]));
+  for (int rank = 0; rank < op.comm().peers(); ++rank) pending.add(op.send(rank, mine));
   co_await pending;
 }
 
 Task inter_alltoall(Collective& op, Spread from, Spread into) {
   Pending pending(op);
-  for (int rank = 0; rank < op.comm().peers(); ++rank) {
-    pending.add(op.receive(rank, into[rank]));
-    pending.add(op.send(rank, from[rank]));
-  }
+  for (int rank = 0; rank < op.comm().peers(); ++rank) pending.add(op.receive(rank, into[rank]));
+  for (int rank = 0; rank < op.comm().peers(); ++rank) pending.add(op.send(rank, from[rank]));
   co_await pending;
 }
 
