@@ -1,5 +1,6 @@
 // The point-to-point tests, between the first and the last rank; the other ranks wait in the
 // barrier before the next sample. (ring and halo use all ranks.)
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -9,7 +10,7 @@ namespace bench {
 namespace {
 
 constexpr int kWindow = 64;  // messages under way at once
-constexpr int kTag = 1;
+constexpr int kTag = 1, kPostedTag = 2;
 
 int count_of(std::size_t bytes) {
   return static_cast<int>(bytes);
@@ -109,6 +110,96 @@ Case bandwidth(std::size_t bytes) {
           .call = window_call(bytes)};
 }
 
+// ---- receives that are posted before their messages ---------------------------------------------
+//
+// As MPI/MBCF compares its protocols: each rank posts its next receives before it sends what the
+// other rank waits for. What the last rank has posted at the end is cancelled when the case goes.
+
+struct PostedReceives {
+  PostedReceives(std::size_t bytes, int count)
+      : bytes(bytes), data(bytes * static_cast<std::size_t>(count)), requests(index(count)) {}
+  PostedReceives(const PostedReceives&) = delete;
+  PostedReceives& operator=(const PostedReceives&) = delete;
+  ~PostedReceives() {
+    for (MPI_Request& request : requests)
+      if (posted) MPI_Cancel(&request);
+    if (posted) wait();
+  }
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  int count() const { return static_cast<int>(requests.size()); }
+  void post(int from) {
+    for (int i = 0; i < count(); ++i)
+      MPI_Irecv(data.data() + bytes * index(i), count_of(bytes), MPI_BYTE, from, kPostedTag,
+                MPI_COMM_WORLD, &requests[index(i)]);
+    posted = true;
+  }
+  void wait() {
+    MPI_Waitall(count(), requests.data(), MPI_STATUSES_IGNORE);
+    posted = false;
+  }
+
+  const std::size_t bytes;
+  std::vector<std::byte> data;
+  std::vector<MPI_Request> requests;
+  bool posted = false;
+};
+
+// Half of the time there and back.
+Case posted_latency(std::size_t bytes) {
+  need_two("posted-latency");
+  auto receive = std::make_shared<PostedReceives>(bytes, 1);
+  auto data = std::make_shared<std::vector<std::byte>>(bytes);
+  if (world_rank() == last()) receive->post(first());
+  MPI_Barrier(MPI_COMM_WORLD);  // what an earlier case has posted is cancelled
+  return {.test = "posted-latency",
+          .bytes = bytes,
+          .unit = Unit::us,
+          .factor = 0.5,
+          .batched = true,
+          .root_clock = true,
+          .call = [receive, data, bytes] {
+            const bool begins = world_rank() == first();
+            if (!begins && world_rank() != last()) return;
+            const int other = begins ? last() : first();
+            if (!begins) receive->wait();
+            receive->post(other);
+            MPI_Send(data->data(), count_of(bytes), MPI_BYTE, other, kPostedTag, MPI_COMM_WORLD);
+            if (begins) receive->wait();
+          }};
+}
+
+// A window of messages one way. The answer says that the next window's receives are posted.
+Case posted_stream(std::size_t bytes) {
+  need_two("posted-stream");
+  constexpr std::size_t kMemory = 4u << 20;
+  const int window = static_cast<int>(
+      std::clamp<std::size_t>(kMemory / std::max<std::size_t>(bytes, 1), 2, kWindow));
+  auto receives = std::make_shared<PostedReceives>(world_rank() == last() ? bytes : 0, window);
+  auto data = std::make_shared<std::vector<std::byte>>(bytes);
+  if (world_rank() == last()) receives->post(first());
+  MPI_Barrier(MPI_COMM_WORLD);
+  return {.test = "posted-stream",
+          .bytes = bytes,
+          .unit = Unit::mb_per_s,
+          .factor = static_cast<double>(bytes) * window,
+          .batched = true,
+          .root_clock = true,
+          .call = [receives, data, bytes] {
+            char answer = 0;
+            if (world_rank() == first()) {
+              for (MPI_Request& request : receives->requests)
+                MPI_Isend(data->data(), count_of(bytes), MPI_BYTE, last(), kPostedTag,
+                          MPI_COMM_WORLD, &request);
+              receives->wait();
+              MPI_Recv(&answer, 1, MPI_CHAR, last(), kPostedTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            } else if (world_rank() == last()) {
+              receives->wait();
+              receives->post(first());
+              MPI_Send(&answer, 1, MPI_CHAR, first(), kPostedTag, MPI_COMM_WORLD);
+            }
+          }};
+}
+
 // The same as bandwidth, counted in messages.
 Case message_rate(std::size_t bytes) {
   need_two("rate");
@@ -185,6 +276,10 @@ std::vector<Test> point_to_point_tests() {
   return {
       {"latency", "half a round trip", true, latency},
       {"bandwidth", "64 messages under way, one way", true, bandwidth},
+      {"posted-latency", "the same as latency, receives posted before what they answer", true,
+       posted_latency},
+      {"posted-stream", "bandwidth, receives posted before their messages are sent", true,
+       posted_stream},
       {"rate", "messages of 8 bytes a second, 64 under way", false,
        [](std::size_t) { return message_rate(8); }},
       {"ring", "a token that goes round all ranks", true, ring},
