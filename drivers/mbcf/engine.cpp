@@ -111,6 +111,8 @@ Key Engine<D>::create_signal_fd(int& fd) {
 
 template <link::PacketDevice D>
 bool Engine<D>::withdraw(Key key) {
+  if (keys_.remove_segment(key)) [[likely]]
+    return true;
   std::unique_ptr<Fifo> fifo;
   std::unique_ptr<Signal> signal;
   Fifo* named = nullptr;

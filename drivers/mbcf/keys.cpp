@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "drivers/base/prefetch.hpp"
+
 namespace viaduct::mbcf {
 
 namespace {
@@ -40,6 +42,8 @@ KeyTable::Object* KeyTable::place(Kind kind) {
   } while (o.key.value >> 16 == 0 || o.key == o.withdrawn);
   o.kind = kind;
   free_.pop();
+  // The place that was used longest ago comes next, so it is in no near cache.
+  if (const std::uint16_t* next = free_.front()) base::prefetch_for_write(&storage_[*next]);
   return &o;
 }
 
@@ -67,20 +71,37 @@ Key KeyTable::add(std::unique_ptr<Signal> signal) {
   return o->key;
 }
 
-bool KeyTable::remove(Key key, std::unique_ptr<Fifo>& fifo, std::unique_ptr<Signal>& signal) {
+// The object with that key; nullptr: there is none.
+KeyTable::Object* KeyTable::find(Key key) {
   const std::size_t slot = key.value & 0xffff;
   // The last place in storage_ is never in use. Key{} would match a free place.
-  if (slot + 1 >= storage_.size() || !key || storage_[slot].key != key) return false;
-  Object& o = storage_[slot];
-  fifo = std::move(o.fifo);
-  signal = std::move(o.signal);
+  if (slot + 1 >= storage_.size() || !key || storage_[slot].key != key) return nullptr;
+  return &storage_[slot];
+}
+
+void KeyTable::free(Object& o) {
+  *free_.back() = static_cast<std::uint16_t>(o.key.value & 0xffff);
+  free_.push();
   o.withdrawn = o.key;
   o.key = {};
   o.kind = Kind::none;
   o.base = nullptr;
   o.size = 0;
-  *free_.back() = static_cast<std::uint16_t>(slot);
-  free_.push();
+}
+
+bool KeyTable::remove(Key key, std::unique_ptr<Fifo>& fifo, std::unique_ptr<Signal>& signal) {
+  Object* const o = find(key);
+  if (o == nullptr) return false;
+  fifo = std::move(o->fifo);
+  signal = std::move(o->signal);
+  free(*o);
+  return true;
+}
+
+bool KeyTable::remove_segment(Key key) {
+  Object* const o = find(key);
+  if (o == nullptr || o->kind != Kind::segment) return false;
+  free(*o);
   return true;
 }
 

@@ -42,6 +42,8 @@ class KeyTable {
   // Deregisters; false when the key is not in use. The FIFO or signal that the key named passes to
   // the caller.
   bool remove(Key key, std::unique_ptr<Fifo>& fifo, std::unique_ptr<Signal>& signal);
+  // The same for a segment; false, too, if the key names something else.
+  bool remove_segment(Key key);
 
   // The target's lookups: Status::ok with the result, or the reason of the refusal. The result is
   // valid until the key is withdrawn.
@@ -89,6 +91,8 @@ class KeyTable {
     std::unique_ptr<Signal> signal;
   };
   Object* place(Kind kind);
+  Object* find(Key key);
+  void free(Object& object);
   Status missing(Key key) const;
 
   // `max_keys` places and one more that stays free. A key's lower 16 bits can name places that are
