@@ -84,7 +84,7 @@ bool Transfer::send_now_with_rtrs(Peer& p, const Items& items, const Envelope& t
   const Bytes rider = head;
   bool sent = false;
   if (written) {
-    head.add(bytes_of(WrittenHead{Kind::written, {}, to.tag, rtr->receive, bytes}));
+    head.add(bytes_of(written_head(*rtr, to.tag, bytes)));
     const Bytes data{items.first_byte(), std::min(bytes, std::size_t{rtr->capacity})};
     sent = p.through->write_now(p.rank, data, rtr->remote_key, head);
     if (sent) {

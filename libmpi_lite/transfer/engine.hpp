@@ -328,6 +328,7 @@ class Transfer final : private ChannelSink {
   bool write_to_rtr(Peer& peer, SendRequest& send);
   // The oldest RTR that such a message satisfies; the end: there is none.
   std::deque<Rtr>::iterator find_rtr(Peer& peer, std::uint32_t context, int tag);
+  static WrittenHead written_head(const Rtr& rtr, int tag, std::uint64_t bytes);
   // Logs a message that goes by another protocol; to be called before `sent` counts it.
   void count_sent(Peer& peer, std::uint32_t context, int tag);
   // The peer has received `seen` messages: drops those from the log.

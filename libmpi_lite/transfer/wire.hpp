@@ -146,15 +146,17 @@ struct CtsHead {
 // Ready to receive: the receiver starts the rendezvous (write protocol). On the wire it ends with
 // those bytes of the remote key that the channel uses (rtr_bytes). Another control message may
 // follow in the same one: RTRs ride on what goes to the sender anyway.
+// Lengths have 56 bits in this head and the next one, so that the head of a written message and an
+// RTR that rides on it fit one block of a FIFO.
 struct RtrHead {
   Kind kind;
-  std::uint8_t reserved[3];
+  std::uint8_t capacity_high[3];
   std::uint32_t context;
-  std::int32_t tag;        // may be MPI_ANY_TAG
-  std::uint32_t seen;      // matching messages from the addressed process so far, modulo 2^32
-  std::uint64_t receive;   // id of the receive; the sender returns it in `written`
-  std::uint64_t capacity;  // bytes of the receive buffer
-  RemoteKey remote_key;    // of the receive buffer
+  std::int32_t tag;            // may be MPI_ANY_TAG
+  std::uint32_t seen;          // matching messages from the addressed process so far, modulo 2^32
+  std::uint32_t receive;       // id of the receive (31 bits); the sender returns it in `written`
+  std::uint32_t capacity_low;  // bytes of the receive buffer
+  RemoteKey remote_key;        // of the receive buffer
 };
 
 constexpr std::size_t rtr_bytes(const Channel::Limits& limits) {
@@ -163,11 +165,22 @@ constexpr std::size_t rtr_bytes(const Channel::Limits& limits) {
 
 struct WrittenHead {
   Kind kind;
-  std::uint8_t reserved[3];
-  std::int32_t tag;       // of the message; its source is the only one that the receive accepts
-  std::uint64_t receive;  // from the RTR
-  std::uint64_t length;   // of the whole message; what exceeds the capacity is not written
+  std::uint8_t length_high[3];
+  std::int32_t tag;          // of the message; its source is the only one that the receive accepts
+  std::uint32_t receive;     // from the RTR
+  std::uint32_t length_low;  // of the whole message; what exceeds the capacity is not written
 };
+
+constexpr std::uint64_t length_of(const std::uint8_t (&high)[3], std::uint32_t low) {
+  return std::uint64_t{high[2]} << 48 | std::uint64_t{high[1]} << 40 |
+         std::uint64_t{high[0]} << 32 | low;
+}
+constexpr void set_length(std::uint8_t (&high)[3], std::uint32_t& low, std::uint64_t length) {
+  low = static_cast<std::uint32_t>(length);
+  for (unsigned i = 0; i < 3; ++i) high[i] = static_cast<std::uint8_t>(length >> (32 + 8 * i));
+}
+// Longer messages and buffers take no part in the write protocol.
+inline constexpr std::uint64_t kMostWritten = (std::uint64_t{1} << 56) - 1;
 
 // Bytes that an eager message counts against the receiver's budget in addition to its data. The
 // receiver keeps an object for each unexpected message, so messages without data are not free.
@@ -184,7 +197,7 @@ struct ConsumedHead {
 static_assert(sizeof(ShortHead) == 8 && sizeof(Head) == 16 && sizeof(SyncHead) == 24 &&
               sizeof(LossHead) == 24 && sizeof(RefusalHead) == 16 &&
               sizeof(StatusQueryHead) == 16 && sizeof(RtsHead) == 72);
-static_assert(sizeof(CtsHead) == 72 && sizeof(RtrHead) == 64 && sizeof(WrittenHead) == 24);
+static_assert(sizeof(CtsHead) == 72 && sizeof(RtrHead) == 56 && sizeof(WrittenHead) == 16);
 static_assert(sizeof(RtrHead) + sizeof(WrittenHead) <= Channel::kMaxWrittenHead);
 inline constexpr std::size_t kLargestHead = 72;  // bytes; RtsHead and CtsHead
 static_assert(kLargestHead <= Channel::kMaxHead);

@@ -85,7 +85,8 @@ void Transfer::ask(Peer& p, ReceiveRequest& receive) {
 // channel for receives whose RTS has arrived.
 bool Transfer::may_ask(const Peer& p, const ReceiveRequest& receive) const {
   return static_cast<std::uint64_t>(receive.bytes) >= p.least_written &&
-         receive.type->contiguous() && !backlogged(p) && open_rtrs_[p.channel] < p.early;
+         static_cast<std::uint64_t>(receive.bytes) <= kMostWritten && receive.type->contiguous() &&
+         !backlogged(p) && open_rtrs_[p.channel] < p.early;
 }
 
 // Counts down the back-off. An RTR costs both ends and gains nothing if the message is on its way.
@@ -117,8 +118,8 @@ bool Transfer::open_rtr(Peer& p, ReceiveRequest& receive, RtrHead& head) {
   head.context = receive.context;
   head.tag = receive.tag;
   head.seen = p.arrived;
-  head.receive = receive.id;
-  head.capacity = static_cast<std::uint64_t>(receive.bytes);
+  head.receive = static_cast<std::uint32_t>(receive.id);
+  set_length(head.capacity_high, head.capacity_low, static_cast<std::uint64_t>(receive.bytes));
   head.remote_key = receive.remote_key;
   ++counters_[p.channel].rtrs_sent;
   return true;
@@ -208,7 +209,8 @@ void Transfer::on_written(Peer& p, const WrittenHead& head) {
       !accepts(receive->tag, head.tag))
     return void(malformed(p));
   matches_[receive->context].unpost(*receive);
-  set_status(*receive, {Kind::written, {}, receive->context, receive->rank, head.tag}, head.length);
+  set_status(*receive, {Kind::written, {}, receive->context, receive->rank, head.tag},
+             length_of(head.length_high, head.length_low));
   receive->written_received = true;
   if (receive->transfer_complete) written_part(*receive);
 }
@@ -245,7 +247,8 @@ void Transfer::on_rtr(Peer& p, const RtrHead& head) {
       m.accounted = true;  // this message satisfies the receive, so the RTR is dropped
       return;
     }
-  p.pending_rtrs.push_back({head.context, head.tag, head.receive, head.capacity, head.remote_key});
+  p.pending_rtrs.push_back({head.context, head.tag, head.receive,
+                            length_of(head.capacity_high, head.capacity_low), head.remote_key});
 }
 
 std::deque<Transfer::Rtr>::iterator Transfer::find_rtr(Peer& p, std::uint32_t context, int tag) {
@@ -254,20 +257,25 @@ std::deque<Transfer::Rtr>::iterator Transfer::find_rtr(Peer& p, std::uint32_t co
   });
 }
 
+WrittenHead Transfer::written_head(const Rtr& rtr, int tag, std::uint64_t bytes) {
+  WrittenHead head{Kind::written, {}, tag, static_cast<std::uint32_t>(rtr.receive), 0};
+  set_length(head.length_high, head.length_low, bytes);
+  return head;
+}
+
 // Messages for which another protocol is better, and types with gaps, which need parts, use up the
 // RTR in count_sent() (the third rule).
 bool Transfer::write_to_rtr(Peer& p, SendRequest& send) {
-  if (p.pending_rtrs.empty() || static_cast<std::uint64_t>(send.bytes) < p.least_written ||
+  const auto bytes = static_cast<std::uint64_t>(send.bytes);
+  if (p.pending_rtrs.empty() || bytes < p.least_written || bytes > kMostWritten ||
       !send.type->contiguous())
     return false;
   const auto found = find_rtr(p, send.context, send.tag);
   if (found == p.pending_rtrs.end()) return false;
   const Rtr rtr = *found;
   p.pending_rtrs.erase(found);
-  const WrittenHead head{
-      Kind::written, {}, send.tag, rtr.receive, static_cast<std::uint64_t>(send.bytes)};
-  const Bytes data{send.contiguous(), std::min(static_cast<std::size_t>(send.bytes),
-                                               static_cast<std::size_t>(rtr.capacity))};
+  const WrittenHead head = written_head(rtr, send.tag, bytes);
+  const Bytes data{send.contiguous(), std::min(bytes, rtr.capacity)};
   counters_[p.channel].add(Protocol::write, send.bytes);
   if (p.writes_now && p.outgoing.empty() &&
       p.through->write_now(p.rank, data, rtr.remote_key, bytes_of(head))) {
@@ -281,8 +289,8 @@ bool Transfer::write_to_rtr(Peer& p, SendRequest& send) {
   return true;
 }
 
-// With `auto` a message that is not asked for is announced at once, which costs less than to wait;
-// and a short one is there before its receive could ask.
+// With `auto` the receive may not ask at all, as it backs off; and a short message is there before
+// its receive could ask.
 bool Transfer::may_be_asked(const Envelope& to, std::size_t bytes) {
   if (config_.write_protocol != WriteProtocol::sr || bytes <= kMostWaiting) return false;
   Peer& p = peer(to.comm->peer(to.rank));

@@ -28,7 +28,8 @@ inline constexpr int kFewRanks = 8;
 // Alltoall: a rank exchanges with so many others before it waits for these messages.
 inline constexpr int kExchangeWindow = 32;
 // Alltoall: how many polls the receives of the others have to ask for their blocks (write
-// protocol). Where ranks share CPUs each poll gives way to another rank.
+// protocol). Where ranks share CPUs each poll gives way to another rank. More would not harm, as
+// nothing ends before the others take part, unless their receives cannot ask.
 inline constexpr unsigned kPollsForRequests = 500;
 
 }  // namespace viaduct::mpi

@@ -58,7 +58,7 @@ class Peers : public ProcessOfThree {
     head.context = kContext;
     head.tag = 7;
     head.seen = seen;
-    head.capacity = kLong;
+    head.capacity_low = kLong;
     hear(from, head);
   }
   CtsHead cts(const SendRequest& send, std::size_t total, std::size_t offset, std::size_t length) {
@@ -351,8 +351,8 @@ TEST_F(Peers, EarlyReceivesLeavePlaces) {
   WrittenHead written{};
   written.kind = Kind::written;
   written.tag = 2;
-  written.receive = channel_->open.at(1).cookie;
-  written.length = kLong;
+  written.receive = static_cast<std::uint32_t>(channel_->open.at(1).cookie);
+  written.length_low = kLong;
   hear(1, written);
   sink_->on_long_received(written.receive, true);
   EXPECT_EQ(completions_, 1);
@@ -389,8 +389,8 @@ TEST_F(Peers, WhoIsWrittenIntoGoesOnAsking) {
     WrittenHead written{};
     written.kind = Kind::written;
     written.tag = tag;
-    written.receive = channel_->open.back().cookie;
-    written.length = kLong;
+    written.receive = static_cast<std::uint32_t>(channel_->open.back().cookie);
+    written.length_low = kLong;
     hear(1, written);
     sink_->on_long_received(written.receive, true);
     before = count_said(Kind::ready_to_receive);
@@ -406,8 +406,8 @@ TEST_F(Peers, WhoKeepsReceivesPostedGoesOnAskingToo) {
     WrittenHead written{};
     written.kind = Kind::written;
     written.tag = 7;
-    written.receive = channel_->open.at(which).cookie;
-    written.length = kLong;
+    written.receive = static_cast<std::uint32_t>(channel_->open.at(which).cookie);
+    written.length_low = kLong;
     hear(1, written);
     sink_->on_long_received(written.receive, true);
   };
@@ -443,8 +443,8 @@ TEST_F(Peers, OnlySoManyAskAtATime) {
   WrittenHead written{};
   written.kind = Kind::written;
   written.tag = 7;
-  written.receive = channel_->open.back().cookie;
-  written.length = kLong;
+  written.receive = static_cast<std::uint32_t>(channel_->open.back().cookie);
+  written.length_low = kLong;
   hear(1, written);
   sink_->on_long_received(written.receive, true);
   EXPECT_EQ(asked_by_the_next(), 8u);

@@ -55,13 +55,14 @@ class Asking : public ProcessOfThree {
     head.context = kContext;
     head.tag = tag;
     head.receive = 77;
-    head.capacity = capacity;
+    head.capacity_low = static_cast<std::uint32_t>(capacity);
     sink_->on_control(from, bytes_of(head).first(kRtr));
   }
   // A message of that length is written into the receive: as much of it as there is room for.
-  void write(const ReceiveRequest& receive, int from, int tag, std::uint64_t length) {
+  void write(const ReceiveRequest& receive, int from, int tag, std::uint32_t length) {
     const Cookie cookie = receive.id;
-    sink_->on_control(from, bytes_of(WrittenHead{Kind::written, {}, tag, receive.id, length}));
+    const auto id = static_cast<std::uint32_t>(receive.id);
+    sink_->on_control(from, bytes_of(WrittenHead{Kind::written, {}, tag, id, length}));
     sink_->on_long_received(cookie, true);
   }
 
@@ -76,7 +77,7 @@ TEST_F(Asking, EmptyReceivesAskTooAndAreWrittenInto) {
   EXPECT_EQ(channel_->said[0].size(), kRtr);
   const RtrHead rtr = rtr_in(channel_->said[0]);
   EXPECT_EQ(rtr.tag, MPI_ANY_TAG);
-  EXPECT_EQ(rtr.capacity, 0u);
+  EXPECT_EQ(rtr.capacity_low, 0u);
   write(*empty, 1, 9, 0);
   ASSERT_TRUE(empty->complete);
   EXPECT_EQ(empty->error, MPI_SUCCESS);
@@ -93,10 +94,27 @@ TEST_F(Asking, AMessageThatIsTooLongIsTruncated) {
   EXPECT_EQ(status_bytes(small->status), 8);
 }
 
+// Beyond 4 GiB.
+TEST_F(Asking, LengthsHave56Bits) {
+  constexpr std::uint64_t kLengths[] = {0,           1, 0xffffffff, 0x100000000, 0x123456789abcde,
+                                        kMostWritten};
+  for (const std::uint64_t length : kLengths) {
+    RtrHead head{};
+    set_length(head.capacity_high, head.capacity_low, length);
+    EXPECT_EQ(length_of(head.capacity_high, head.capacity_low), length);
+  }
+  const auto items = Items{memory_, MPI_Count{5} << 32, &datatype(MPI_BYTE)};
+  const auto large = make<ReceiveRequest>(items, world(1), 1);
+  transfer_->start(*large);
+  const RtrHead rtr = rtr_in(channel_->said.at(0));
+  EXPECT_EQ(length_of(rtr.capacity_high, rtr.capacity_low), std::uint64_t{5} << 32);
+}
+
 TEST_F(Asking, AnotherTagThanTheReceiveAcceptsIsMalformed) {
   const auto waiting = receive(8, 1);
   transfer_->progress();
-  sink_->on_control(1, bytes_of(WrittenHead{Kind::written, {}, 8, waiting->id, 8}));
+  sink_->on_control(
+      1, bytes_of(WrittenHead{Kind::written, {}, 8, static_cast<std::uint32_t>(waiting->id), 8}));
   EXPECT_EQ(transfer_->counters(0).malformed, 1u);
   EXPECT_FALSE(waiting->complete || waiting->written_received);
 }
@@ -235,7 +253,7 @@ TEST_F(Asking, AMessageIsWrittenWithItsHead) {
     EXPECT_EQ(written.kind, Kind::written);
     EXPECT_EQ(written.receive, 77u);
     EXPECT_EQ(written.tag, kExpected[i].tag);
-    EXPECT_EQ(written.length, kExpected[i].length);
+    EXPECT_EQ(written.length_low, kExpected[i].length);
     EXPECT_EQ(data.size(), kExpected[i].written);
   }
   EXPECT_EQ(transfer_->counters(0).sent.of(Protocol::write).messages, 3u);
