@@ -10,7 +10,10 @@ namespace {
 // All functions of this file: `begin` is the begin_*() of the operation.
 template <class Begin, class... Arguments>
 int collective(const char* name, MPI_Comm comm, Begin begin, Arguments... arguments) {
-  return call(name, comm, [&](Comm& c) { finish_collective(*begin(c, arguments...)); });
+  return call(name, comm, [&](Comm& c) {
+    const BlockingCall blocking;
+    finish_collective(*begin(c, arguments...));
+  });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Collective operations (MPI 5.0, chapter 6) over point-to-point messages in the communicator's
 // collective context. This is the interface of collective/ for api/ and runtime/. Each algorithm is
-// written once, as a coroutine (task.hpp): a blocking call waits until it has ended, a nonblocking
-// one lets progress() continue it.
+// written once, as a coroutine (task.hpp): a blocking call runs it to its end (BlockingCall), a
+// nonblocking one lets progress() continue it.
 //
 // start_*() runs the algorithm up to its first wait, and returns a request of kind collective that
 // may be complete already. An error is in Request::error, as other ranks may still need this one.
@@ -10,6 +10,8 @@
 //
 // Threads: one thread at a time is in the library.
 #pragma once
+
+#include <utility>
 
 #include "libmpi_lite/core/data/op.hpp"
 #include "libmpi_lite/transfer/collective_sink.hpp"
@@ -58,6 +60,21 @@ Ref<Request> start_exscan(Comm& comm, const Part& from, void* into, const Op& op
 
 // Waits until the operation is complete; throws Error with what went wrong.
 void finish_collective(const Request& collective);
+
+// While one of these exists, the next start_*() runs its operation to the end, and returns a request
+// that is complete. That takes fewer instructions than to be continued by progress().
+class BlockingCall {
+ public:
+  BlockingCall() { next_blocks_ = true; }
+  ~BlockingCall() { next_blocks_ = false; }
+  BlockingCall(const BlockingCall&) = delete;
+  BlockingCall& operator=(const BlockingCall&) = delete;
+  // For the operation that starts: whether it is that one.
+  static bool take() { return std::exchange(next_blocks_, false); }
+
+ private:
+  static inline bool next_blocks_ = false;
+};
 
 // ---- failures at one rank that concern the others ----------------------------------------------
 

@@ -71,7 +71,7 @@ struct CollectiveTag {
 //          |       MatchQueues::under_way
 //          v  run(): Task::start()
 //       running --- co_await Pending, not all of its messages complete ---> suspended
-//          |  ^                                                                 |
+//          |  ^     (in a blocking call: makes progress until they are)         |
 //          |  |                  Pending::completed(), called by the last of    |
 //          |  |                  these messages inside a channel's poll         v
 //          |  '---------- continue_collectives(), from progress() ---------- ready
@@ -153,7 +153,8 @@ class Collective final : public Request, public Pooled {
   bool lacks_data() const { return lost_ >= 0 || aborted_; }
   const std::string& why() const { return why_; }
 
-  // Runs the algorithm up to its first wait. The operation holds itself until it is complete.
+  // Runs the algorithm up to its first wait, or, in a blocking call, to its end. The operation holds
+  // itself until it is complete.
   Ref<Request> run(Task task);
   void finish_if_done();  // completes the request if the task has ended
 
@@ -183,8 +184,9 @@ class Collective final : public Request, public Pooled {
   template <class Visit>
   void for_each_awaited(Visit visit) const {
     for (const Pending* p = pendings_; p; p = p->next_of_collective())
-      for (const Ref<Request>& request : p->requests())
-        if (const int process = awaited_process(*request, tag_); process >= 0) visit(process);
+      p->for_each([&](const Request& request) {
+        if (const int process = awaited_process(request, tag_); process >= 0) visit(process);
+      });
   }
   // The operation under way with that number; nullptr: none.
   static Collective* find(const MatchQueues& queues, std::uint32_t number);
@@ -196,7 +198,8 @@ class Collective final : public Request, public Pooled {
   MatchQueues* queues_ = nullptr;  // where it is listed; nullptr: without a number, or complete
   Collective *next_ = nullptr, *previous_ = nullptr;  // in MatchQueues::under_way
   int tag_;
-  bool aborted_ = false, looked_ = false;  // looked_: look_for_disagreement() has been called
+  const bool blocking_ = BlockingCall::take();  // run() returns when the operation has ended
+  bool aborted_ = false, looked_ = false;       // looked_: look_for_disagreement() has been called
   std::uint16_t waits_ = 0;                // calls of time_to_query()
   int lost_ = -1;                          // the lost process whose data this rank lacks; -1: none
   Pending* pendings_ = nullptr;            // list of the Pendings that have requests

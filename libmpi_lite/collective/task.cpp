@@ -1,4 +1,5 @@
-// How a suspended task comes to be continued: each of its messages has Pending::completed as
+// How a task waits for its messages. That of a blocking call makes progress until all are complete.
+// That of a nonblocking one is suspended, and each of its messages has Pending::completed as
 // on_complete; the last one puts the Pending into a list, which progress() works through.
 #include "libmpi_lite/collective/task.hpp"
 
@@ -13,11 +14,6 @@ Pending** last_ready = &first_ready;  // the link that the next one goes into
 
 }  // namespace
 
-void Pending::list() {
-  older_ = collective_.pendings_;
-  collective_.pendings_ = this;
-}
-
 void Pending::unlist() {
   Pending** link = &collective_.pendings_;
   while (*link != this) link = &(*link)->older_;
@@ -26,26 +22,38 @@ void Pending::unlist() {
 
 void Pending::add(Ref<Request> request) {
   if (request->complete) return collective_.check(*request);
-  requests_.push_back(std::move(request));
-  if (requests_.size() == 1) list();
+  if (!first_) {
+    older_ = collective_.pendings_;
+    collective_.pendings_ = this;
+  }
+  *last_ = request.detach();
+  last_ = &(*last_)->next;
 }
 
 bool Pending::all_complete() const {
-  for (const Ref<Request>& request : requests_)
-    if (!request->complete) return false;
+  for (const Request* r = first_; r; r = r->next)
+    if (!r->complete) return false;
   return true;
 }
 
-// A long wait may begin here, so this is the place to look whether ranks disagree. The look comes
-// last, as it may end the operation: that cancels the messages, and so completes the wait.
+// A long wait may begin here, so this is the place to look whether ranks disagree. The look may end
+// the operation: that cancels the messages, and so completes the wait.
+bool Pending::waits_in_place() {
+  if (!collective_.blocking_) return false;
+  collective_.look_for_disagreement();
+  wait_until([&] { return all_complete(); }, [&] { return WaitedFor{.request = &collective_}; });
+  return true;
+}
+
+// As above; here the look must come last.
 void Pending::suspend(std::coroutine_handle<> task) {
   task_ = task;
-  for (const Ref<Request>& request : requests_) {
-    if (request->complete) continue;
-    request->on_complete = completed;
-    request->on_complete_argument = this;
+  for_each([&](Request& request) {
+    if (request.complete) return;
+    request.on_complete = completed;
+    request.on_complete_argument = this;
     ++open_;
-  }
+  });
   collective_.look_for_disagreement();
 }
 
@@ -60,13 +68,22 @@ void Pending::completed(Request&, void* pending) {
 }
 
 void Pending::collect() {
-  for (const Ref<Request>& request : requests_) collective_.check(*request);
-  requests_.clear();
+  for_each([&](const Request& request) { collective_.check(request); });
+  release();
+}
+
+void Pending::release() {
   unlist();
+  for (Request* r = first_; r;) {
+    const Ref<Request> last = Ref<Request>::adopt(r);
+    r = std::exchange(r->next, nullptr);
+  }
+  first_ = nullptr;
+  last_ = &first_;
 }
 
 void Pending::cancel() {
-  for (const Ref<Request>& request : requests_) mpi::cancel(*request);
+  for_each([](Request& request) { mpi::cancel(request); });
 }
 
 bool continue_collectives() {

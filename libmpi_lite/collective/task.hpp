@@ -8,15 +8,18 @@
 //     co_await other_stage(op);  // another Task
 //   }
 //
-// While a task waits, the thread does something else: the program's own work (nonblocking
-// collectives) or progress(), which continues the task (continue_collectives()).
+// While a task of a nonblocking collective waits, it is suspended, and the thread does something
+// else: the program's own work, or progress(), which continues the task (continue_collectives()).
+// A task of a blocking call (class BlockingCall) is never suspended: the wait is a loop around
+// progress() inside the co_await, which costs less.
 //
 // Ownership: a Task owns its coroutine frame, and the frame of the task that awaits it owns the
 // Task. The outermost Task is in the Collective, which keeps itself alive until the end. So
 // parameters of a coroutine that are references must refer to something of an outer frame.
 //
 // Threads: one thread at a time is in the library. Tasks are resumed only by start() and
-// continue_collectives(), never from inside a channel's poll.
+// continue_collectives(), never from inside a channel's poll. While the task of a blocking call
+// waits, progress() may continue tasks of others, none of which waits in turn.
 #pragma once
 
 #include <coroutine>
@@ -97,31 +100,36 @@ class [[nodiscard]] Task {
 // wait for its messages, or for loss notices in their place.
 //
 // A Pending lives in a coroutine frame. Messages that are complete when they are added, as short
-// sends are, get checked at once and are not kept.
+// sends are, get checked at once and are not kept. The others are linked by Request::next, and the
+// list has a hold on each.
 class Pending {
  public:
   explicit Pending(Collective& collective) : collective_(collective) {}
   ~Pending() {
-    if (!requests_.empty()) unlist();
+    if (first_) release();
   }
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
 
   void add(Ref<Request> request);
-  void reserve(std::size_t n) { requests_.reserve(n); }
-  std::size_t size() const { return requests_.size(); }  // without those that were complete
   // Cancels the messages that have not matched; those that have matched go on.
   void cancel();
   Pending* next_of_collective() const { return older_; }
-  const PoolVector<Ref<Request>>& requests() const { return requests_; }
+  // Calls visit(request) for each message, in the order of add().
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (Request* r = first_; r; r = r->next) visit(*r);
+  }
 
   auto operator co_await() noexcept {
     struct Wait {
       Pending& pending;
-      bool await_ready() { return pending.requests_.empty() || pending.all_complete(); }
+      bool await_ready() {
+        return !pending.first_ || pending.all_complete() || pending.waits_in_place();
+      }
       void await_suspend(std::coroutine_handle<> task) { pending.suspend(task); }
       void await_resume() {
-        if (!pending.requests_.empty()) pending.collect();
+        if (pending.first_) pending.collect();
       }
     };
     return Wait{*this};
@@ -130,14 +138,16 @@ class Pending {
  private:
   friend bool continue_collectives();
   bool all_complete() const;
+  bool waits_in_place();  // if the call blocks: waits for all messages, and returns true
   void suspend(std::coroutine_handle<> task);
   void collect();                                          // checks and releases all messages
   static void completed(Request& request, void* pending);  // Request::on_complete
-  void list();                                             // in Collective::pendings_
-  void unlist();
+  void release();                                          // all messages
+  void unlist();                                           // from Collective::pendings_
 
   Collective& collective_;
-  PoolVector<Ref<Request>> requests_;
+  Request* first_ = nullptr;      // list of the messages
+  Request** last_ = &first_;      // the link that the next one goes into
   std::size_t open_ = 0;          // how many of them the suspended task still waits for
   std::coroutine_handle<> task_;  // the suspended task
   Pending* next_ = nullptr;       // in the list of tasks that are ready to continue

@@ -47,6 +47,7 @@ class Request : public Counted {
   // but must not wait. Coroutines of collectives are continued by it. nullptr: nothing to call.
   void (*on_complete)(Request& request, void* argument) = nullptr;
   void* on_complete_argument = nullptr;
+  Request* next = nullptr;  // in the list of what a step of a collective waits for (Pending)
 
   // Completes the operation. The caller holds the request: on_complete may drop all other holds.
   void finish() {
