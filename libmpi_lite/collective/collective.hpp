@@ -61,8 +61,8 @@ Ref<Request> start_exscan(Comm& comm, const Part& from, void* into, const Op& op
 // Waits until the operation is complete; throws Error with what went wrong.
 void finish_collective(const Request& collective);
 
-// While one of these exists, the next start_*() runs its operation to the end, and returns a request
-// that is complete. That takes fewer instructions than to be continued by progress().
+// While one of these exists, the next start_*() runs its operation to the end, and returns a
+// request that is complete. That takes fewer instructions than to be continued by progress().
 class BlockingCall {
  public:
   BlockingCall() { next_blocks_ = true; }

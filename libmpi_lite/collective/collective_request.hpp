@@ -153,8 +153,8 @@ class Collective final : public Request, public Pooled {
   bool lacks_data() const { return lost_ >= 0 || aborted_; }
   const std::string& why() const { return why_; }
 
-  // Runs the algorithm up to its first wait, or, in a blocking call, to its end. The operation holds
-  // itself until it is complete.
+  // Runs the algorithm up to its first wait, or, in a blocking call, to its end. The operation
+  // holds itself until it is complete.
   Ref<Request> run(Task task);
   void finish_if_done();  // completes the request if the task has ended
 
@@ -200,9 +200,9 @@ class Collective final : public Request, public Pooled {
   int tag_;
   const bool blocking_ = BlockingCall::take();  // run() returns when the operation has ended
   bool aborted_ = false, looked_ = false;       // looked_: look_for_disagreement() has been called
-  std::uint16_t waits_ = 0;                // calls of time_to_query()
-  int lost_ = -1;                          // the lost process whose data this rank lacks; -1: none
-  Pending* pendings_ = nullptr;            // list of the Pendings that have requests
+  std::uint16_t waits_ = 0;                     // calls of time_to_query()
+  int lost_ = -1;                // the lost process whose data this rank lacks; -1: none
+  Pending* pendings_ = nullptr;  // list of the Pendings that have requests
   Ref<Op> op_;
   PoolVector<Ref<Datatype>> types_;
   std::string why_;       // a sentence about `error`

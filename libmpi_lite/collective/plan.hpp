@@ -6,12 +6,32 @@
 // rank of a node is its leader.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "libmpi_lite/core/comm.hpp"
 
 namespace viaduct::mpi {
+
+class Tree;
+struct Subgroup;
+
+// The trees over one subgroup of a communicator, by root; each is made when it is first needed.
+class Trees {
+ public:
+  Trees();
+  ~Trees();
+  // `subgroup`: always the same one, but for its Collective. The tree lives as long as this.
+  const Tree& of(const Subgroup& subgroup, int root) {
+    const auto at = static_cast<std::size_t>(root);
+    return at < by_root_.size() && by_root_[at] ? *by_root_[at] : make(subgroup, root);
+  }
+
+ private:
+  const Tree& make(const Subgroup& subgroup, int root);
+  std::vector<std::unique_ptr<const Tree>> by_root_;
+};
 
 class Plan final : public CommPlan {
  public:
@@ -41,6 +61,9 @@ class Plan final : public CommPlan {
   // Algorithms work in stages (the ranks of each node, the leaders, the ranks of each node) rather
   // than over all ranks at once.
   bool staged() const { return staged_; }
+
+  // The trees over all ranks, over the ranks of this node, and over the leaders of all nodes.
+  mutable Trees all_trees, local_trees, leader_trees;
 
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }

@@ -22,8 +22,12 @@ Hierarchy::Hierarchy(Collective& op, int root_rank) {
   root = root_rank < 0 ? 0 : plan.node_of(root_rank);
 
   const std::span<const int> members = plan.members(node);
-  local = {&op, members.data(), static_cast<int>(members.size()), plan.local_index(rank),
-           plan.oversubscribed()};
+  local = {&op,
+           members.data(),
+           static_cast<int>(members.size()),
+           plan.local_index(rank),
+           plan.oversubscribed(),
+           &plan.local_trees};
   local_leader = root_rank >= 0 && root == node ? plan.local_index(root_rank) : 0;
 
   // Copied only if the root is not the leader of its node in the plan anyway.
@@ -33,7 +37,8 @@ Hierarchy::Hierarchy(Collective& op, int root_rank) {
     leader_ranks_[static_cast<std::size_t>(root)] = root_rank;
     leader_ranks = leader_ranks_;
   }
-  leaders = {&op, leader_ranks.data(), plan.nodes(), local.me == local_leader ? node : -1, false};
+  leaders = {&op,   leader_ranks.data(), plan.nodes(), local.me == local_leader ? node : -1,
+             false, &plan.leader_trees};
 }
 
 namespace {
@@ -118,6 +123,16 @@ Tree::Tree(const Subgroup& subgroup, int root) : width_(subgroup.size) {
   }
   if (group < part.pairs) children_.push_back({cube.index(part.first + part.groups + group), 1, 1});
   std::reverse(children_.begin(), children_.end());
+}
+
+Trees::Trees() = default;
+Trees::~Trees() = default;
+
+const Tree& Trees::make(const Subgroup& subgroup, int root) {
+  by_root_.resize(static_cast<std::size_t>(subgroup.size));
+  auto& tree = by_root_[static_cast<std::size_t>(root)];
+  tree = std::make_unique<const Tree>(subgroup, root);
+  return *tree;
 }
 
 int index_of_place(const Subgroup& subgroup, int root, int place) {

@@ -2,8 +2,8 @@
 // stage counts them. The stages are the two levels of a hierarchy (ranks of a node, and one rank of
 // each node); a tree tells a rank its parent and children in a subgroup.
 //
-// Subgroups and trees are values of a coroutine frame; they refer to arrays of the Plan, or of the
-// Hierarchy, which must outlive them.
+// Subgroups are values of a coroutine frame; they refer to arrays and trees of the Plan, or arrays
+// of the Hierarchy, which must outlive them.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,15 @@
 
 namespace viaduct::mpi {
 
+class Tree;
+
 struct Subgroup {
   Collective* collective;
   const int* ranks;  // in the communicator, by index in the subgroup; nullptr: all, in rank order
   int size;
-  int me;               // index of this process; -1: it is not in the subgroup
-  bool oversubscribed;  // all on one node, where processes share CPUs: trees are stars
+  int me;                  // index of this process; -1: it is not in the subgroup
+  bool oversubscribed;     // all on one node, where processes share CPUs: trees are stars
+  Trees* trees = nullptr;  // nullptr: no algorithm that runs over it has a tree
 
   Collective& op() const { return *collective; }
   int rank(int index) const { return ranks ? ranks[index] : index; }
@@ -27,6 +30,7 @@ struct Subgroup {
     const int to = index + distance;
     return to < 0 ? to + size : to < size ? to : to - size;
   }
+  const Tree& tree(int root) const { return trees->of(*this, root); }
   // `to` and `from` are indices in the subgroup.
   Ref<Request> send(int to, const Items& items) const { return op().send(rank(to), items); }
   Ref<Request> receive(int from, const Items& items) const {
@@ -38,7 +42,12 @@ struct Subgroup {
 inline Subgroup all_ranks(Collective& op) {
   Comm& comm = op.comm();
   const Plan& plan = plan_of(comm);
-  return {&op, nullptr, comm.size(), comm.rank(), plan.oversubscribed() && plan.nodes() == 1};
+  return {&op,
+          nullptr,
+          comm.size(),
+          comm.rank(),
+          plan.oversubscribed() && plan.nodes() == 1,
+          &plan.all_trees};
 }
 // All ranks, node after node: for rings, which then enter and leave each node once.
 Subgroup by_node(Collective& op);

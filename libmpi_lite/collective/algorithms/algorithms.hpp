@@ -3,8 +3,9 @@
 // subgroup.
 //
 // Each is a coroutine that ends when this process has done its part; others may not have done
-// theirs. Arguments that are references or pointers must stay valid until it ends. A message that
-// fails does not end it: see Pending (task.hpp).
+// theirs. Data that arguments point to must stay valid until it ends. All else is passed by value,
+// so that an operation can return the coroutine that does all of its work, and needs no frame of
+// its own around it. A message that fails does not end it: see Pending (task.hpp).
 #pragma once
 
 #include "libmpi_lite/collective/algorithms/reduction.hpp"
@@ -35,33 +36,33 @@ Task tree_scatter(Subgroup subgroup, const std::byte* all, Lengths lengths, Item
 // ---- allgather.cpp: block i comes from index i, where it is in its place already
 using Blocks = PoolVector<Items>;  // by index in the subgroup
 // ceil(log2(size)) messages (see Doubling), one copy more.
-Task doubling_allgather(Subgroup subgroup, const Blocks& blocks);
+Task doubling_allgather(Subgroup subgroup, Blocks blocks);
 // size - 1 steps, to one neighbour only.
-Task ring_allgather(Subgroup subgroup, const Blocks& blocks);
+Task ring_allgather(Subgroup subgroup, Blocks blocks);
 // All messages at once, one wait.
-Task direct_allgather(Subgroup subgroup, const Blocks& blocks);
+Task direct_allgather(Subgroup subgroup, Blocks blocks);
 // The better one of the last two.
-Task long_allgather(Subgroup subgroup, const Blocks& blocks);
+Task long_allgather(Subgroup subgroup, Blocks blocks);
 
 // ---- reduce.cpp
 // Combines in rank order if the subgroup is in rank order and the root is its first member. `into`
 // is significant at the root only, and may be `mine` there.
-Task tree_reduce(Subgroup subgroup, const Reduction& reduction, const void* mine, void* into,
-                 int root);
+Task tree_reduce(Subgroup subgroup, Reduction reduction, const void* mine, void* into, int root);
 
 // ---- allreduce.cpp
 // `vector` is both input and result. Combines in rank order if the subgroup is in rank order.
-Task doubling_allreduce(Subgroup subgroup, const Reduction& reduction, void* vector);
-// Over the whole communicator, by the algorithm that suits the size. `mine` may be `into`.
+Task doubling_allreduce(Subgroup subgroup, Reduction reduction, void* vector);
+// Over the whole communicator, by the algorithm that suits the size. `mine` may be `into` or
+// MPI_IN_PLACE.
 Task allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into);
 
 // ---- reduce_scatter.cpp: index i gets the result of range i of the vector, at the start of `into`
 // Combines in the order of the subgroup.
-Task direct_reduce_scatter(Subgroup subgroup, const Reduction& reduction, const void* mine,
-                           const Ranges& ranges, void* into);
+Task direct_reduce_scatter(Subgroup subgroup, Reduction reduction, const void* mine, Ranges ranges,
+                           void* into);
 // For commutative operations only.
-Task ring_reduce_scatter(Subgroup subgroup, const Reduction& reduction, const void* mine,
-                         const Ranges& ranges, void* into);
+Task ring_reduce_scatter(Subgroup subgroup, Reduction reduction, const void* mine, Ranges ranges,
+                         void* into);
 // The better one of the two for long vectors, and the subgroup for it. `ranges` are by index in
 // that subgroup.
 Subgroup long_reduce_subgroup(Collective& op, const Reduction& reduction);

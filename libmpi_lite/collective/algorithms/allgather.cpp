@@ -2,6 +2,7 @@
 // a rank has, or in stages; long ones by a ring between nodes, or directly on one node. Both forms
 // are one algorithm, as all ranks know all counts.
 #include <algorithm>
+#include <utility>
 
 #include "libmpi_lite/collective/algorithms/algorithms.hpp"
 #include "libmpi_lite/collective/algorithms/doubling.hpp"
@@ -10,7 +11,7 @@
 
 namespace viaduct::mpi {
 
-Task doubling_allgather(Subgroup subgroup, const Blocks& blocks) {
+Task doubling_allgather(Subgroup subgroup, Blocks blocks) {
   Doubling round(subgroup);
   const int own = round.own(), first = round.first();
   const auto block = [&](int position) -> const Items& {
@@ -38,7 +39,7 @@ Task doubling_allgather(Subgroup subgroup, const Blocks& blocks) {
 }
 
 // In each step a process passes on the block that it got in the step before.
-Task ring_allgather(Subgroup subgroup, const Blocks& blocks) {
+Task ring_allgather(Subgroup subgroup, Blocks blocks) {
   const auto block = [&](int distance) -> const Items& {
     return blocks[static_cast<std::size_t>(subgroup.after(subgroup.me, -distance))];
   };
@@ -52,7 +53,7 @@ Task ring_allgather(Subgroup subgroup, const Blocks& blocks) {
 
 // Receives first, so that no block is unexpected for want of its receive here. Each process starts
 // with another neighbour, so that they do not all send to the same one.
-Task direct_allgather(Subgroup subgroup, const Blocks& blocks) {
+Task direct_allgather(Subgroup subgroup, Blocks blocks) {
   Pending pending(subgroup.op());
   for (int i = 1; i < subgroup.size; ++i) {
     const int from = subgroup.after(subgroup.me, -i);
@@ -66,9 +67,9 @@ Task direct_allgather(Subgroup subgroup, const Blocks& blocks) {
 
 // On one node all paths are equal and the waits cost most. Between nodes, a ring in node order
 // sends every block through each link once.
-Task long_allgather(Subgroup subgroup, const Blocks& blocks) {
-  return plan_of(subgroup.op().comm()).nodes() == 1 ? direct_allgather(subgroup, blocks)
-                                                    : ring_allgather(subgroup, blocks);
+Task long_allgather(Subgroup subgroup, Blocks blocks) {
+  return plan_of(subgroup.op().comm()).nodes() == 1 ? direct_allgather(subgroup, std::move(blocks))
+                                                    : ring_allgather(subgroup, std::move(blocks));
 }
 
 namespace {
@@ -100,7 +101,7 @@ Task staged_allgather(Collective& op, Spread into) {
     Blocks nodes;
     for (std::size_t i = 0; i + 1 < starts.size(); ++i)
       nodes.push_back(bytes_at(all.data() + starts[i], starts[i + 1] - starts[i]));
-    co_await doubling_allgather(hierarchy.leaders, nodes);
+    co_await doubling_allgather(hierarchy.leaders, std::move(nodes));
   }
   co_await tree_broadcast(hierarchy.local, bytes_at(all.data(), all.size()), 0);
 
@@ -112,7 +113,7 @@ Task staged_allgather(Collective& op, Spread into) {
 }
 
 // The choice depends on the total, which all ranks know.
-Task allgather(Collective& op, Items mine, Spread into) {
+Task allgather(Collective& op, const Items& mine, const Spread& into) {
   const Plan& plan = plan_of(op.comm());
   if (mine.data != MPI_IN_PLACE) copy(op, mine, into[op.comm().rank()]);
   std::size_t total = 0;
@@ -120,15 +121,11 @@ Task allgather(Collective& op, Items mine, Spread into) {
   if (total > kShortAllgather) {
     op.take_long_form();
     const Subgroup subgroup = by_node(op);
-    const Blocks blocks = blocks_of(subgroup, into);
-    co_await long_allgather(subgroup, blocks);
-  } else if (plan.staged()) {
-    co_await staged_allgather(op, into);
-  } else {
-    const Subgroup subgroup = all_ranks(op);
-    const Blocks blocks = blocks_of(subgroup, into);
-    co_await doubling_allgather(subgroup, blocks);
+    return long_allgather(subgroup, blocks_of(subgroup, into));
   }
+  if (plan.staged()) return staged_allgather(op, into);
+  const Subgroup subgroup = all_ranks(op);
+  return doubling_allgather(subgroup, blocks_of(subgroup, into));
 }
 
 template <class Into>

@@ -14,7 +14,7 @@ namespace viaduct::mpi {
 // gives its vector to the first one at the start, and gets the result at the end. A first member
 // always holds the result of a row of consecutive processes, and combines it with that of the row
 // beside it, so the order of the subgroup is kept.
-Task doubling_allreduce(Subgroup subgroup, const Reduction& reduction, void* vector) {
+Task doubling_allreduce(Subgroup subgroup, Reduction reduction, void* vector) {
   // combine() writes to its right operand, so the buffers change roles when ours is the left one.
   const Reduction::VectorBuffers buffer(reduction, reduction.count());
   void *so_far = vector, *theirs = buffer.data();
@@ -55,7 +55,7 @@ Task doubling_allreduce(Subgroup subgroup, const Reduction& reduction, void* vec
 namespace {
 
 // On each node to its leader, between the leaders, and back.
-Task staged_allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
+Task staged_allreduce(Collective& op, Reduction reduction, const void* mine, void* into) {
   const Hierarchy hierarchy(op);
   co_await tree_reduce(hierarchy.local, reduction, mine, into, 0);
   if (hierarchy.is_leader() && hierarchy.leaders.size > 1)
@@ -69,7 +69,7 @@ Task flat_allreduce(Collective& op, const Reduction& reduction, const void* mine
 }
 
 // Each rank reduces a range, and sends it to all others.
-Task long_allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
+Task long_allreduce(Collective& op, Reduction reduction, const void* mine, void* into) {
   const Subgroup subgroup = long_reduce_subgroup(op, reduction);
   const Ranges ranges = even_ranges(reduction.count(), subgroup.size);
   Blocks blocks;
@@ -77,18 +77,14 @@ Task long_allreduce(Collective& op, const Reduction& reduction, const void* mine
   for (const Range& range : ranges) blocks.push_back(reduction.items(into, range));
   void* const own = const_cast<void*>(blocks[static_cast<std::size_t>(subgroup.me)].data);
   co_await long_reduce_scatter(subgroup, reduction, mine, ranges, own);
-  co_await long_allgather(subgroup, blocks);
-}
-
-// A coroutine of its own, so that its frame holds the Reduction that the inner ones refer to.
-Task outer_allreduce(Collective& op, Reduction reduction, const void* mine, void* into) {
-  co_await allreduce(op, reduction, mine == MPI_IN_PLACE ? into : mine, into);
+  co_await long_allgather(subgroup, std::move(blocks));
 }
 
 }  // namespace
 
 Task allreduce(Collective& op, const Reduction& reduction, const void* mine, void* into) {
   const Plan& plan = plan_of(op.comm());
+  if (mine == MPI_IN_PLACE) mine = into;
   if (reduction.bytes() > kShortReduce && reduction.count() >= op.comm().size()) {
     op.take_long_form();
     return long_allreduce(op, reduction, mine, into);
@@ -102,7 +98,7 @@ Ref<Request> start_allreduce(Comm& comm, const Part& from, void* into, const Op&
   auto op = make<Collective>(comm, CollectiveKind::allreduce);
   const Reduction reduction(*op, function, from.type, from.count);
   return op->run(comm.inter() ? inter_allreduce(*op, reduction, from.data, into)
-                              : outer_allreduce(*op, reduction, from.data, into));
+                              : allreduce(*op, reduction, from.data, into));
 }
 
 }  // namespace viaduct::mpi

@@ -40,7 +40,7 @@ void send_blocks(const Subgroup& subgroup, const From& from, int first, int end,
 // to the same rank in the same step. The window limits the messages under way. Its receives come
 // first, as in MPI/MBCF (section 3.3), so that requests to write into them are early.
 template <class From>
-Task pairwise(Collective& op, const From& from, const Spread& into) {
+Task pairwise(Collective& op, From from, Spread into) {
   const Subgroup subgroup = all_ranks(op);
   Pending pending(op);
   for (int first = 1; first < subgroup.size; first += kExchangeWindow) {
@@ -62,7 +62,7 @@ Task pairwise(Collective& op, const From& from, const Spread& into) {
 // distance d is the rank d after this one, or, if the size is a power of two, this rank XOR d: then
 // those to which a hop goes are the same ranks as those from which it comes.
 template <class From>
-Task bruck(Collective& op, const From& from, const Spread& into, std::size_t block) {
+Task bruck(Collective& op, From from, Spread into, std::size_t block) {
   const Subgroup subgroup = all_ranks(op);
   const bool cube = std::has_single_bit(at(subgroup.size));
   const auto ahead = [&](int distance) {
@@ -172,7 +172,7 @@ class NodeExchange {
 
 // One message between each two nodes, in place of one between each two ranks.
 template <class From>
-Task staged_alltoall(Collective& op, const From& from, const Spread& into, std::size_t block) {
+Task staged_alltoall(Collective& op, From from, Spread into, std::size_t block) {
   const Hierarchy hierarchy(op);
   const Plan& plan = plan_of(op.comm());
   const Scratch row(block * plan.by_node().size());
@@ -215,10 +215,6 @@ Task exchange(Collective& op, const From& from, const Spread& into, std::size_t 
   return pairwise(op, from, into);
 }
 
-Task alltoall(Collective& op, Spread from, Spread into, std::size_t block) {
-  co_await exchange(op, from, into, block);
-}
-
 // Sends from a packed copy of all blocks, so that the buffer is free for the blocks that arrive.
 Task alltoall_in_place(Collective& op, Spread into, std::size_t block) {
   const int size = op.comm().size();
@@ -238,7 +234,7 @@ Task alltoall_in_place(Collective& op, Spread into, std::size_t block) {
 Ref<Request> run(Collective& op, const Spread* from, const Spread& into, std::size_t block) {
   if (!from) return op.run(alltoall_in_place(op, into, block));
   return op.run(op.comm().inter() ? inter_alltoall(op, *from, into)
-                                  : alltoall(op, *from, into, block));
+                                  : exchange(op, *from, into, block));
 }
 
 // The v- and w-forms. They are flat at any size: each two ranks know how much they exchange, but no

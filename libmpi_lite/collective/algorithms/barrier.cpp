@@ -9,7 +9,7 @@ namespace viaduct::mpi {
 
 // Up the tree: a rank reports to its parent when all its children have reported.
 Task fan_in(Subgroup subgroup, int root) {
-  const Tree tree(subgroup, root);
+  const Tree& tree = subgroup.tree(root);
   Pending pending(subgroup.op());
   for (int k = 0; k < tree.children(); ++k)
     pending.add(subgroup.receive(tree.child(k), nothing_at()));

@@ -10,7 +10,7 @@ namespace viaduct::mpi {
 
 // The largest subtree is served first, as it takes longest from there on.
 Task tree_broadcast(Subgroup subgroup, Items data, int root) {
-  const Tree tree(subgroup, root);
+  const Tree& tree = subgroup.tree(root);
   Pending pending(subgroup.op());
   if (tree.parent() >= 0) pending.add(subgroup.receive(tree.parent(), data));
   co_await pending;

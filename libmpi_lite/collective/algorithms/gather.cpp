@@ -17,7 +17,7 @@ std::size_t Lengths::of_places(const Subgroup& subgroup, int root, int place, in
 // A leaf sends from the program's buffer, and needs no packed copy. Others collect the blocks of
 // their subtree, the own one first, and pass them on in one message.
 Task tree_gather(Subgroup subgroup, Items mine, Lengths lengths, std::byte* all, int root) {
-  const Tree tree(subgroup, root);
+  const Tree& tree = subgroup.tree(root);
   Pending pending(subgroup.op());
   if (tree.width() == 1 && tree.parent() >= 0) {
     pending.add(subgroup.send(tree.parent(), mine));
@@ -42,7 +42,7 @@ Task tree_gather(Subgroup subgroup, Items mine, Lengths lengths, std::byte* all,
 
 // The reverse of tree_gather(). The largest subtree is served first.
 Task tree_scatter(Subgroup subgroup, const std::byte* all, Lengths lengths, Items mine, int root) {
-  const Tree tree(subgroup, root);
+  const Tree& tree = subgroup.tree(root);
   Pending pending(subgroup.op());
   if (tree.width() == 1 && tree.parent() >= 0) {
     pending.add(subgroup.receive(tree.parent(), mine));

@@ -11,9 +11,8 @@ namespace viaduct::mpi {
 // right: this process comes first, and its children's subtrees follow one another, so the order of
 // the subgroup is kept. The result moves into the last buffer, as combine() writes to its right
 // operand.
-Task tree_reduce(Subgroup subgroup, const Reduction& reduction, const void* mine, void* into,
-                 int root) {
-  const Tree tree(subgroup, root);
+Task tree_reduce(Subgroup subgroup, Reduction reduction, const void* mine, void* into, int root) {
+  const Tree& tree = subgroup.tree(root);
   const MPI_Count count = reduction.count();
   const Reduction::VectorBuffers buffers(reduction, count, tree.children());
   Pending pending(subgroup.op());
@@ -38,8 +37,7 @@ namespace {
 
 // On each node to its leader, then between the leaders. `node`: the leader's result on its way to
 // the root; at the root itself it goes to `into` at once.
-Task staged_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
-                   int root) {
+Task staged_reduce(Collective& op, Reduction reduction, const void* mine, void* into, int root) {
   const Hierarchy hierarchy(op, root);
   const bool passing = hierarchy.is_leader() && op.comm().rank() != root;
   const Reduction::VectorBuffers node(reduction, passing ? reduction.count() : 0);
@@ -61,8 +59,7 @@ Task short_reduce(Collective& op, const Reduction& reduction, const void* mine, 
 
 // For noncommutative operations: a tree keeps the rank order only if rank 0 is its root, so rank 0
 // sends the result on to the root.
-Task ordered_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
-                    int root) {
+Task ordered_reduce(Collective& op, Reduction reduction, const void* mine, void* into, int root) {
   const int rank = op.comm().rank();
   const Reduction::VectorBuffers buffer(reduction, rank == 0 ? reduction.count() : 0);
   co_await short_reduce(op, reduction, mine, buffer.data(), 0);
@@ -74,8 +71,7 @@ Task ordered_reduce(Collective& op, const Reduction& reduction, const void* mine
 
 // Each rank reduces a range, and the root collects the ranges. The root's own goes straight to its
 // place in `into`.
-Task long_reduce(Collective& op, const Reduction& reduction, const void* mine, void* into,
-                 int root) {
+Task long_reduce(Collective& op, Reduction reduction, const void* mine, void* into, int root) {
   const Subgroup subgroup = long_reduce_subgroup(op, reduction);
   const Ranges ranges = even_ranges(reduction.count(), subgroup.size);
   const Range own = ranges[static_cast<std::size_t>(subgroup.me)];
@@ -97,17 +93,15 @@ Task long_reduce(Collective& op, const Reduction& reduction, const void* mine, v
 }
 
 // The long form needs an item for each rank at least, and more than two ranks to be worth while.
-Task reduce(Collective& op, Reduction reduction, const void* mine, void* into, int root) {
+Task reduce(Collective& op, const Reduction& reduction, const void* mine, void* into, int root) {
   if (mine == MPI_IN_PLACE) mine = into;
   if (reduction.bytes() > kShortReduce && reduction.count() >= op.comm().size() &&
       op.comm().size() > 2) {
     op.take_long_form();
-    co_await long_reduce(op, reduction, mine, into, root);
-  } else if (reduction.commutative() || root == 0) {
-    co_await short_reduce(op, reduction, mine, into, root);
-  } else {
-    co_await ordered_reduce(op, reduction, mine, into, root);
+    return long_reduce(op, reduction, mine, into, root);
   }
+  return reduction.commutative() || root == 0 ? short_reduce(op, reduction, mine, into, root)
+                                              : ordered_reduce(op, reduction, mine, into, root);
 }
 
 }  // namespace

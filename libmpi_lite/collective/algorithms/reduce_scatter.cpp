@@ -13,8 +13,8 @@ namespace viaduct::mpi {
 // Each process sends every other one the range that is theirs: one wait, and any operation. The
 // memory for the vectors that arrive is the range's size times the subgroup's, about one whole
 // vector if the ranges are even.
-Task direct_reduce_scatter(Subgroup subgroup, const Reduction& reduction, const void* mine,
-                           const Ranges& ranges, void* into) {
+Task direct_reduce_scatter(Subgroup subgroup, Reduction reduction, const void* mine, Ranges ranges,
+                           void* into) {
   const auto range = [&](int i) { return ranges[static_cast<std::size_t>(i)]; };
   const MPI_Count count = range(subgroup.me).count;
   const Reduction::VectorBuffers buffers(reduction, count, subgroup.size - 1);
@@ -42,8 +42,8 @@ Task direct_reduce_scatter(Subgroup subgroup, const Reduction& reduction, const 
 // The partial result of each range goes round the ring, and each process adds its own. So the
 // operands of each range are combined in another order: the operation must be commutative. A range
 // starts at the process after its owner, and reaches the owner last.
-Task ring_reduce_scatter(Subgroup subgroup, const Reduction& reduction, const void* mine,
-                         const Ranges& ranges, void* into) {
+Task ring_reduce_scatter(Subgroup subgroup, Reduction reduction, const void* mine, Ranges ranges,
+                         void* into) {
   const auto range = [&](int distance) {  // of the process at that distance before this one
     return ranges[static_cast<std::size_t>(subgroup.after(subgroup.me, -distance))];
   };

@@ -14,7 +14,7 @@ using Result = std::optional<void*>;
 // Doubling: after round k `all` is the result of the 2^(k+1) processes up to this one, and `before`
 // the result of the same processes without this one. `all` is both input and result. The first
 // process of the subgroup has nothing before it, and its `before` stays untouched.
-Task prefix(Subgroup subgroup, const Reduction& reduction, void* all, Result before) {
+Task prefix(Subgroup subgroup, Reduction reduction, void* all, Result before) {
   const Reduction::VectorBuffers buffer(reduction, reduction.count());
   const MPI_Count count = reduction.count();
   bool any_before = false;
@@ -57,7 +57,7 @@ Task nodes_before(Collective& op, const Hierarchy& hierarchy, const Reduction& r
 
 // Within each node first; then what comes before the node is combined into the results, from the
 // left.
-Task staged_prefix(Collective& op, const Reduction& reduction, void* all, Result before) {
+Task staged_prefix(Collective& op, Reduction reduction, void* all, Result before) {
   const Hierarchy hierarchy(op);
   const Reduction::VectorBuffers ahead(reduction, reduction.count());
   co_await prefix(hierarchy.local, reduction, all, before);
@@ -81,9 +81,9 @@ Task any_prefix(Collective& op, const Reduction& reduction, void* all, Result be
              : prefix(all_ranks(op), reduction, all, before);
 }
 
-Task scan(Collective& op, Reduction reduction, const void* mine, void* into) {
+Task scan(Collective& op, const Reduction& reduction, const void* mine, void* into) {
   if (mine != MPI_IN_PLACE) copy(op, reduction.items(mine), reduction.items(into));
-  co_await any_prefix(op, reduction, into, std::nullopt);
+  return any_prefix(op, reduction, into, std::nullopt);
 }
 
 Task exscan(Collective& op, Reduction reduction, const void* mine, void* into) {
