@@ -9,9 +9,26 @@
 #pragma once
 
 #include "libmpi_lite/collective/algorithms/reduction.hpp"
+#include "libmpi_lite/collective/algorithms/sizes.hpp"
 #include "libmpi_lite/collective/subgroup.hpp"
 
 namespace viaduct::mpi {
+
+// Whether each rank of the communicator may send to each other one at once: see kOneStep.
+inline bool in_one_step(Comm& comm) {
+  return comm.size() <= kOneStep && plan_of(comm).nodes() == 1;
+}
+// Adds the messages by which each process sends `mine` to each other one; that of index i goes to
+// into(i). Each starts with another one, so that they do not all send to the same one.
+template <class Into>
+void add_exchange(Pending& pending, const Subgroup& subgroup, const Items& mine, Into into) {
+  for (int i = 1; i < subgroup.size; ++i)
+    pending.add(subgroup.send(subgroup.after(subgroup.me, i), mine));
+  for (int i = 1; i < subgroup.size; ++i) {
+    const int from = subgroup.after(subgroup.me, -i);
+    pending.add(subgroup.receive(from, into(from)));
+  }
+}
 
 // ---- barrier.cpp
 Task fan_in(Subgroup subgroup, int root);  // at the root it ends when all have called it

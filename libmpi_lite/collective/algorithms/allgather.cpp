@@ -1,6 +1,7 @@
 // MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7): short blocks in rounds that double what
-// a rank has, or in stages; long ones by a ring between nodes, or directly on one node. Both forms
-// are one algorithm, as all ranks know all counts.
+// a rank has, or in stages; long ones by a ring between nodes. On one node long ones, and all if
+// the ranks are few, go from each rank to each other one. Both forms are one algorithm, as all
+// ranks know all counts.
 #include <algorithm>
 #include <utility>
 
@@ -51,17 +52,10 @@ Task ring_allgather(Subgroup subgroup, Blocks blocks) {
   }
 }
 
-// Receives first, so that no block is unexpected for want of its receive here. Each process starts
-// with another neighbour, so that they do not all send to the same one.
 Task direct_allgather(Subgroup subgroup, Blocks blocks) {
+  const auto block = [&](int i) -> const Items& { return blocks[static_cast<std::size_t>(i)]; };
   Pending pending(subgroup.op());
-  for (int i = 1; i < subgroup.size; ++i) {
-    const int from = subgroup.after(subgroup.me, -i);
-    pending.add(subgroup.receive(from, blocks[static_cast<std::size_t>(from)]));
-  }
-  for (int i = 1; i < subgroup.size; ++i)
-    pending.add(subgroup.send(subgroup.after(subgroup.me, i),
-                              blocks[static_cast<std::size_t>(subgroup.me)]));
+  add_exchange(pending, subgroup, block(subgroup.me), block);
   co_await pending;
 }
 
@@ -123,8 +117,9 @@ Task allgather(Collective& op, const Items& mine, const Spread& into) {
     const Subgroup subgroup = by_node(op);
     return long_allgather(subgroup, blocks_of(subgroup, into));
   }
-  if (plan.staged()) return staged_allgather(op, into);
   const Subgroup subgroup = all_ranks(op);
+  if (in_one_step(op.comm())) return direct_allgather(subgroup, blocks_of(subgroup, into));
+  if (plan.staged()) return staged_allgather(op, into);
   return doubling_allgather(subgroup, blocks_of(subgroup, into));
 }
 

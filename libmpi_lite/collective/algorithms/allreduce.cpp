@@ -1,6 +1,7 @@
 // MPI_Allreduce (MPI 5.0, section 6.9.6): short vectors by recursive doubling, in stages if there
-// are several nodes; long ones by reduce-scatter and allgather. Every rank gets the very same bits:
-// where several ranks compute the same value, they combine the same operands in the same order.
+// are several nodes, or by an exchange of all vectors if the ranks are few and on one node; long
+// ones by reduce-scatter and allgather. Every rank gets the very same bits: where several ranks
+// compute the same value, they combine the same operands in the same order.
 #include <utility>
 
 #include "libmpi_lite/collective/algorithms/algorithms.hpp"
@@ -88,6 +89,14 @@ Task allreduce(Collective& op, const Reduction& reduction, const void* mine, voi
   if (reduction.bytes() > kShortReduce && reduction.count() >= op.comm().size()) {
     op.take_long_form();
     return long_allreduce(op, reduction, mine, into);
+  }
+  if (reduction.bytes() <= kOneStepReduce && in_one_step(op.comm())) {
+    if (op.comm().size() <= 2) return flat_allreduce(op, reduction, mine, into);
+    // As if the range of each rank were the whole vector.
+    const Range whole{0, reduction.count()};
+    const Subgroup subgroup = all_ranks(op);
+    return direct_reduce_scatter(subgroup, reduction, mine,
+                                 Ranges(static_cast<std::size_t>(subgroup.size), whole), into);
   }
   if (plan.staged() && (reduction.commutative() || plan.ordered()))
     return staged_allreduce(op, reduction, mine, into);

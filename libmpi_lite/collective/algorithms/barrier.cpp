@@ -1,6 +1,6 @@
 // MPI_Barrier (MPI 5.0, section 6.3): all ranks exchange messages along a hypercube, or in stages:
-// fan-in on each node, the exchange between the nodes, fan-out on each node. Messages carry no
-// data.
+// fan-in on each node, the exchange between the nodes, fan-out on each node. A few ranks of one
+// node tell each other at once. Messages carry no data.
 #include "libmpi_lite/collective/algorithms/algorithms.hpp"
 #include "libmpi_lite/collective/algorithms/inter.hpp"
 #include "libmpi_lite/collective/hypercube.hpp"
@@ -63,11 +63,18 @@ Task staged_barrier(Collective& op) {
   co_await tree_broadcast(hierarchy.local, nothing_at(), 0);
 }
 
+Task tell_all(Subgroup subgroup) {
+  Pending pending(subgroup.op());
+  add_exchange(pending, subgroup, nothing_at(), [](int) { return nothing_at(); });
+  co_await pending;
+}
+
 }  // namespace
 
 Ref<Request> start_barrier(Comm& comm) {
   const auto op = make<Collective>(comm, CollectiveKind::barrier);
   if (comm.inter()) return op->run(inter_barrier(*op));
+  if (in_one_step(comm)) return op->run(tell_all(all_ranks(*op)));
   if (plan_of(comm).staged()) return op->run(staged_barrier(*op));
   return op->run(exchange_along_cube(all_ranks(*op)));
 }

@@ -1,6 +1,7 @@
 // MPI_Gather, MPI_Scatter and their v-forms (MPI 5.0, sections 6.5 and 6.6): short blocks by trees,
-// in two stages if there are several nodes; long blocks and the v-forms directly to or from the
-// root. Trees move packed blocks, in the order of places (see class Tree).
+// in two stages if there are several nodes; long blocks, blocks of few ranks on one node, and the
+// v-forms directly to or from the root. Trees move packed blocks, in the order of places (see class
+// Tree).
 #include "libmpi_lite/collective/algorithms/algorithms.hpp"
 #include "libmpi_lite/collective/algorithms/inter.hpp"
 #include "libmpi_lite/collective/algorithms/sizes.hpp"
@@ -185,11 +186,12 @@ Task direct_scatter(Collective& op, Spread from, Items mine, int root) {
   co_await pending;
 }
 
-// A tree saves messages at the root, and costs copies. In an oversubscribed subgroup the tree would
-// be a star, which only costs copies.
+// A tree saves messages at the root, and costs copies and waits. In an oversubscribed subgroup the
+// tree would be a star, which only costs copies.
 bool by_tree(Comm& comm, std::size_t block) {
   const Plan& plan = plan_of(comm);
-  return block <= kTreeGather && comm.size() > 2 && (in_stages(plan) || !plan.staged());
+  return block <= kTreeGather && comm.size() > 2 && !in_one_step(comm) &&
+         (in_stages(plan) || !plan.staged());
 }
 
 // The argument that names data for all ranks. It is significant at the root only; elsewhere an

@@ -12,7 +12,7 @@ namespace viaduct::mpi {
 
 // Each process sends every other one the range that is theirs: one wait, and any operation. The
 // memory for the vectors that arrive is the range's size times the subgroup's, about one whole
-// vector if the ranges are even.
+// vector if the ranges are even. Sends come first, as the others wait for them.
 Task direct_reduce_scatter(Subgroup subgroup, Reduction reduction, const void* mine, Ranges ranges,
                            void* into) {
   const auto range = [&](int i) { return ranges[static_cast<std::size_t>(i)]; };
@@ -24,12 +24,12 @@ Task direct_reduce_scatter(Subgroup subgroup, Reduction reduction, const void* m
 
   Pending pending(subgroup.op());
   for (int i = 1; i < subgroup.size; ++i) {
-    const int from = subgroup.after(subgroup.me, -i);
-    pending.add(subgroup.receive(from, {reduction.items(buffer(from), {0, count})}));
-  }
-  for (int i = 1; i < subgroup.size; ++i) {
     const int to = subgroup.after(subgroup.me, i);
     pending.add(subgroup.send(to, reduction.items(mine, range(to))));
+  }
+  for (int i = 1; i < subgroup.size; ++i) {
+    const int from = subgroup.after(subgroup.me, -i);
+    pending.add(subgroup.receive(from, {reduction.items(buffer(from), {0, count})}));
   }
   copy(subgroup.op(), reduction.items(mine, range(subgroup.me)), reduction.items(into, {0, count}));
   co_await pending;

@@ -25,6 +25,11 @@ inline constexpr std::size_t kShortAlltoall = 256;
 // With at most so many ranks, alltoall sends each block, and reduce-scatter each range, as a
 // message of its own at any size.
 inline constexpr int kFewRanks = 8;
+// With at most so many ranks, all on one node, each rank sends to each other one at once: barrier,
+// short allreduce (vectors of up to kOneStepReduce), gather, scatter and allgather. More messages,
+// but one wait. Between nodes, messages cost more, and further partners a connection each.
+inline constexpr int kOneStep = 4;
+inline constexpr std::size_t kOneStepReduce = 2 << 10;
 // Alltoall: a rank exchanges with so many others before it waits for these messages.
 inline constexpr int kExchangeWindow = 32;
 // Alltoall: how many polls the receives of the others have to ask for their blocks (write

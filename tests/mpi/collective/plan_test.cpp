@@ -122,6 +122,18 @@ TEST(Tree, CrowdedIsOneStep) {
   EXPECT_EQ(binomial.children(), 4);
 }
 
+TEST(Tree, IsMadeOnceForEachRoot) {
+  const Plan plan(Expected(6, 0), 2, false, true);
+  const Subgroup all{nullptr, nullptr, 6, 2, false, &plan.all_trees};
+  for (int root = 5; root >= 0; --root) {
+    const Tree& tree = all.tree(root);
+    EXPECT_EQ(tree.place(), Tree(all, root).place());
+    EXPECT_EQ(tree.parent(), Tree(all, root).parent());
+    EXPECT_EQ(&all.tree(root), &tree);
+  }
+  EXPECT_NE(&all.tree(0), &all.tree(1));
+}
+
 // Each block that is sent is there, is received once, and is where the receiver expects it.
 TEST(Doubling, BringsEveryBlockToAll) {
   for (int size = 1; size <= 70; ++size) {
