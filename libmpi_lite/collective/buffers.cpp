@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "libmpi_lite/channel/copy.hpp"
+
 namespace viaduct::mpi {
 
 void pack(const Items& items, std::byte* bytes) {
@@ -34,7 +36,9 @@ void copy(Collective& op, const Items& from, const Items& to) {
 
   // A packed copy in between is needed only if both types have gaps.
   const auto bytes = static_cast<std::size_t>(total);
-  if (to.type->contiguous()) {
+  if (to.type->contiguous() && from.type->contiguous()) {
+    copy_data(to.first_byte(), {from.first_byte(), bytes});
+  } else if (to.type->contiguous()) {
     from.type->pack(from.data, 0, {to.first_byte(), bytes});
   } else if (from.type->contiguous()) {
     to.type->unpack(const_cast<void*>(to.data), 0, {from.first_byte(), bytes});
