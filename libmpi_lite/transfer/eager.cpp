@@ -4,7 +4,6 @@
 // long one for which an RTR waits goes to write_protocol.cpp.
 
 #include <algorithm>
-#include <cstring>
 
 #include "libmpi_lite/channel/copy.hpp"
 #include "libmpi_lite/core/error.hpp"
@@ -186,11 +185,11 @@ void Transfer::receive_unexpected(ReceiveRequest& receive, Unexpected& message) 
   Peer& p = peer(message.peer);
   if (message.lost >= 0) return fail_for_loss(receive, message.lost);
   if (message.head.kind != Kind::request_to_send) {
-    const auto bytes = static_cast<std::size_t>(message.length);
+    const Bytes data = message.data();
     if (message.sender_id != 0)
       send_control(p, bytes_of(IdHead{Kind::matched, {}, message.sender_id}));
-    deliver(receive, message.head, {message.data.get(), bytes});
-    consume(p, bytes + kEagerCharge);
+    deliver(receive, message.head, data);
+    consume(p, data.size() + kEagerCharge);
     return;
   }
   begin_receive(receive, p, message.head, message.sender_id, message.length,
@@ -209,11 +208,7 @@ void Transfer::on_eager(Peer& p, const Head& head, Bytes data, std::uint64_t sen
   }
   Unexpected& message = queue_unexpected(p, head);
   message.sender_id = sender_id;
-  message.length = data.size();
-  if (!data.empty()) {
-    message.data.reset(new std::byte[data.size()]);
-    std::memcpy(message.data.get(), data.data(), data.size());
-  }
+  message.keep(data);
 }
 
 Unexpected& Transfer::queue_unexpected(Peer& p, const Head& head) {

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "libmpi_lite/channel/copy.hpp"
 #include "libmpi_lite/transfer/requests.hpp"
 #include "libmpi_lite/transfer/wire.hpp"
 
@@ -35,9 +36,16 @@ class Unexpected final : public Message, public Recycled<Unexpected> {
   std::uint64_t length = 0;     // bytes of the whole message
   bool offered = false;         // RTS: `offer` holds the sender's remote key
   RemoteKey offer;
-  std::unique_ptr<std::byte[]> data;  // eager messages: a copy of the data
-  int lost = -1;                      // loss notices: the lost process; else -1
-  Ref<Comm> comm;                     // set when MPI_Mprobe takes the message
+  int lost = -1;   // loss notices: the lost process; else -1
+  Ref<Comm> comm;  // set when MPI_Mprobe takes the message
+
+  // Eager messages: copies the data, which is the whole message.
+  void keep(Bytes data) {
+    length = data.size();
+    if (length > few_.size()) many_.reset(new std::byte[length]);
+    copy_data(many_ ? many_.get() : few_.data(), data);
+  }
+  Bytes data() const { return {many_ ? many_.get() : few_.data(), length}; }
 
   bool matches(int rank, int tag) const {
     return (rank == MPI_ANY_SOURCE || rank == head.source) &&
@@ -46,6 +54,11 @@ class Unexpected final : public Message, public Recycled<Unexpected> {
 
   QueueHook hook;
   std::uint64_t serial = 0;  // order of arrival, within its context
+
+ private:
+  // The data: in `few_`, for which no memory is allocated, or, if it is longer, in `many_`.
+  std::array<std::byte, 64> few_;
+  std::unique_ptr<std::byte[]> many_;
 };
 
 // First in first out. Does not count references.
