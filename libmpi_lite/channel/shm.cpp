@@ -436,7 +436,7 @@ bool ShmChannel::progress_copies() {
   bool any = false;
   for (std::size_t i = 0; i < copies_.size();) {
     bool moved;
-    const CopyState state = copy_next_piece(copies_[i], moved);
+    const CopyState state = copy_next_piece(copies_[i], copies_.size() == 1, moved);
     any |= moved;
     if (state == CopyState::working) {
       ++i;

@@ -7,11 +7,14 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr std::uint64_t kMinPiece = 16 << 10, kMaxPiece = 256 << 10;
+constexpr std::uint64_t kMinPiece = 32 << 10, kMaxPiece = 256 << 10;
+constexpr std::uint64_t kPieces = 8;
 
-// About eight pieces, so that both ends get to work, in whole pages.
-std::uint64_t piece_of(std::uint64_t length) {
-  return std::clamp(length / 8, kMinPiece, kMaxPiece) & ~std::uint64_t{4095};
+// In bytes, whole pages. A transfer that is alone is divided into about kPieces, so that both ends
+// get to work. If there are several, each end finds one that the other one does not work on.
+std::uint64_t piece_of(std::uint64_t length, bool alone) {
+  const std::uint64_t piece = std::clamp(alone ? length / kPieces : length, kMinPiece, kMaxPiece);
+  return (piece + kPage - 1) / kPage * kPage;
 }
 
 bool move(const Copy& c, std::uint64_t at, std::uint64_t bytes) {
@@ -29,10 +32,10 @@ bool move(const Copy& c, std::uint64_t at, std::uint64_t bytes) {
 
 }  // namespace
 
-CopyState copy_next_piece(Copy& c, bool& moved) {
+CopyState copy_next_piece(Copy& c, bool alone, bool& moved) {
   moved = false;
   if (c.participates && c.slot->claimed.load(std::memory_order_relaxed) < c.length) {
-    const std::uint64_t piece = piece_of(c.length);
+    const std::uint64_t piece = piece_of(c.length, alone);
     const std::uint64_t at = c.slot->claimed.fetch_add(piece, std::memory_order_relaxed);
     if (at < c.length) {
       const std::uint64_t bytes = std::min(piece, c.length - at);

@@ -47,8 +47,9 @@ struct Copy {
 };
 
 enum class CopyState : std::uint8_t { working, done, failed };
-// Claims and moves one piece, if there is one left.
-CopyState copy_next_piece(Copy& copy, bool& moved);
+// Claims and moves one piece, if there is one left. `alone`: this process takes part in no other
+// transfer. The two ends need not divide a transfer alike.
+CopyState copy_next_piece(Copy& copy, bool alone, bool& moved);
 
 // Slots of this process's own segment. (Not a base::SlotMap: the objects are in shared memory, and
 // a slot is free only when the other process has left it, too.)
