@@ -79,6 +79,13 @@ Items check_unusable_type(const void* buffer, MPI_Datatype type, int rank) {
   return {buffer, 0, &datatype(MPI_BYTE)};
 }
 
+void check_length(MPI_Count count, const Datatype& type) {
+  MPI_Count bytes;
+  if (__builtin_mul_overflow(count, type.size(), &bytes))
+    fail(MPI_ERR_COUNT, "argument count is %lld: so many items of %lld bytes are too many",
+         static_cast<long long>(count), static_cast<long long>(type.size()));
+}
+
 void fail(int code, const char* format, ...) {
   char what[512];
   va_list values;

@@ -21,6 +21,8 @@
 
 #include <mpi.h>
 
+#include <climits>
+
 #include "libmpi_lite/core/comm.hpp"
 #include "libmpi_lite/core/data/op.hpp"
 #include "libmpi_lite/core/error.hpp"
@@ -147,10 +149,14 @@ inline const Op& check_op(MPI_Op op, const Datatype& type) {
 // rank is MPI_PROC_NULL and the datatype MPI_DATATYPE_NULL: then the result is zero bytes.
 [[gnu::cold]] Items check_unusable_type(const void* buffer, MPI_Datatype type, int rank);
 
+// Throws MPI_ERR_COUNT if so many items have more bytes than 64 bits can tell.
+[[gnu::cold]] void check_length(MPI_Count count, const Datatype& type);
+
 // The buffer, count and datatype of a message. `rank` is the source or the destination and matters
 // only as MPI_PROC_NULL. The result refers to the program's buffer and to the datatype in its
 // handle table.
-inline Items check_items(const void* buffer, int count, MPI_Datatype type,
+template <class Count>
+inline Items check_items(const void* buffer, Count count, MPI_Datatype type,
                          const char* buffer_argument = "buf", int rank = 0) {
   check_count(count);
   Datatype* const found = datatype_handles.find(reinterpret_cast<std::uintptr_t>(type));
@@ -160,9 +166,12 @@ inline Items check_items(const void* buffer, int count, MPI_Datatype type,
   // MPI_BOTTOM is the null pointer. Only a type with absolute addresses, whose first byte is not at
   // 0, may start there.
   if (!buffer && count > 0 && t.size() > 0 && t.true_lb() == 0) [[unlikely]]
-    fail(MPI_ERR_BUFFER, "argument %s is a null pointer and count is %d", buffer_argument, count);
+    fail(MPI_ERR_BUFFER, "argument %s is a null pointer and count is %lld", buffer_argument,
+         static_cast<long long>(count));
   if (buffer == MPI_IN_PLACE) [[unlikely]]
     fail(MPI_ERR_BUFFER, "argument %s is MPI_IN_PLACE, which is not allowed here", buffer_argument);
+  if constexpr (sizeof(Count) > sizeof(int))
+    if (count > INT_MAX) check_length(count, t);
   return {buffer, count, &t};
 }
 

@@ -17,23 +17,41 @@ using namespace viaduct::mpi;
 
 namespace {
 
-// MPI_Comm_dup and MPI_Comm_dup_with_info. The handle exists before attributes are copied, because
-// the copy callbacks take it; if one fails, the new communicator is gone again and the handle stays
-// MPI_COMM_NULL.
+// The handle of a duplicate. It exists before attributes are copied, because the copy callbacks
+// take it; if one fails, the new communicator is gone again.
+MPI_Comm give_handle(MPI_Comm comm, const Ref<Comm>& made, const Info* hints) {
+  if (hints) store_hints(*made, *hints);
+  const MPI_Comm handle = new_comm_handle(made);
+  try {
+    copy_comm_attributes(comm, handle);
+  } catch (...) {
+    comm_handles.remove(reinterpret_cast<std::uintptr_t>(handle));
+    throw;
+  }
+  return handle;
+}
+
+// MPI_Comm_dup and MPI_Comm_dup_with_info.
 int duplicate(const char* function, MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
   return call_creating_comm(function, comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
     const Info* hints = check_hints(info);
-    Ref<Comm> made = duplicate(c);
-    if (hints) store_hints(*made, *hints);
-    const MPI_Comm handle = new_comm_handle(made);
-    try {
-      copy_comm_attributes(comm, handle);
-    } catch (...) {
-      comm_handles.remove(reinterpret_cast<std::uintptr_t>(handle));
-      throw;
-    }
-    *newcomm = handle;
+    *newcomm = give_handle(comm, duplicate(c), hints);
+  });
+}
+
+// MPI_Comm_idup and MPI_Comm_idup_with_info. The program has the handle at once, and may use it
+// when the request is complete; the attributes are those that `comm` has now (section 7.4.2).
+int start_duplicate(const char* function, MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
+                    MPI_Request* request) {
+  return call_creating_comm(function, comm, newcomm, [&](Comm& c) {
+    check_pointer(newcomm, "newcomm");
+    check_pointer(request, "request");
+    const Info* hints = check_hints(info);
+    Ref<Comm> made;
+    Ref<Request> settled = start_duplicate(c, made);
+    *newcomm = give_handle(comm, made, hints);
+    *request = new_handle<MPI_Request>(request_handles, std::move(settled));
   });
 }
 
@@ -99,6 +117,17 @@ int PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
 }
 VIADUCT_MPI(Comm_dup_with_info);
 
+int PMPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
+  return start_duplicate("MPI_Comm_idup", comm, MPI_INFO_NULL, newcomm, request);
+}
+VIADUCT_MPI(Comm_idup);
+
+int PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
+                             MPI_Request* request) {
+  return start_duplicate("MPI_Comm_idup_with_info", comm, info, newcomm, request);
+}
+VIADUCT_MPI(Comm_idup_with_info);
+
 int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
   return call_creating_comm("MPI_Comm_create", comm, newcomm, [&](Comm& c) {
     check_pointer(newcomm, "newcomm");
@@ -146,6 +175,17 @@ int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, 
   });
 }
 VIADUCT_MPI(Comm_split_type);
+
+// The only hardware resource that the library knows is the node, which a process stays on.
+int PMPI_Get_hw_resource_info(MPI_Info* hw_info) {
+  return call_any_time("MPI_Get_hw_resource_info", [&] {
+    check_pointer(hw_info, "hw_info");
+    Ref<Info> info = make<Info>();
+    info->entries.emplace_back(kSharedMemory, "true");
+    *hw_info = new_handle<MPI_Info>(info_handles, std::move(info));
+  });
+}
+VIADUCT_MPI(Get_hw_resource_info);
 
 int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm,
                           int remote_leader, int tag, MPI_Comm* newintercomm) {

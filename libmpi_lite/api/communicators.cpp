@@ -8,6 +8,7 @@
 #include "libmpi_lite/api/arguments/arguments.hpp"
 #include "libmpi_lite/api/arguments/hints.hpp"
 #include "libmpi_lite/core/keyval.hpp"
+#include "libmpi_lite/transfer/buffered.hpp"
 
 using namespace viaduct::mpi;
 
@@ -105,6 +106,9 @@ int PMPI_Comm_free(MPI_Comm* comm) {
     // gone.
     const Ref<Comm> kept(&c);
     delete_comm_attributes(*comm);
+    if (c.buffer)
+      static_cast<SendBuffer&>(*c.buffer).flush();  // its messages name the communicator
+    c.buffer = nullptr;
     comm_handles.remove(reinterpret_cast<std::uintptr_t>(*comm));
     c.handle = *comm = MPI_COMM_NULL;
   });

@@ -135,10 +135,23 @@ class MultiCompletion {
   Ref<Request> failed_;
 };
 
-// Nonblocking collectives can be neither cancelled nor freed early (section 6.12).
-void refuse_collective(const Request& request, const char* what) {
-  if (request.kind == Request::Kind::collective)
-    fail(MPI_ERR_REQUEST, "argument request is a collective operation, which cannot be %s", what);
+// Collectives and partitioned communication can be neither cancelled nor freed early (sections 4.2
+// and 6.12), and MPI_Isendrecv not be cancelled (section 3.11).
+bool whole(const Request& request) {
+  return request.kind == Request::Kind::collective ||
+         (request.kind == Request::Kind::composite && request.persistent);
+}
+void refuse_to_free(const Request& request) {
+  if (whole(request) && request.active && !request.complete)
+    fail(MPI_ERR_REQUEST,
+         "argument request is a collective or partitioned operation, which cannot be freed before "
+         "it is complete");
+}
+void refuse_to_cancel(const Request& request) {
+  if (whole(request) || request.kind == Request::Kind::composite)
+    fail(MPI_ERR_REQUEST,
+         "argument request is a collective or partitioned operation, or of MPI_Isendrecv, which "
+         "cannot be cancelled");
 }
 
 // Checks all handles before anything completes: an invalid handle leaves the other requests
@@ -239,7 +252,7 @@ int PMPI_Request_free(MPI_Request* request) {
   return call("MPI_Request_free", [&] {
     Request* r = check_request(*check_pointer(request, "request"));
     if (!r) fail(MPI_ERR_REQUEST, "argument request is MPI_REQUEST_NULL");
-    if (!r->complete) refuse_collective(*r, "freed before it is complete");  // section 6.12
+    refuse_to_free(*r);
     if (r->kind == Request::Kind::generalized && !r->complete) {
       // The table keeps the request: the program names it once more in MPI_Grequest_complete.
       static_cast<GeneralizedRequest*>(r)->freed_early = true;
@@ -270,7 +283,7 @@ int PMPI_Cancel(MPI_Request* request) {
     Request* r = check_request(*check_pointer(request, "request"));
     if (!r || !r->active)
       fail(MPI_ERR_REQUEST, "argument request is %s", r ? "inactive" : "MPI_REQUEST_NULL");
-    refuse_collective(*r, "cancelled");
+    refuse_to_cancel(*r);
     if (r->kind != Request::Kind::generalized) return cancel(*r);
     auto& g = static_cast<GeneralizedRequest&>(*r);
     const int error = g.cancel ? g.cancel(g.extra_state, g.complete) : MPI_SUCCESS;

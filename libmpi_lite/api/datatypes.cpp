@@ -6,8 +6,11 @@
 // results. A freed datatype lives on in types made of it and in operations under way, which hold
 // references.
 
+#include <algorithm>
+
 #include "libmpi_lite/api/arguments/arguments.hpp"
-#include "libmpi_lite/api/int_result.hpp"
+#include "libmpi_lite/api/counted.hpp"
+#include "libmpi_lite/api/give_count.hpp"
 #include "libmpi_lite/core/data/datatype_builder.hpp"
 #include "libmpi_lite/core/keyval.hpp"
 
@@ -15,11 +18,20 @@ using namespace viaduct::mpi;
 
 namespace {
 
-// Lower bound and extent from lower and upper bound.
-template <class Integer>
-void give_extent(Integer* lb, Integer* extent, MPI_Count low, MPI_Count high) {
-  *check_pointer(lb, "lb") = low;
-  *check_pointer(extent, "extent") = high - low;
+// MPI_Aint and MPI_Count are the same type (core/data/counts.hpp).
+int get_extent(const char* function, MPI_Datatype datatype, MPI_Aint* lb, MPI_Aint* extent) {
+  return call(function, [&] {
+    const Datatype& t = check_type(datatype);
+    give_count(lb, "lb", t.lb());
+    give_count(extent, "extent", t.extent());
+  });
+}
+int get_true_extent(const char* function, MPI_Datatype datatype, MPI_Aint* lb, MPI_Aint* extent) {
+  return call(function, [&] {
+    const Datatype& t = check_type(datatype);
+    give_count(lb, "true_lb", t.true_lb());
+    give_count(extent, "true_extent", t.true_ub() - t.true_lb());
+  });
 }
 
 // A component for MPI_Type_get_contents. The program has to free derived types that it gets there,
@@ -30,16 +42,52 @@ MPI_Datatype component_handle(const Datatype& component) {
   return new_handle<MPI_Datatype>(datatype_handles, make_equal(component));
 }
 
-// Copies one of the lists of a type's construction; an error if the program's array has too little
-// room.
+// An array of the program's, with the number of elements that it has room for.
 template <class T>
-void give_list(const std::vector<T>& list, int room, T* out, const char* room_argument,
-               const char* argument) {
-  if (list.empty()) return;
-  if (room < 0 || static_cast<std::size_t>(room) < list.size())
-    fail(MPI_ERR_ARG, "argument %s is %d; the datatype was made with %zu", room_argument, room,
-         list.size());
-  std::copy(list.begin(), list.end(), check_pointer(out, argument));
+struct Room {
+  MPI_Count size;
+  T* array;
+};
+template <class T>
+void check_room(std::size_t needed, const Room<T>& room, const char* what) {
+  if (room.size < 0 || static_cast<std::size_t>(room.size) < needed)
+    fail(MPI_ERR_ARG, "argument max_%s is %lld; the datatype was made with %zu", what,
+         static_cast<long long>(room.size), needed);
+  if (needed > 0 && !room.array) fail(MPI_ERR_ARG, "argument array_of_%s is a null pointer", what);
+}
+
+// How a type was made that ints can describe (section 5.1.13).
+const Datatype::Shape& check_shape_of_ints(MPI_Datatype datatype) {
+  const Datatype::Shape& shape = check_type(datatype).shape();
+  if (!shape.large_counts.empty())
+    fail(MPI_ERR_TYPE,
+         "argument datatype was made with large counts; use MPI_Type_get_envelope_c and "
+         "MPI_Type_get_contents_c");
+  return shape;
+}
+
+template <class T, class Integer>
+void give_size(const std::vector<T>& list, Integer* size, const char* argument) {
+  give_count(size, argument, static_cast<MPI_Count>(list.size()));
+}
+
+// All is checked before anything is written: handles that are made would be lost if a later list
+// failed.
+void get_contents(MPI_Datatype datatype, Room<int> integers, Room<MPI_Aint> addresses,
+                  Room<MPI_Count> large_counts, Room<MPI_Datatype> types) {
+  const Datatype& t = check_type(datatype);
+  const Datatype::Shape& shape = t.shape();
+  if (shape.combiner == MPI_COMBINER_NAMED)
+    fail(MPI_ERR_TYPE, "argument datatype is %s; predefined datatypes have no contents",
+         t.name.c_str());
+  check_room(shape.types.size(), types, "datatypes");
+  check_room(shape.integers.size(), integers, "integers");
+  check_room(shape.addresses.size(), addresses, "addresses");
+  check_room(shape.large_counts.size(), large_counts, "large_counts");
+  std::ranges::copy(shape.integers, integers.array);
+  std::ranges::copy(shape.addresses, addresses.array);
+  std::ranges::copy(shape.large_counts, large_counts.array);
+  for (const Ref<Datatype>& type : shape.types) *types.array++ = component_handle(*type);
 }
 
 void remove_type(MPI_Datatype type) {
@@ -50,47 +98,27 @@ void remove_type(MPI_Datatype type) {
 
 // ---- sizes and bounds --------------------------------------------------------------------------
 
-int PMPI_Type_size(MPI_Datatype datatype, int* size) {
-  return call("MPI_Type_size",
-              [&] { *check_pointer(size, "size") = int_result(check_type(datatype).size()); });
-}
-VIADUCT_MPI(Type_size);
+VIADUCT_MPI_COUNTED(Type_size, (MPI_Datatype datatype, Count* size),
+                    call(function, [&] { give_count(size, "size", check_type(datatype).size()); }));
+VIADUCT_MPI_COUNTED(Type_get_extent, (MPI_Datatype datatype, MPI_Aint* lb, MPI_Aint* extent),
+                    get_extent(function, datatype, lb, extent));
+VIADUCT_MPI_COUNTED(Type_get_true_extent,
+                    (MPI_Datatype datatype, MPI_Aint* true_lb, MPI_Aint* true_extent),
+                    get_true_extent(function, datatype, true_lb, true_extent));
 
+// The names that MPI-3 had for them.
 int PMPI_Type_size_x(MPI_Datatype datatype, MPI_Count* size) {
-  return call("MPI_Type_size_x",
-              [&] { *check_pointer(size, "size") = check_type(datatype).size(); });
+  return call("MPI_Type_size_x", [&] { give_count(size, "size", check_type(datatype).size()); });
 }
 VIADUCT_MPI(Type_size_x);
 
-int PMPI_Type_get_extent(MPI_Datatype datatype, MPI_Aint* lb, MPI_Aint* extent) {
-  return call("MPI_Type_get_extent", [&] {
-    const Datatype& t = check_type(datatype);
-    give_extent(lb, extent, t.lb(), t.ub());
-  });
-}
-VIADUCT_MPI(Type_get_extent);
-
 int PMPI_Type_get_extent_x(MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent) {
-  return call("MPI_Type_get_extent_x", [&] {
-    const Datatype& t = check_type(datatype);
-    give_extent(lb, extent, t.lb(), t.ub());
-  });
+  return get_extent("MPI_Type_get_extent_x", datatype, lb, extent);
 }
 VIADUCT_MPI(Type_get_extent_x);
 
-int PMPI_Type_get_true_extent(MPI_Datatype datatype, MPI_Aint* true_lb, MPI_Aint* true_extent) {
-  return call("MPI_Type_get_true_extent", [&] {
-    const Datatype& t = check_type(datatype);
-    give_extent(true_lb, true_extent, t.true_lb(), t.true_ub());
-  });
-}
-VIADUCT_MPI(Type_get_true_extent);
-
 int PMPI_Type_get_true_extent_x(MPI_Datatype datatype, MPI_Count* true_lb, MPI_Count* true_extent) {
-  return call("MPI_Type_get_true_extent_x", [&] {
-    const Datatype& t = check_type(datatype);
-    give_extent(true_lb, true_extent, t.true_lb(), t.true_ub());
-  });
+  return get_true_extent("MPI_Type_get_true_extent_x", datatype, true_lb, true_extent);
 }
 VIADUCT_MPI(Type_get_true_extent_x);
 
@@ -176,43 +204,55 @@ VIADUCT_MPI(Type_get_name);
 
 // ---- how it was made (section 5.1.13) ----------------------------------------------------------
 
-// How many arguments of each sort the constructor had; MPI_Type_get_contents gives the arguments.
+// How many arguments of each sort the constructor had; MPI_Type_get_contents gives the arguments. A
+// type that was made with large counts has some that only the functions with large counts tell.
 int PMPI_Type_get_envelope(MPI_Datatype datatype, int* num_integers, int* num_addresses,
                            int* num_datatypes, int* combiner) {
   return call("MPI_Type_get_envelope", [&] {
-    const Datatype::Shape& shape = check_type(datatype).shape();
-    *check_pointer(num_integers, "num_integers") = static_cast<int>(shape.integers.size());
-    *check_pointer(num_addresses, "num_addresses") = static_cast<int>(shape.addresses.size());
-    *check_pointer(num_datatypes, "num_datatypes") = static_cast<int>(shape.types.size());
+    const Datatype::Shape& shape = check_shape_of_ints(datatype);
+    give_size(shape.integers, num_integers, "num_integers");
+    give_size(shape.addresses, num_addresses, "num_addresses");
+    give_size(shape.types, num_datatypes, "num_datatypes");
     *check_pointer(combiner, "combiner") = shape.combiner;
   });
 }
 VIADUCT_MPI(Type_get_envelope);
 
+int PMPI_Type_get_envelope_c(MPI_Datatype datatype, MPI_Count* num_integers,
+                             MPI_Count* num_addresses, MPI_Count* num_large_counts,
+                             MPI_Count* num_datatypes, int* combiner) {
+  return call("MPI_Type_get_envelope_c", [&] {
+    const Datatype::Shape& shape = check_type(datatype).shape();
+    give_size(shape.integers, num_integers, "num_integers");
+    give_size(shape.addresses, num_addresses, "num_addresses");
+    give_size(shape.large_counts, num_large_counts, "num_large_counts");
+    give_size(shape.types, num_datatypes, "num_datatypes");
+    *check_pointer(combiner, "combiner") = shape.combiner;
+  });
+}
+VIADUCT_MPI(Type_get_envelope_c);
+
 int PMPI_Type_get_contents(MPI_Datatype datatype, int max_integers, int max_addresses,
                            int max_datatypes, int array_of_integers[],
                            MPI_Aint array_of_addresses[], MPI_Datatype array_of_datatypes[]) {
   return call("MPI_Type_get_contents", [&] {
-    const Datatype& t = check_type(datatype);
-    const Datatype::Shape& shape = t.shape();
-    if (shape.combiner == MPI_COMBINER_NAMED)
-      fail(MPI_ERR_TYPE, "argument datatype is %s; predefined datatypes have no contents",
-           t.name.c_str());
-    // Checked before anything is written: handles that are made below would be lost if a later list
-    // failed.
-    if (max_datatypes < 0 || static_cast<std::size_t>(max_datatypes) < shape.types.size())
-      fail(MPI_ERR_ARG, "argument max_datatypes is %d; the datatype was made with %zu",
-           max_datatypes, shape.types.size());
-    give_list(shape.integers, max_integers, array_of_integers, "max_integers", "array_of_integers");
-    give_list(shape.addresses, max_addresses, array_of_addresses, "max_addresses",
-              "array_of_addresses");
-    if (shape.types.empty()) return;
-    check_pointer(array_of_datatypes, "array_of_datatypes");
-    for (std::size_t i = 0; i < shape.types.size(); ++i)
-      array_of_datatypes[i] = component_handle(*shape.types[i]);
+    check_shape_of_ints(datatype);
+    get_contents(datatype, {max_integers, array_of_integers}, {max_addresses, array_of_addresses},
+                 {0, nullptr}, {max_datatypes, array_of_datatypes});
   });
 }
 VIADUCT_MPI(Type_get_contents);
+
+int PMPI_Type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
+                             MPI_Count max_large_counts, MPI_Count max_datatypes,
+                             int array_of_integers[], MPI_Aint array_of_addresses[],
+                             MPI_Count array_of_large_counts[], MPI_Datatype array_of_datatypes[]) {
+  return call("MPI_Type_get_contents_c", [&] {
+    get_contents(datatype, {max_integers, array_of_integers}, {max_addresses, array_of_addresses},
+                 {max_large_counts, array_of_large_counts}, {max_datatypes, array_of_datatypes});
+  });
+}
+VIADUCT_MPI(Type_get_contents_c);
 
 // ---- types by size (section 19.1.5) ------------------------------------------------------------
 
@@ -238,3 +278,14 @@ int PMPI_Type_match_size(int typeclass, int size, MPI_Datatype* datatype) {
   });
 }
 VIADUCT_MPI(Type_match_size);
+
+// MPI_DATATYPE_NULL where there is no such pair (section 6.9.4).
+int PMPI_Type_get_value_index(MPI_Datatype value_type, MPI_Datatype index_type,
+                              MPI_Datatype* pair_type) {
+  return call("MPI_Type_get_value_index", [&] {
+    check_type(value_type, "value_type");
+    check_type(index_type, "index_type");
+    *check_pointer(pair_type, "pair_type") = viaduct::mpi::pair_type(value_type, index_type);
+  });
+}
+VIADUCT_MPI(Type_get_value_index);

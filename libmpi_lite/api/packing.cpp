@@ -6,8 +6,8 @@
 // big-endian (core/data/external32.cpp) and the only representation that MPI_Pack_external knows.
 #include <cstring>
 
-#include "libmpi_lite/api/call.hpp"
-#include "libmpi_lite/api/int_result.hpp"
+#include "libmpi_lite/api/counted.hpp"
+#include "libmpi_lite/api/give_count.hpp"
 #include "libmpi_lite/core/data/external32.hpp"
 
 using namespace viaduct::mpi;
@@ -66,70 +66,66 @@ MPI_Count external_bytes(MPI_Count count, const Datatype& type) {
 
 }  // namespace
 
-int PMPI_Pack(const void* inbuf, int incount, MPI_Datatype datatype, void* outbuf, int outsize,
-              int* position, MPI_Comm comm) {
-  return call("MPI_Pack", comm, [&](Comm&) {
-    const Items items = check_items(inbuf, incount, datatype, "inbuf");
-    const MPI_Count bytes = packed_bytes(items);
-    std::byte* to = take(bytes_at(outbuf), outsize, position, bytes, "outbuf", "outsize");
-    items.type->pack(inbuf, 0, {to, static_cast<std::size_t>(bytes)});
-  });
-}
-VIADUCT_MPI(Pack);
+VIADUCT_MPI_COUNTED(Pack,
+                    (const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf,
+                     Count outsize, Count* position, MPI_Comm comm),
+                    call(function, comm, [&](Comm&) {
+                      const Items items = check_items(inbuf, incount, datatype, "inbuf");
+                      const MPI_Count bytes = packed_bytes(items);
+                      std::byte* to =
+                          take(bytes_at(outbuf), outsize, position, bytes, "outbuf", "outsize");
+                      items.type->pack(inbuf, 0, {to, static_cast<std::size_t>(bytes)});
+                    }));
 
-int PMPI_Unpack(const void* inbuf, int insize, int* position, void* outbuf, int outcount,
-                MPI_Datatype datatype, MPI_Comm comm) {
-  return call("MPI_Unpack", comm, [&](Comm&) {
-    const Items items = check_items(outbuf, outcount, datatype, "outbuf");
-    const MPI_Count bytes = packed_bytes(items);
-    const std::byte* from = take(bytes_at(inbuf), insize, position, bytes, "inbuf", "insize");
-    items.type->unpack(outbuf, 0, {from, static_cast<std::size_t>(bytes)});
-  });
-}
-VIADUCT_MPI(Unpack);
+VIADUCT_MPI_COUNTED(Unpack,
+                    (const void* inbuf, Count insize, Count* position, void* outbuf, Count outcount,
+                     MPI_Datatype datatype, MPI_Comm comm),
+                    call(function, comm, [&](Comm&) {
+                      const Items items = check_items(outbuf, outcount, datatype, "outbuf");
+                      const MPI_Count bytes = packed_bytes(items);
+                      const std::byte* from =
+                          take(bytes_at(inbuf), insize, position, bytes, "inbuf", "insize");
+                      items.type->unpack(outbuf, 0, {from, static_cast<std::size_t>(bytes)});
+                    }));
 
-int PMPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int* size) {
-  return call("MPI_Pack_size", comm, [&](Comm&) {
-    check_count(incount, "incount");
-    const Datatype& t = check_type(datatype);
-    *check_pointer(size, "size") = int_result(total_bytes(incount, t.size()));
-  });
-}
-VIADUCT_MPI(Pack_size);
+VIADUCT_MPI_COUNTED(Pack_size, (Count incount, MPI_Datatype datatype, MPI_Comm comm, Count* size),
+                    call(function, comm, [&](Comm&) {
+                      check_count(incount, "incount");
+                      const Datatype& t = check_type(datatype);
+                      give_count(size, "size", total_bytes(incount, t.size()));
+                    }));
 
-int PMPI_Pack_external(const char* datarep, const void* inbuf, int incount, MPI_Datatype datatype,
-                       void* outbuf, MPI_Aint outsize, MPI_Aint* position) {
-  return call("MPI_Pack_external", [&] {
-    check_external32(datarep);
-    const Items items = check_items(inbuf, incount, datatype, "inbuf");
-    std::byte* to = take(bytes_at(outbuf), outsize, position, external_bytes(incount, *items.type),
-                         "outbuf", "outsize");
-    pack_external32(inbuf, incount, *items.type, to);
-  });
-}
-VIADUCT_MPI(Pack_external);
+VIADUCT_MPI_COUNTED(Pack_external,
+                    (const char* datarep, const void* inbuf, Count incount, MPI_Datatype datatype,
+                     void* outbuf, MPI_Aint outsize, MPI_Aint* position),
+                    call(function, [&] {
+                      check_external32(datarep);
+                      const Items items = check_items(inbuf, incount, datatype, "inbuf");
+                      std::byte* to =
+                          take(bytes_at(outbuf), outsize, position,
+                               external_bytes(incount, *items.type), "outbuf", "outsize");
+                      pack_external32(inbuf, incount, *items.type, to);
+                    }));
 
-int PMPI_Unpack_external(const char datarep[], const void* inbuf, MPI_Aint insize,
-                         MPI_Aint* position, void* outbuf, int outcount, MPI_Datatype datatype) {
-  return call("MPI_Unpack_external", [&] {
-    check_external32(datarep);
-    const Items items = check_items(outbuf, outcount, datatype, "outbuf");
-    const std::byte* from = take(bytes_at(inbuf), insize, position,
-                                 external_bytes(outcount, *items.type), "inbuf", "insize");
-    unpack_external32(from, outbuf, outcount, *items.type);
-  });
-}
-VIADUCT_MPI(Unpack_external);
+VIADUCT_MPI_COUNTED(Unpack_external,
+                    (const char* datarep, const void* inbuf, MPI_Aint insize, MPI_Aint* position,
+                     void* outbuf, Count outcount, MPI_Datatype datatype),
+                    call(function, [&] {
+                      check_external32(datarep);
+                      const Items items = check_items(outbuf, outcount, datatype, "outbuf");
+                      const std::byte* from =
+                          take(bytes_at(inbuf), insize, position,
+                               external_bytes(outcount, *items.type), "inbuf", "insize");
+                      unpack_external32(from, outbuf, outcount, *items.type);
+                    }));
 
-int PMPI_Pack_external_size(const char* datarep, int incount, MPI_Datatype datatype,
-                            MPI_Aint* size) {
-  return call("MPI_Pack_external_size", [&] {
-    check_external32(datarep);
-    check_count(incount, "incount");
-    *check_pointer(size, "size") = external_bytes(incount, check_type(datatype));
-  });
-}
-VIADUCT_MPI(Pack_external_size);
+VIADUCT_MPI_COUNTED(Pack_external_size,
+                    (const char* datarep, Count incount, MPI_Datatype datatype, MPI_Aint* size),
+                    call(function, [&] {
+                      check_external32(datarep);
+                      check_count(incount, "incount");
+                      give_count(size, "size", external_bytes(incount, check_type(datatype)));
+                    }));
 
 // ---- addresses ---------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-// Sending, receiving, probing (MPI 5.0, chapter 3), persistent requests (section 3.9) and the
-// accessors of MPI_Status. The functions check arguments and call transfer/transfer.hpp, where
+// Sending, receiving, probing (MPI 5.0, chapter 3) and persistent requests (section 3.9). The
+// functions check arguments and call transfer/transfer.hpp, where
 // matching and protocols are.
 //
 // Choices where the standard leaves one: MPI_Rsend is a standard send. MPI_Sendrecv_replace packs
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "libmpi_lite/api/completion.hpp"
+#include "libmpi_lite/api/counted.hpp"
+#include "libmpi_lite/transfer/parts/composite.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -22,7 +24,8 @@ MPI_Request new_request(Ref<Request> request) {
   return new_handle<MPI_Request>(request_handles, std::move(request));
 }
 
-int send_call(const char* name, SendMode mode, const void* buf, int count, MPI_Datatype datatype,
+template <class Count>
+int send_call(const char* name, SendMode mode, const void* buf, Count count, MPI_Datatype datatype,
               int dest, int tag, MPI_Comm comm) {
   return call(name, comm, [&](Comm& c) {
     const Items items = check_items(buf, count, datatype, "buf", dest);
@@ -32,8 +35,8 @@ int send_call(const char* name, SendMode mode, const void* buf, int count, MPI_D
 
 // MPI_Isend and MPI_Send_init in all modes: `make_request` is start_send or make_send. The handle
 // is written only when nothing can fail any more.
-template <class Make>
-int request_call(const char* name, Make make_request, const void* buf, int count,
+template <class Make, class Count>
+int request_call(const char* name, Make make_request, const void* buf, Count count,
                  MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request* request,
                  SendMode mode) {
   return call(name, comm, [&](Comm& c) {
@@ -41,6 +44,18 @@ int request_call(const char* name, Make make_request, const void* buf, int count
     const Envelope to = check_destination(c, dest, tag);
     check_pointer(request, "request");
     *request = new_request(make_request(items, to, mode));
+  });
+}
+
+// MPI_Irecv and MPI_Recv_init: `make_request` is start_receive or make_receive.
+template <class Make, class Count>
+int receive_call(const char* name, Make make_request, void* buf, Count count, MPI_Datatype datatype,
+                 int source, int tag, MPI_Comm comm, MPI_Request* request) {
+  return call(name, comm, [&](Comm& c) {
+    const Items into = check_items(buf, count, datatype, "buf", source);
+    const Envelope from = check_source(c, source, tag);
+    check_pointer(request, "request");
+    *request = new_handle<MPI_Request>(request_handles, make_request(into, from));
   });
 }
 
@@ -101,6 +116,39 @@ void exchange(const Items& items, const Envelope& to, const Items& into, const E
   if (sent->error != MPI_SUCCESS) throw Error(sent->error, error_text(*sent));
 }
 
+// The buffer of MPI_Sendrecv_replace. MPI_DATATYPE_NULL is allowed only if nothing is sent and
+// nothing received, both ways being MPI_PROC_NULL. Rank 0 stands for any rank.
+template <class Count>
+Items check_replaced(void* buf, Count count, MPI_Datatype datatype, int dest, int source) {
+  return check_items(buf, count, datatype, "buf", dest == source ? dest : 0);
+}
+std::vector<std::byte> packed_copy(const Items& items) {
+  std::vector<std::byte> copy(static_cast<std::size_t>(items.bytes()));
+  items.type->pack(items.data, 0, copy);
+  return copy;
+}
+Items bytes_of(const std::vector<std::byte>& copy) {
+  return {copy.data(), static_cast<MPI_Count>(copy.size()), &datatype(MPI_BYTE)};
+}
+
+// MPI_Isendrecv and MPI_Isendrecv_replace: a receive and a send. The status is the receive's.
+class SendReceive final : public Composite {
+ public:
+  explicit SendReceive(Comm& comm) : Composite(&comm, false) {}
+  void exchange(const Items& items, const Envelope& to, const Items& into, const Envelope& from) {
+    run({start_receive(into, from), start_send(items, to, SendMode::standard)});
+  }
+  // Sends what is in the buffer that it receives into, from a copy.
+  void replace(const Items& items, const Envelope& to, const Envelope& from) {
+    copy_ = packed_copy(items);
+    exchange(bytes_of(copy_), to, items, from);
+  }
+
+ private:
+  void start_parts() override {}  // it is not persistent
+  std::vector<std::byte> copy_;
+};
+
 }  // namespace
 }  // namespace viaduct::mpi
 
@@ -108,148 +156,141 @@ using namespace viaduct::mpi;
 
 // ---- sending -----------------------------------------------------------------------------------
 
-int PMPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-  return send_call("MPI_Send", SendMode::standard, buf, count, datatype, dest, tag, comm);
-}
-VIADUCT_MPI(Send);
+VIADUCT_MPI_COUNTED(Send,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm),
+                    send_call(function, SendMode::standard, buf, count, datatype, dest, tag, comm));
+VIADUCT_MPI_COUNTED(Bsend,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm),
+                    send_call(function, SendMode::buffered, buf, count, datatype, dest, tag, comm));
+VIADUCT_MPI_COUNTED(
+    Ssend, (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm),
+    send_call(function, SendMode::synchronous, buf, count, datatype, dest, tag, comm));
+VIADUCT_MPI_COUNTED(Rsend,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm),
+                    send_call(function, SendMode::ready, buf, count, datatype, dest, tag, comm));
 
-int PMPI_Bsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-               MPI_Comm comm) {
-  return send_call("MPI_Bsend", SendMode::buffered, buf, count, datatype, dest, tag, comm);
-}
-VIADUCT_MPI(Bsend);
-
-int PMPI_Ssend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-               MPI_Comm comm) {
-  return send_call("MPI_Ssend", SendMode::synchronous, buf, count, datatype, dest, tag, comm);
-}
-VIADUCT_MPI(Ssend);
-
-int PMPI_Rsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-               MPI_Comm comm) {
-  return send_call("MPI_Rsend", SendMode::ready, buf, count, datatype, dest, tag, comm);
-}
-VIADUCT_MPI(Rsend);
-
-int PMPI_Isend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-               MPI_Request* request) {
-  return request_call("MPI_Isend", start_send, buf, count, datatype, dest, tag, comm, request,
-                      SendMode::standard);
-}
-VIADUCT_MPI(Isend);
-
-int PMPI_Ibsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                MPI_Request* request) {
-  return request_call("MPI_Ibsend", start_send, buf, count, datatype, dest, tag, comm, request,
-                      SendMode::buffered);
-}
-VIADUCT_MPI(Ibsend);
-
-int PMPI_Issend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                MPI_Request* request) {
-  return request_call("MPI_Issend", start_send, buf, count, datatype, dest, tag, comm, request,
-                      SendMode::synchronous);
-}
-VIADUCT_MPI(Issend);
-
-int PMPI_Irsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                MPI_Request* request) {
-  return request_call("MPI_Irsend", start_send, buf, count, datatype, dest, tag, comm, request,
-                      SendMode::ready);
-}
-VIADUCT_MPI(Irsend);
+VIADUCT_MPI_COUNTED(Isend,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request),
+                    request_call(function, start_send, buf, count, datatype, dest, tag, comm,
+                                 request, SendMode::standard));
+VIADUCT_MPI_COUNTED(Ibsend,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request),
+                    request_call(function, start_send, buf, count, datatype, dest, tag, comm,
+                                 request, SendMode::buffered));
+VIADUCT_MPI_COUNTED(Issend,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request),
+                    request_call(function, start_send, buf, count, datatype, dest, tag, comm,
+                                 request, SendMode::synchronous));
+VIADUCT_MPI_COUNTED(Irsend,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request),
+                    request_call(function, start_send, buf, count, datatype, dest, tag, comm,
+                                 request, SendMode::ready));
 
 // ---- receiving ---------------------------------------------------------------------------------
 
-int PMPI_Recv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-              MPI_Status* status) {
-  return call("MPI_Recv", comm, [&](Comm& c) {
-    const Items into = check_items(buf, count, datatype, "buf", source);
-    receive(into, check_source(c, source, tag), status);
-  });
-}
-VIADUCT_MPI(Recv);
+VIADUCT_MPI_COUNTED(Recv,
+                    (void* buf, Count count, MPI_Datatype datatype, int source, int tag,
+                     MPI_Comm comm, MPI_Status* status),
+                    call(function, comm, [&](Comm& c) {
+                      const Items into = check_items(buf, count, datatype, "buf", source);
+                      receive(into, check_source(c, source, tag), status);
+                    }));
 
-int PMPI_Irecv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-               MPI_Request* request) {
-  return call("MPI_Irecv", comm, [&](Comm& c) {
-    const Items into = check_items(buf, count, datatype, "buf", source);
-    const Envelope from = check_source(c, source, tag);
-    check_pointer(request, "request");
-    *request = new_handle<MPI_Request>(request_handles, start_receive(into, from));
-  });
-}
-VIADUCT_MPI(Irecv);
+VIADUCT_MPI_COUNTED(Irecv,
+                    (void* buf, Count count, MPI_Datatype datatype, int source, int tag,
+                     MPI_Comm comm, MPI_Request* request),
+                    receive_call(function, start_receive, buf, count, datatype, source, tag, comm,
+                                 request));
 
-int PMPI_Sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-                  void* recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
-                  MPI_Comm comm, MPI_Status* status) {
-  return call("MPI_Sendrecv", comm, [&](Comm& c) {
-    const Items items = check_items(sendbuf, sendcount, sendtype, "sendbuf", dest);
-    const Items into = check_items(recvbuf, recvcount, recvtype, "recvbuf", source);
-    const Envelope to = check_destination(c, dest, sendtag);
-    exchange(items, to, into, check_source(c, source, recvtag), status);
-  });
-}
-VIADUCT_MPI(Sendrecv);
+VIADUCT_MPI_COUNTED(Sendrecv,
+                    (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, int dest,
+                     int sendtag, void* recvbuf, Count recvcount, MPI_Datatype recvtype, int source,
+                     int recvtag, MPI_Comm comm, MPI_Status* status),
+                    call(function, comm, [&](Comm& c) {
+                      const Items items =
+                          check_items(sendbuf, sendcount, sendtype, "sendbuf", dest);
+                      const Items into =
+                          check_items(recvbuf, recvcount, recvtype, "recvbuf", source);
+                      const Envelope to = check_destination(c, dest, sendtag);
+                      exchange(items, to, into, check_source(c, source, recvtag), status);
+                    }));
 
 // The data is packed into a copy, which is sent as bytes, while the receive fills the buffer.
-int PMPI_Sendrecv_replace(void* buf, int count, MPI_Datatype datatype, int dest, int sendtag,
-                          int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
-  return call("MPI_Sendrecv_replace", comm, [&](Comm& c) {
-    // MPI_DATATYPE_NULL is allowed only if nothing is sent and nothing received, both ways being
-    // MPI_PROC_NULL. Rank 0 stands for any rank.
-    const Items items = check_items(buf, count, datatype, "buf", dest == source ? dest : 0);
-    const Envelope to = check_destination(c, dest, sendtag);
-    const Envelope from = check_source(c, source, recvtag);
-    std::vector<std::byte> copy(static_cast<std::size_t>(items.bytes()));
-    items.type->pack(buf, 0, copy);
-    Datatype& packed = viaduct::mpi::datatype(MPI_BYTE);
-    exchange({copy.data(), static_cast<MPI_Count>(copy.size()), &packed}, to, items, from, status);
-  });
-}
-VIADUCT_MPI(Sendrecv_replace);
+VIADUCT_MPI_COUNTED(Sendrecv_replace,
+                    (void* buf, Count count, MPI_Datatype datatype, int dest, int sendtag,
+                     int source, int recvtag, MPI_Comm comm, MPI_Status* status),
+                    call(function, comm, [&](Comm& c) {
+                      const Items items = check_replaced(buf, count, datatype, dest, source);
+                      const Envelope to = check_destination(c, dest, sendtag);
+                      const Envelope from = check_source(c, source, recvtag);
+                      const std::vector<std::byte> copy = packed_copy(items);
+                      exchange(bytes_of(copy), to, items, from, status);
+                    }));
+
+VIADUCT_MPI_COUNTED(Isendrecv,
+                    (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, int dest,
+                     int sendtag, void* recvbuf, Count recvcount, MPI_Datatype recvtype, int source,
+                     int recvtag, MPI_Comm comm, MPI_Request* request),
+                    call(function, comm, [&](Comm& c) {
+                      const Items items =
+                          check_items(sendbuf, sendcount, sendtype, "sendbuf", dest);
+                      const Items into =
+                          check_items(recvbuf, recvcount, recvtype, "recvbuf", source);
+                      const Envelope to = check_destination(c, dest, sendtag);
+                      const Envelope from = check_source(c, source, recvtag);
+                      check_pointer(request, "request");
+                      const auto made = make<SendReceive>(c);
+                      made->exchange(items, to, into, from);
+                      *request = new_handle<MPI_Request>(request_handles, Ref<Request>(made));
+                    }));
+
+VIADUCT_MPI_COUNTED(Isendrecv_replace,
+                    (void* buf, Count count, MPI_Datatype datatype, int dest, int sendtag,
+                     int source, int recvtag, MPI_Comm comm, MPI_Request* request),
+                    call(function, comm, [&](Comm& c) {
+                      const Items items = check_replaced(buf, count, datatype, dest, source);
+                      const Envelope to = check_destination(c, dest, sendtag);
+                      const Envelope from = check_source(c, source, recvtag);
+                      check_pointer(request, "request");
+                      const auto made = make<SendReceive>(c);
+                      made->replace(items, to, from);
+                      *request = new_handle<MPI_Request>(request_handles, Ref<Request>(made));
+                    }));
 
 // ---- persistent requests -----------------------------------------------------------------------
 
-int PMPI_Send_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                   MPI_Comm comm, MPI_Request* request) {
-  return request_call("MPI_Send_init", make_send, buf, count, datatype, dest, tag, comm, request,
-                      SendMode::standard);
-}
-VIADUCT_MPI(Send_init);
-
-int PMPI_Bsend_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                    MPI_Comm comm, MPI_Request* request) {
-  return request_call("MPI_Bsend_init", make_send, buf, count, datatype, dest, tag, comm, request,
-                      SendMode::buffered);
-}
-VIADUCT_MPI(Bsend_init);
-
-int PMPI_Ssend_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                    MPI_Comm comm, MPI_Request* request) {
-  return request_call("MPI_Ssend_init", make_send, buf, count, datatype, dest, tag, comm, request,
-                      SendMode::synchronous);
-}
-VIADUCT_MPI(Ssend_init);
-
-int PMPI_Rsend_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
-                    MPI_Comm comm, MPI_Request* request) {
-  return request_call("MPI_Rsend_init", make_send, buf, count, datatype, dest, tag, comm, request,
-                      SendMode::ready);
-}
-VIADUCT_MPI(Rsend_init);
-
-int PMPI_Recv_init(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-                   MPI_Request* request) {
-  return call("MPI_Recv_init", comm, [&](Comm& c) {
-    const Items into = check_items(buf, count, datatype, "buf", source);
-    const Envelope from = check_source(c, source, tag);
-    check_pointer(request, "request");
-    *request = new_request(make_receive(into, from));
-  });
-}
-VIADUCT_MPI(Recv_init);
+VIADUCT_MPI_COUNTED(Send_init,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request),
+                    request_call(function, make_send, buf, count, datatype, dest, tag, comm,
+                                 request, SendMode::standard));
+VIADUCT_MPI_COUNTED(Bsend_init,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request),
+                    request_call(function, make_send, buf, count, datatype, dest, tag, comm,
+                                 request, SendMode::buffered));
+VIADUCT_MPI_COUNTED(Ssend_init,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request),
+                    request_call(function, make_send, buf, count, datatype, dest, tag, comm,
+                                 request, SendMode::synchronous));
+VIADUCT_MPI_COUNTED(Rsend_init,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request),
+                    request_call(function, make_send, buf, count, datatype, dest, tag, comm,
+                                 request, SendMode::ready));
+VIADUCT_MPI_COUNTED(Recv_init,
+                    (void* buf, Count count, MPI_Datatype datatype, int source, int tag,
+                     MPI_Comm comm, MPI_Request* request),
+                    receive_call(function, make_receive, buf, count, datatype, source, tag, comm,
+                                 request));
 
 namespace {
 
@@ -353,95 +394,19 @@ Ref<Request> start_probed(const Items& into, MPI_Message* message) {
 
 // The message knows its communicator and the function has no argument for it, so errors of the
 // receive go through RequestError.
-int PMPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
-               MPI_Status* status) {
-  return call_on_requests("MPI_Mrecv", [&] {
-    const Items into = check_items(buf, count, datatype);
-    finish_receive(*start_probed(into, message), status);
-  });
-}
-VIADUCT_MPI(Mrecv);
+VIADUCT_MPI_COUNTED(Mrecv,
+                    (void* buf, Count count, MPI_Datatype datatype, MPI_Message* message,
+                     MPI_Status* status),
+                    call_on_requests(function, [&] {
+                      const Items into = check_items(buf, count, datatype);
+                      finish_receive(*start_probed(into, message), status);
+                    }));
 
-int PMPI_Imrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
-                MPI_Request* request) {
-  return call("MPI_Imrecv", [&] {
-    const Items into = check_items(buf, count, datatype);
-    check_pointer(request, "request");
-    *request = new_request(start_probed(into, message));
-  });
-}
-VIADUCT_MPI(Imrecv);
-
-// ---- buffered mode -----------------------------------------------------------------------------
-
-int PMPI_Buffer_attach(void* buffer, int size) {
-  return call("MPI_Buffer_attach", [&] {
-    if (size < 0) fail(MPI_ERR_ARG, "argument size is %d; it must not be negative", size);
-    attach_buffer(check_pointer(buffer, "buffer"), static_cast<std::size_t>(size));
-  });
-}
-VIADUCT_MPI(Buffer_attach);
-
-// Waits until all messages in the buffer have been sent (section 3.6).
-int PMPI_Buffer_detach(void* buffer_addr, int* size) {
-  return call("MPI_Buffer_detach", [&] {
-    check_pointer(buffer_addr, "buffer_addr");
-    check_pointer(size, "size");
-    void* buffer;
-    std::size_t bytes;
-    detach_buffer(buffer, bytes);
-    *static_cast<void**>(buffer_addr) = buffer;
-    *size = static_cast<int>(bytes);
-  });
-}
-VIADUCT_MPI(Buffer_detach);
-
-// ---- status ------------------------------------------------------------------------------------
-
-int PMPI_Test_cancelled(const MPI_Status* status, int* flag) {
-  return call("MPI_Test_cancelled", [&] {
-    *check_pointer(flag, "flag") = status_cancelled(*check_pointer(status, "status"));
-  });
-}
-VIADUCT_MPI(Test_cancelled);
-
-int PMPI_Status_set_cancelled(MPI_Status* status, int flag) {
-  return call("MPI_Status_set_cancelled",
-              [&] { set_status_cancelled(*check_pointer(status, "status"), flag != 0); });
-}
-VIADUCT_MPI(Status_set_cancelled);
-
-int PMPI_Status_get_source(const MPI_Status* status, int* source) {
-  return call("MPI_Status_get_source", [&] {
-    *check_pointer(source, "source") = check_pointer(status, "status")->MPI_SOURCE;
-  });
-}
-VIADUCT_MPI(Status_get_source);
-
-int PMPI_Status_set_source(MPI_Status* status, int source) {
-  return call("MPI_Status_set_source",
-              [&] { check_pointer(status, "status")->MPI_SOURCE = source; });
-}
-VIADUCT_MPI(Status_set_source);
-
-int PMPI_Status_get_tag(const MPI_Status* status, int* tag) {
-  return call("MPI_Status_get_tag",
-              [&] { *check_pointer(tag, "tag") = check_pointer(status, "status")->MPI_TAG; });
-}
-VIADUCT_MPI(Status_get_tag);
-
-int PMPI_Status_set_tag(MPI_Status* status, int tag) {
-  return call("MPI_Status_set_tag", [&] { check_pointer(status, "status")->MPI_TAG = tag; });
-}
-VIADUCT_MPI(Status_set_tag);
-
-int PMPI_Status_get_error(const MPI_Status* status, int* error) {
-  return call("MPI_Status_get_error",
-              [&] { *check_pointer(error, "error") = check_pointer(status, "status")->MPI_ERROR; });
-}
-VIADUCT_MPI(Status_get_error);
-
-int PMPI_Status_set_error(MPI_Status* status, int error) {
-  return call("MPI_Status_set_error", [&] { check_pointer(status, "status")->MPI_ERROR = error; });
-}
-VIADUCT_MPI(Status_set_error);
+VIADUCT_MPI_COUNTED(Imrecv,
+                    (void* buf, Count count, MPI_Datatype datatype, MPI_Message* message,
+                     MPI_Request* request),
+                    call(function, [&] {
+                      const Items into = check_items(buf, count, datatype);
+                      check_pointer(request, "request");
+                      *request = new_request(start_probed(into, message));
+                    }));

@@ -6,25 +6,40 @@
 
 #include "libmpi_lite/collective/algorithms/algorithms.hpp"
 #include "libmpi_lite/core/error.hpp"
+#include "libmpi_lite/transfer/process.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
 // A communicator takes four contexts: two for itself and, if it is an intercommunicator, two for
-// its local group. 0 to 3 are those of MPI_COMM_WORLD and MPI_COMM_SELF.
-constexpr std::uint32_t kContextsOfComm = 4;
-constexpr std::uint32_t kLastContext = 0x7ffffff8;
+// its local group. 0 to 3 are those of MPI_COMM_WORLD and MPI_COMM_SELF. Of each eight contexts the
+// first four are for communicators whose processes wait for each other and agree, the last four for
+// those to which one process gives a context that it has for itself (settle()).
+constexpr std::uint32_t kContextsOfComm = 4, kStep = 2 * kContextsOfComm;
+constexpr std::uint32_t kLastContext = 0x7ffffff0;
 
 // No process uses a context twice, so a late message of a communicator that was freed cannot match
 // in a new one.
-std::uint32_t next_context = kContextsOfComm;
+std::uint32_t next_context = kStep;
+std::uint32_t given_contexts = 0;  // how many this process has given
 
 // `context` is what all have agreed on. Throws Error, at all processes alike, if it is too large.
 std::uint32_t take_context(std::uint32_t context) {
   if (context > kLastContext)
     throw Error(MPI_ERR_OTHER, "more communicators have been made than there are contexts");
-  next_context = context + kContextsOfComm;
+  next_context = context + kStep;
   return context;
+}
+
+// A context that no other process gives, and this one not again; 0: they are used up.
+std::uint32_t give_context() {
+  const Group& world = *Process::self().world().group();
+  const std::uint64_t number =
+      std::uint64_t{given_contexts} * static_cast<std::uint64_t>(world.size()) +
+      static_cast<std::uint64_t>(world.rank());
+  if (number >= kLastContext / kStep) return 0;
+  ++given_contexts;
+  return static_cast<std::uint32_t>(number) * kStep + kContextsOfComm;
 }
 
 Reduction largest_context(Collective& op) {
@@ -61,6 +76,30 @@ Task largest_over(Collective& op, const Leaders& leaders, std::uint32_t& context
   Datatype& type = datatype(MPI_UINT32_T);
   co_await exchange(op, leaders, {&context, 1, &type}, {&theirs, 1, &type});
   context = std::max(context, theirs);
+}
+
+// One process gives the context, as several communicators may be waiting for theirs, in different
+// orders at different processes: no agreement could do without a wait. It is rank 0, or, of the two
+// leaders of an intercommunicator, the one that is the earlier process.
+Task settle(Collective& op, Ref<Comm> comm, Ref<Comm> made) {
+  std::uint32_t context = 0;
+  Datatype& type = datatype(MPI_UINT32_T);
+  const Items item{&context, 1, &type};
+  if (op.comm().rank() == 0) context = give_context();
+  if (comm->inter() && op.comm().rank() == 0) {
+    const Leaders leaders = leaders_of(*comm);
+    std::uint32_t theirs = 0;
+    Pending pending(op);
+    pending.add(op.send(leaders.other, item));
+    pending.add(op.receive(leaders.other, {&theirs, 1, &type}));
+    co_await pending;
+    const bool ours = comm->group()->world_rank(0) < comm->remote_group()->world_rank(0);
+    if (!ours) context = theirs;
+  }
+  co_await tree_broadcast(all_ranks(op), item, 0);
+  if (context == 0)
+    throw Error(MPI_ERR_OTHER, "more communicators have been made than there are contexts");
+  made->settle(context);
 }
 
 Items ints(std::span<const int> data) {
@@ -117,6 +156,11 @@ std::uint32_t agree_on_context(Comm& comm, const Group& group, int tag) {
   const Subgroup subgroup{op.get(), ranks.data(), group.size(), group.rank(), false};
   finish_collective(*op->run(largest_over(subgroup, context)));
   return take_context(context);
+}
+
+Ref<Request> start_settling(Comm& comm, Ref<Comm> made) {
+  auto op = make<Collective>(comm.inter() ? *comm.local : comm, CollectiveKind::construction);
+  return op->run(settle(*op, Ref<Comm>(&comm), std::move(made)));
 }
 
 }  // namespace viaduct::mpi

@@ -37,4 +37,9 @@ std::vector<int> exchange_lists(const Leaders& leaders, const std::vector<int>& 
 // As agree_on_context(), for two groups that need not have a communicator yet.
 std::uint32_t agree_on_context(const Leaders& leaders);
 
+// Starts to give a context to `made`, a duplicate of `comm` that has none yet. Does not wait: when
+// the request is complete, the communicator may be used. Any number may be under way at the same
+// time, for different communicators in any order.
+Ref<Request> start_settling(Comm& comm, Ref<Comm> made);
+
 }  // namespace viaduct::mpi

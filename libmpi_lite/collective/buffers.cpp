@@ -58,14 +58,14 @@ Spread::Spread(Collective& op, const Parts& parts)
       counts_(parts.counts),
       displacements_(parts.displacements) {}
 
-Spread::Spread(Collective& op, const MixedParts& parts, int ranks)
+Spread::Spread(Collective& op, const MixedParts& parts)
     : data_(parts.data),
       counts_(parts.counts),
       displacements_(parts.displacements),
       types_(parts.types) {
   // With a count of 0 the handle is not significant and need not be valid.
-  for (int rank = 0; rank < ranks; ++rank)
-    held_.push_back(&op.hold(parts.counts[rank] ? parts.types[rank] : MPI_BYTE));
+  for (int block = 0; block < parts.blocks; ++block)
+    held_.push_back(&op.hold(parts.counts[block] ? parts.types[block] : MPI_BYTE));
 }
 
 }  // namespace viaduct::mpi

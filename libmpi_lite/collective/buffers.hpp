@@ -36,7 +36,7 @@ class Spread {
  public:
   Spread(Collective& op, const Part& part);
   Spread(Collective& op, const Parts& parts);
-  Spread(Collective& op, const MixedParts& parts, int ranks);
+  Spread(Collective& op, const MixedParts& parts);
 
   Items operator[](int rank) const {
     if (!counts_) return {advance(data_, rank * count_, *type_), count_, type_};
@@ -47,10 +47,10 @@ class Spread {
 
  private:
   const void* data_;
-  MPI_Count count_ = 0;                 // for each rank, if counts_ is nullptr
-  Datatype* type_ = nullptr;            // of all blocks, if types_ is nullptr
-  const int* counts_ = nullptr;         // the arrays are the program's
-  const int* displacements_ = nullptr;  // in extents of type_; in bytes with types_
+  MPI_Count count_ = 0;       // for each rank, if counts_ is nullptr
+  Datatype* type_ = nullptr;  // of all blocks, if types_ is nullptr
+  Counts counts_;             // the arrays are the program's
+  Counts displacements_;      // in extents of type_; in bytes with types_
   const MPI_Datatype* types_ = nullptr;
   PoolVector<Datatype*> held_;  // the objects behind types_: the program may free the handles
 };

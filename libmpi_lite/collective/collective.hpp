@@ -13,6 +13,7 @@
 
 #include <utility>
 
+#include "libmpi_lite/core/data/counts.hpp"
 #include "libmpi_lite/core/data/op.hpp"
 #include "libmpi_lite/transfer/collective_sink.hpp"
 #include "libmpi_lite/transfer/transfer.hpp"
@@ -26,15 +27,16 @@ struct Part {  // a buffer argument of a collective
 };
 struct Parts {  // one with a count and a displacement for each rank (in extents of `type`)
   const void* data;
-  const int* counts;
-  const int* displacements;
+  Counts counts;
+  Counts displacements;
   MPI_Datatype type;
 };
-struct MixedParts {  // MPI_Alltoallw: displacements in bytes
+struct MixedParts {  // one with a type for each rank, too: displacements in bytes
   const void* data;
-  const int* counts;
-  const int* displacements;
+  Counts counts;
+  Counts displacements;
   const MPI_Datatype* types;
+  int blocks;  // how many there are
 };
 
 // Arrays of counts, displacements and types are not copied: the standard lets the program change
@@ -52,11 +54,18 @@ Ref<Request> start_alltoallv(Comm& comm, const Parts& from, const Parts& into);
 Ref<Request> start_alltoallw(Comm& comm, const MixedParts& from, const MixedParts& into);
 Ref<Request> start_reduce(Comm& comm, const Part& from, void* into, const Op& op, int root);
 Ref<Request> start_allreduce(Comm& comm, const Part& from, void* into, const Op& op);
-Ref<Request> start_reduce_scatter(Comm& comm, const void* from, void* into, const int* counts,
+Ref<Request> start_reduce_scatter(Comm& comm, const void* from, void* into, Counts counts,
                                   MPI_Datatype type, const Op& op);
 Ref<Request> start_reduce_scatter_block(Comm& comm, const Part& from, void* into, const Op& op);
 Ref<Request> start_scan(Comm& comm, const Part& from, void* into, const Op& op);
 Ref<Request> start_exscan(Comm& comm, const Part& from, void* into, const Op& op);
+// Between the neighbours of each rank in the communicator's topology (core/topology/topology.hpp):
+// a block for each, in the order of neighbors_of().
+Ref<Request> start_neighbor_allgather(Comm& comm, const Part& from, const Part& into);
+Ref<Request> start_neighbor_allgatherv(Comm& comm, const Part& from, const Parts& into);
+Ref<Request> start_neighbor_alltoall(Comm& comm, const Part& from, const Part& into);
+Ref<Request> start_neighbor_alltoallv(Comm& comm, const Parts& from, const Parts& into);
+Ref<Request> start_neighbor_alltoallw(Comm& comm, const MixedParts& from, const MixedParts& into);
 
 // Waits until the operation is complete; throws Error with what went wrong.
 void finish_collective(const Request& collective);

@@ -35,6 +35,7 @@ const char* name_of(CollectiveKind kind) {
     case CollectiveKind::scan: return "MPI_Scan";
     case CollectiveKind::exscan: return "MPI_Exscan";
     case CollectiveKind::construction: return "the making of a communicator";
+    case CollectiveKind::neighbor: return "a collective of neighbours";
   }
   return "another operation";
 }

@@ -33,6 +33,7 @@ enum class CollectiveKind : std::uint8_t {
   scan,
   exscan,
   construction,  // of a communicator
+  neighbor,      // between neighbours in a topology
 };
 
 // The tag of an operation's messages: the low bits of its number among the operations of the

@@ -51,6 +51,12 @@ Ref<Comm> duplicate(Comm& comm) {
   return made;
 }
 
+Ref<Request> start_duplicate(Comm& comm, Ref<Comm>& made) {
+  made = make_comm(comm, Comm::kUnsettled, comm.group(), comm.remote_group());
+  made->topology = comm.topology;
+  return start_settling(comm, made);
+}
+
 Ref<Comm> create(Comm& comm, const Ref<Group>& group) {
   const std::uint32_t context = agree_on_context(comm);
   if (!comm.inter()) return make_comm(comm, context, group);

@@ -27,6 +27,11 @@ Comm::Comm(std::uint32_t context, Ref<Group> group, Ref<Group> remote, Ref<Errha
   if (remote_) local = make<Comm>(context_ + 2, group_, nullptr, this->errhandler);
 }
 
+void Comm::settle(std::uint32_t context) {
+  context_ = context;
+  if (local) local->context_ = context + 2;
+}
+
 Comm::~Comm() {
   forget_matching(*this);
 }

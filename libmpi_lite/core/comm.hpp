@@ -17,7 +17,7 @@
 #include "libmpi_lite/core/errhandler.hpp"
 #include "libmpi_lite/core/group.hpp"
 #include "libmpi_lite/core/info.hpp"
-#include "libmpi_lite/core/topology.hpp"
+#include "libmpi_lite/core/topology/topology.hpp"
 
 namespace viaduct::mpi {
 
@@ -25,6 +25,11 @@ namespace viaduct::mpi {
 // Defined in collective/plan.hpp; the communicator only owns it.
 struct CommPlan {
   virtual ~CommPlan() = default;
+};
+
+// A buffer that a program has attached (transfer/buffered.hpp); the communicator only owns it.
+struct CommBuffer {
+  virtual ~CommBuffer() = default;
 };
 
 class MatchQueues;
@@ -43,6 +48,10 @@ class Comm final : public Counted {
   Comm(std::uint32_t context, Ref<Group> group, Ref<Group> remote, Ref<Errhandler> errhandler);
   ~Comm();
 
+  // For a communicator whose context is agreed on while the program goes on (MPI_Comm_idup): made
+  // with kUnsettled, which no message has, and used only when it has its context.
+  static constexpr std::uint32_t kUnsettled = 0x7ffffff8;
+  void settle(std::uint32_t context);
   std::uint32_t context() const { return context_; }
   std::uint32_t collective_context() const { return context_ + 1; }
 
@@ -65,14 +74,15 @@ class Comm final : public Counted {
   Ref<Errhandler> errhandler;
   bool errhandler_set = false;  // the program has set it on this communicator itself
   Attributes attributes;
-  Topology topology;                         // none, a grid or a graph
-  std::string name;                          // of MPI_Comm_set_name
-  Ref<Info> info;                            // hints; nothing: none have been set
+  Topology topology;                   // none, a grid or a graph
+  std::string name;                    // of MPI_Comm_set_name
+  Ref<Info> info;                      // hints; nothing: none have been set
+  std::unique_ptr<CommBuffer> buffer;  // of MPI_Comm_attach_buffer; nothing: none
   std::unique_ptr<CommPlan> plan;            // made by the first collective that needs it
   MatchQueues* collective_queues = nullptr;  // of the collective context, from its first use on
 
  private:
-  const std::uint32_t context_;
+  std::uint32_t context_;
   const Ref<Group> group_, remote_;
   const int rank_, size_, peers_;
 };

@@ -5,7 +5,7 @@
 // The library's own handles are not pointers. They fit 31 bits, so that MPI_Comm_toint and its kin
 // are the identity. A handle names the slot of a table and the generation of the slot's content, so
 // that a handle which was freed is recognised. (Not a base::SlotMap: the kind in the upper bits and
-// the ABI's constants leave a generation of 7 bits, and a program may have more than 65536
+// the ABI's constants leave a generation of 6 bits, and a program may have more than 65536
 // objects.)
 //
 // A table holds a reference to each object. Thread rule: one thread at a time.
@@ -22,8 +22,8 @@ namespace viaduct::mpi {
 
 // What a handle names. The bits of a handle:
 //
-//  31   30..28   27..21                         20..0
-//  0    kind     generation, 1..127 in turn     slot
+//  31   30..27   26..21                        20..0
+//  0    kind     generation, 1..63 in turn     slot
 enum class HandleKind : std::uint32_t {
   comm,
   group,
@@ -33,6 +33,7 @@ enum class HandleKind : std::uint32_t {
   info,
   request,
   message,
+  win,
 };
 
 // Handles below this value are the ABI's constants for predefined objects and null handles.
@@ -71,7 +72,7 @@ class HandleTable {
     if (handle < kPredefinedHandles || !find(handle)) return nullptr;
     const auto at = static_cast<std::uint32_t>(handle & kMaxSlot);
     Slot& slot = slots_[at];
-    // The slot's next handle has the next generation. After 127 of them the first one comes again:
+    // The slot's next handle has the next generation. After 63 of them the first one comes again:
     // a freed handle is then taken for a valid one, if its slot happens to be in use.
     slot.handle = slot.handle < kLastGeneration ? slot.handle + kGeneration : kFirst | at;
     slot.next_free = std::exchange(first_free_, at);
@@ -93,8 +94,8 @@ class HandleTable {
  private:
   static constexpr std::uint32_t kMaxSlot = (1u << 21) - 1;
   static constexpr std::uint32_t kGeneration = kMaxSlot + 1;
-  static constexpr std::uint32_t kFirst = static_cast<std::uint32_t>(kKind) << 28 | kGeneration;
-  static constexpr std::uint32_t kLastGeneration = kFirst + 126 * kGeneration;
+  static constexpr std::uint32_t kFirst = static_cast<std::uint32_t>(kKind) << 27 | kGeneration;
+  static constexpr std::uint32_t kLastGeneration = kFirst + 62 * kGeneration;
   static constexpr std::uint32_t kNone = ~0u;
   struct Slot {
     Ref<T> object;

@@ -1,5 +1,6 @@
 // Request: an operation under way (MPI 5.0, section 3.7). transfer/requests.hpp derives sends and
-// receives from it, collective/ its collectives, api/ the generalized requests.
+// receives from it, transfer/parts/composite.hpp what consists of several, collective/ its
+// collectives, api/ the generalized requests.
 //
 // Handles, the table of pending operations and whoever waits hold a request (Ref). Thread rule: one
 // thread at a time; operations complete inside progress, or at once when they are started.
@@ -29,7 +30,7 @@ enum class SendMode : std::uint8_t { standard, synchronous, ready, buffered };
 //         +------> freed by the wait or test          not persistent
 class Request : public Counted {
  public:
-  enum class Kind : std::uint8_t { send, receive, collective, generalized };
+  enum class Kind : std::uint8_t { send, receive, collective, generalized, composite };
   virtual ~Request() = default;
   // The communicator whose error handler hears of a failure; nullptr: there is none.
   virtual Comm* communicator() const { return nullptr; }

@@ -34,6 +34,7 @@ int no_memory(void);
 // size that they have in Fortran, because an executable gets a copy, which the dynamic linker then
 // uses in this library, too.
 extern int mpi_fort_bottom_[1], mpi_fort_in_place_[1], mpi_fort_buffer_automatic_[1];
+extern int mpi_fort_unweighted_[1], mpi_fort_weights_empty_[1];
 extern int mpi_fort_status_ignore_[8], mpi_fort_statuses_ignore_[8];
 extern int mpi_fort_f08_status_ignore_[8], mpi_fort_f08_statuses_ignore_[8];
 
@@ -43,6 +44,10 @@ static inline int is_in_place(const void* buffer) {
 static inline void* c_buf(void* buffer) {
   if (buffer == (void*)mpi_fort_bottom_) return MPI_BOTTOM;
   return is_in_place(buffer) ? MPI_IN_PLACE : buffer;
+}
+static inline int* c_weights(int* weights) {
+  if (weights == mpi_fort_unweighted_) return MPI_UNWEIGHTED;
+  return weights == mpi_fort_weights_empty_ ? MPI_WEIGHTS_EMPTY : weights;
 }
 // Of one status or of an array.
 static inline MPI_Status* c_status(MPI_Status* status) {
@@ -89,6 +94,9 @@ static inline void* learn(void* handle, int number) {
 // How many processes a communicator's vectors are for; 0 if it is none, which the function that is
 // called with it then says.
 int ranks_of(int comm);
+// With how many neighbours this process exchanges data in a topology; 0 if there is none. `in`:
+// from how many it receives, or else to how many it sends.
+int neighbors_of(int comm, int in);
 
 static inline int fortran_index(int index) {
   return index == MPI_UNDEFINED ? index : index + 1;
@@ -121,7 +129,7 @@ void string_out(const char* from, char* text, size_t length);
 int is_contiguous(const CFI_cdesc_t* buffer);
 // The first `count` items, more than none, of a section as one item of a new datatype, committed;
 // MPI_DATATYPE_NULL if it cannot be described.
-int section_type(const CFI_cdesc_t* buffer, int count, int datatype);
+int section_type(const CFI_cdesc_t* buffer, MPI_Count count, int datatype);
 void free_section_type(int type);
 // An error that says that a section is not allowed in this function.
 void refuse_section(const char* function, const int* comm, int* request, int* ierror);

@@ -25,20 +25,24 @@ HANDLES = {name: f"MPI_{'Datatype' if name == 'Type' else name}"
                         "Session", "Type", "Win")}
 SCALARS = {"": ("int", "integer"), "logical": ("int", "logical"), "index": ("int", "integer"),
            "old_aint": ("int", "integer"), "aint": ("MPI_Aint", "integer(8)"),
-           "count": ("MPI_Count", "integer(8)")}
+           "count": ("MPI_Count", "integer(8)"), "num": ("int", "integer"), "disp": ("int", "integer"),
+           "weights": ("int", "integer")}
+# What these are in the procedure with large counts.
+LARGE = {"num": "count", "disp": "aint"}
 STRINGS = ("string", "word")
 # Addresses with a meaning of their own, each a variable of C, so that C can compare addresses: type,
 # name, dimensions. In mpif.h it is a COMMON block, in the modules a variable with that binding. Every
 # shared library has COMMON blocks of its own, which the dynamic linker makes one as long as they are
 # in its global scope; the variables are in libmpifort_abi only.
 SENTINELS = (("integer", "MPI_BOTTOM", ""), ("integer", "MPI_IN_PLACE", ""), ("integer", "MPI_BUFFER_AUTOMATIC", "(1)"),
+             ("integer", "MPI_UNWEIGHTED", "(1)"), ("integer", "MPI_WEIGHTS_EMPTY", "(1)"),
              ("status", "MPI_STATUS_IGNORE", ""), ("status", "MPI_STATUSES_IGNORE", "(1)"))
 NULL_FUNCTIONS = [("Copy_function", "MPI_DUP_FN"), ("Copy_function", "MPI_NULL_COPY_FN"),
                   ("Delete_function", "MPI_NULL_DELETE_FN")] + [
     (f"{kind}_{what}_attr_function", f"MPI_{kind.upper()}_{name}_FN") for kind in ("Comm", "Type")
     for what, name in (("copy", "DUP"), ("copy", "NULL_COPY"), ("delete", "NULL_DELETE"))]
 ARGUMENT = re.compile(r"(?:(out|inout) )?(?:(\w+|procedure\(\w+\)) )?(\w+)(?:\[(.*)\])?$")
-LINE = re.compile(r"(\w+)(?: ([*@!-]+))?(?: +(.*))?$")
+LINE = re.compile(r"(\w+)(?: ([*@!+-]+))?(?: +(.*))?$")
 
 
 class Argument:
@@ -72,6 +76,8 @@ class Argument:
         return self.array and (self.kind in HANDLES or self.kind == "old_aint")
 
     def elements(self, arguments):
+        if self.length in ("outdegree(comm)", "indegree(comm)"):
+            return f"neighbors_of(*comm, {int(self.length == 'indegree(comm)')})"
         if self.length != "ranks(comm)":
             return f"*{self.length}"
         in_place = any(a.name == "sendbuf" for a in arguments) and self.name.startswith("send")
@@ -84,8 +90,9 @@ class Argument:
             value = f"{name}[i]" if kind == "old_aint" else f"MPI_{kind}_fromint({name}[i])"
             if self.direction == "out":
                 value = self.null()
-            return [f"const int {name}_n = {self.elements(arguments)};", f"SCRATCH({c_type}, {name}_c, {name}_n);",
-                    f"for (int i = 0; {name}_c && i < {name}_n; i++) {name}_c[i] = {value};"]
+            return [f"const MPI_Count {name}_n = {self.elements(arguments)};",
+                    f"SCRATCH({c_type}, {name}_c, {name}_n);",
+                    f"for (MPI_Count i = 0; {name}_c && i < {name}_n; i++) {name}_c[i] = {value};"]
         if kind in HANDLES and self.direction:
             first = self.null() if self.direction == "out" else f"MPI_{kind}_fromint(*{name})"
             return [f"{c_type} {name}_c = {first};"]
@@ -109,7 +116,7 @@ class Argument:
             return f"{name}_c"
         if kind in HANDLES or kind == "old_aint" or kind == "index" and not self.array:
             return f"&{name}_c" if self.direction else f"C_HANDLE({kind}, {HANDLES[kind]}, *{name})" if kind in HANDLES else f"*{name}"
-        if kind in ("buf", "status"):
+        if kind in ("buf", "status", "weights"):
             return f"c_{kind}({name})"
         if kind in STRINGS:
             return f"string_in(&{name}_c, {name}, {name}_len, {int(kind == 'word')})"
@@ -120,7 +127,7 @@ class Argument:
         back = {"old_aint": f"code = narrow({name}_c, {name}, code);",
                 "index": f"*{name} = fortran_index({name}_c);", "logical": f"*{name} = *{name} != 0;"}
         if self.copied():
-            loop = [f"for (int i = 0; {name}_c && i < {name}_n; i++) {name}[i] = MPI_{kind}_toint({name}_c[i]);"]
+            loop = [f"for (MPI_Count i = 0; {name}_c && i < {name}_n; i++) {name}[i] = MPI_{kind}_toint({name}_c[i]);"]
             return (loop if self.direction else []) + [f"RELEASE({name}_c);"]
         if kind in HANDLES and self.direction:
             return [f"*{name} = MPI_{kind}_toint({name}_c);"]
@@ -155,12 +162,20 @@ class Argument:
 
 
 class Procedure:
-    def __init__(self, line, where):
+    def __init__(self, line, where, large=False):
         match = LINE.match(line)
         if not match:
             sys.exit(f"{where}: not a line of the table")
         self.name, self.marks = match[1], match[2] or ""
         self.arguments = [Argument(text, where) for text in match[3].split(", ")] if match[3] else []
+        self.counted = any(a.kind in LARGE for a in self.arguments)
+        # In module mpi_f08 the procedure with large counts has the name of the other one.
+        self.generic = self.name.removesuffix("_c") if "+" in self.marks else self.name
+        self.large = large or "_c" in self.name[-2:]
+        if large:
+            self.generic, self.name = self.name, self.name + "_c"
+            for argument in self.arguments:
+                argument.kind = LARGE.get(argument.kind, argument.kind)
         # The program may go on before its buffers are free again.
         self.nonblocking = any(a.kind == "buf" for a in self.arguments) and any(
             a.kind == "Request" and a.direction == "out" for a in self.arguments)
@@ -208,6 +223,7 @@ void pmpi_{lower}_({parameters}) {{
 
         def call(replaced):
             return f"pmpi_{lower}_({', '.join(replaced.get(name, name) for name in [*names, 'ierror'])});"
+        integer = "MPI_Count" if self.large else "int"
         addresses = {b: f"{b}->base_addr" for b in buffers}
         direct = " && ".join(f"is_contiguous({b})" for b in buffers)
         refuse = f"""refuse_section("MPI_{self.name}", {'comm' if 'comm' in names else 'NULL'}, request, ierror);"""
@@ -217,7 +233,8 @@ void pmpi_{lower}_({parameters}) {{
     {call(addresses)}
     return;
   }}
-  int one = 1, type = section_type({buffer}, *count, *datatype);
+  {integer} one = 1;
+  int type = section_type({buffer}, *count, *datatype);
   if (type == MPI_Type_toint(MPI_DATATYPE_NULL)) {{
     {refuse}
     return;
@@ -244,9 +261,15 @@ void pmpi_{lower}_({parameters}) {{
 
 
 def read_table(path):
+    """Each procedure, and behind it the one with large counts."""
+    table = []
     with open(path, encoding="utf-8") as file:
-        return [Procedure(line.rstrip(), f"{path}:{number}") for number, line in enumerate(file, 1)
-                if line.strip() and not line.startswith("#")]
+        for number, line in enumerate(file, 1):
+            if line.strip() and not line.startswith("#"):
+                table.append(Procedure(line.rstrip(), f"{path}:{number}"))
+                if table[-1].counted:
+                    table.append(Procedure(line.rstrip(), f"{path}:{number}", large=True))
+    return table
 
 
 class Header:
@@ -378,11 +401,17 @@ def module(name, procedures, header, by_hand):
         special = by_hand["both"] + by_hand[name]
         yield re.sub(r"\b(function|subroutine|interface) MPI_|(\")mpi_", lambda m: f"{m[1]} {prefix}_" if m[1] else
                      f'"{prefix.lower()}_', special)
-        yield "  interface\n"
+        # By the name that programs call; a generic name may be that of one of its procedures.
+        generics = {}
         for procedure in procedures:
-            if "@" not in procedure.marks and not (f08 and "-" in procedure.marks):
-                yield procedure.interface(prefix, f08) + "\n"
+            if "@" not in procedure.marks and not ("-" in procedure.marks if f08 else procedure.large):
+                generics.setdefault(procedure.generic, []).append(procedure.interface(prefix, f08))
+        yield "  interface\n"
+        yield from (bodies[0] + "\n" for bodies in generics.values() if len(bodies) == 1)
         yield "  end interface\n"
+        for generic, bodies in generics.items():
+            if len(bodies) > 1:
+                yield "\n".join([f"  interface {prefix}_{generic}", *bodies, "  end interface\n"])
     yield "end module\n"
 
 
@@ -398,6 +427,8 @@ def modules(procedures, header, hand_path):
 def check(table, header):
     listed = [procedure.name for procedure in table]
     declared = [name for name in header.functions if not name.endswith(("_toint", "_fromint"))]
+    # With large counts in the C function only: in Fortran they are the same, as an address has 64 bits.
+    declared = [name for name in declared if name in listed or name.removesuffix("_c") not in listed]
     wrong = [f"MPI_{name} is in mpi.h and not in the table" for name in declared if name not in listed]
     wrong += [f"MPI_{name} is in the table and not in mpi.h" for name in listed if name not in declared]
     wrong += [f"MPI_{name} is in the table twice" for name in set(listed) if listed.count(name) > 1]

@@ -51,6 +51,12 @@
       type(*), dimension(*) :: buffer_addr
       integer, intent(out) :: size, ierror
     end subroutine
+    subroutine MPI_Comm_detach_buffer(comm, buffer_addr, size, ierror)
+      integer, intent(in) :: comm
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer_addr
+      type(*), dimension(*) :: buffer_addr
+      integer, intent(out) :: size, ierror
+    end subroutine
   end interface
 !! mpi_f08
   interface
@@ -61,10 +67,34 @@
       type(c_ptr), intent(out) :: baseptr
       integer, optional, intent(out) :: ierror
     end subroutine
+  end interface
+  interface MPI_Buffer_detach
     subroutine MPI_Buffer_detach(buffer_addr, size, ierror) bind(C, name="mpi_buffer_detach_f08_")
       import
       type(c_ptr), intent(out) :: buffer_addr
       integer, intent(out) :: size
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Buffer_detach_c(buffer_addr, size, ierror) bind(C, name="mpi_buffer_detach_c_f08_")
+      import
+      type(c_ptr), intent(out) :: buffer_addr
+      integer(8), intent(out) :: size
+      integer, optional, intent(out) :: ierror
+    end subroutine
+  end interface
+  interface MPI_Comm_detach_buffer
+    subroutine MPI_Comm_detach_buffer(comm, buffer_addr, size, ierror) bind(C, name="mpi_comm_detach_buffer_f08_")
+      import
+      type(MPI_Comm), intent(in) :: comm
+      type(c_ptr), intent(out) :: buffer_addr
+      integer, intent(out) :: size
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Comm_detach_buffer_c(comm, buffer_addr, size, ierror) bind(C, name="mpi_comm_detach_buffer_c_f08_")
+      import
+      type(MPI_Comm), intent(in) :: comm
+      type(c_ptr), intent(out) :: buffer_addr
+      integer(8), intent(out) :: size
       integer, optional, intent(out) :: ierror
     end subroutine
   end interface
@@ -75,6 +105,12 @@
       import
       type(c_ptr), value :: invec, inoutvec
       integer :: len
+      type(MPI_Datatype) :: datatype
+    end subroutine
+    subroutine MPI_User_function_c(invec, inoutvec, len, datatype)
+      import
+      type(c_ptr), value :: invec, inoutvec
+      integer(8) :: len
       type(MPI_Datatype) :: datatype
     end subroutine
     subroutine MPI_Comm_errhandler_function(comm, error_code)

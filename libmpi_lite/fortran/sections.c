@@ -30,7 +30,7 @@ static int items_of_element(const CFI_cdesc_t* buffer, MPI_Datatype datatype) {
   return element % size == 0 && element / size <= INT_MAX ? (int)(element / size) : 0;
 }
 
-int section_type(const CFI_cdesc_t* buffer, int count, int datatype) {
+int section_type(const CFI_cdesc_t* buffer, MPI_Count count, int datatype) {
   const MPI_Datatype item = MPI_Type_fromint(datatype);
   const int each = items_of_element(buffer, item), rank = buffer->rank;
   MPI_Count items[CFI_MAX_RANK + 1] = {each};  // in all of the dimensions before

@@ -33,6 +33,23 @@ int ranks_of(int comm) {
   return code == MPI_SUCCESS ? ranks : 0;
 }
 
+int neighbors_of(int comm, int in) {
+  const MPI_Comm c = MPI_Comm_fromint(comm);
+  int topology = MPI_UNDEFINED, rank = 0, n = 0, out_degree = 0, in_degree = 0, weighted = 0;
+  if (c == MPI_COMM_NULL || MPI_Topo_test(c, &topology) != MPI_SUCCESS) return 0;
+  switch (topology) {
+    case MPI_CART: return MPI_Cartdim_get(c, &n) == MPI_SUCCESS ? 2 * n : 0;
+    case MPI_GRAPH:
+      MPI_Comm_rank(c, &rank);
+      return MPI_Graph_neighbors_count(c, rank, &n) == MPI_SUCCESS ? n : 0;
+    case MPI_DIST_GRAPH:
+      if (MPI_Dist_graph_neighbors_count(c, &in_degree, &out_degree, &weighted) != MPI_SUCCESS)
+        return 0;
+      return in ? in_degree : out_degree;
+    default: return 0;
+  }
+}
+
 int narrow(MPI_Aint address, int* integer, int code) {
   if (code != MPI_SUCCESS) return code;
   if (address >= INT_MIN && address <= INT_MAX) {

@@ -7,6 +7,8 @@
 COMMON(mpi_fort_bottom_, 1);
 COMMON(mpi_fort_in_place_, 1);
 COMMON(mpi_fort_buffer_automatic_, 1);
+COMMON(mpi_fort_unweighted_, 1);
+COMMON(mpi_fort_weights_empty_, 1);
 COMMON(mpi_fort_status_ignore_, 8);
 COMMON(mpi_fort_statuses_ignore_, 8);
 COMMON(mpi_fort_f08_status_ignore_, 8);
@@ -94,26 +96,54 @@ void pmpi_alloc_mem_cptr_(MPI_Aint* size, int* info, void** baseptr, int* ierror
 }
 MPI_NAME(alloc_mem_cptr_);
 
-void pmpi_buffer_attach_(void* buffer, int* size, int* ierror) {
-  const int automatic = buffer == (void*)mpi_fort_buffer_automatic_;
-  give_code(ierror, MPI_Buffer_attach(automatic ? MPI_BUFFER_AUTOMATIC : buffer, *size));
+static void* attached(void* buffer) {
+  return buffer == (void*)mpi_fort_buffer_automatic_ ? MPI_BUFFER_AUTOMATIC : buffer;
 }
-MPI_NAME(buffer_attach_);
+static void* detached(void* buffer) {
+  return buffer == MPI_BUFFER_AUTOMATIC ? mpi_fort_buffer_automatic_ : buffer;
+}
 
-// mpif.h and module mpi have no way to return the buffer's address (MPI 5.0, section 3.6); in
-// module mpi_f08 it is a TYPE(C_PTR).
-void pmpi_buffer_detach_(void* buffer, int* size, int* ierror) {
-  void* unused;
-  (void)buffer;
-  give_code(ierror, MPI_Buffer_detach(&unused, size));
-}
-MPI_NAME(buffer_detach_);
-void pmpi_buffer_detach_f08_(void** buffer, int* size, int* ierror) {
-  const int code = MPI_Buffer_detach(buffer, size);
-  if (code == MPI_SUCCESS && *buffer == MPI_BUFFER_AUTOMATIC) *buffer = mpi_fort_buffer_automatic_;
-  give_code(ierror, code);
-}
-MPI_NAME(buffer_detach_f08_);
+// The entries to attach and to detach a buffer, to the process or to a communicator. mpif.h and
+// module mpi have no way to return the buffer's address (MPI 5.0, section 3.6); in module mpi_f08
+// it is a TYPE(C_PTR).
+#define ATTACH(name, Count, parameter, call)                              \
+  void pmpi_##name##_(parameter void* buffer, Count* size, int* ierror) { \
+    give_code(ierror, call);                                              \
+  }                                                                       \
+  MPI_NAME(name##_)
+#define DETACH(name, Count, parameter, call)                                   \
+  void pmpi_##name##_f08_(parameter void** buffer, Count* size, int* ierror) { \
+    const int code = call;                                                     \
+    if (code == MPI_SUCCESS) *buffer = detached(*buffer);                      \
+    give_code(ierror, code);                                                   \
+  }                                                                            \
+  MPI_NAME(name##_f08_)
+#define DETACH_WITHOUT_ADDRESS(name, parameter, call)                    \
+  void pmpi_##name##_(parameter void* ignored, int* size, int* ierror) { \
+    void* unused;                                                        \
+    void** buffer = &unused;                                             \
+    (void)ignored;                                                       \
+    give_code(ierror, call);                                             \
+  }                                                                      \
+  MPI_NAME(name##_)
+#define NO_PARAMETER
+#define COMM_PARAMETER int *comm,
+
+ATTACH(buffer_attach, int, NO_PARAMETER, MPI_Buffer_attach(attached(buffer), *size));
+ATTACH(buffer_attach_c, MPI_Count, NO_PARAMETER, MPI_Buffer_attach_c(attached(buffer), *size));
+DETACH_WITHOUT_ADDRESS(buffer_detach, NO_PARAMETER, MPI_Buffer_detach(buffer, size));
+DETACH(buffer_detach, int, NO_PARAMETER, MPI_Buffer_detach(buffer, size));
+DETACH(buffer_detach_c, MPI_Count, NO_PARAMETER, MPI_Buffer_detach_c(buffer, size));
+ATTACH(comm_attach_buffer, int, COMM_PARAMETER,
+       MPI_Comm_attach_buffer(MPI_Comm_fromint(*comm), attached(buffer), *size));
+ATTACH(comm_attach_buffer_c, MPI_Count, COMM_PARAMETER,
+       MPI_Comm_attach_buffer_c(MPI_Comm_fromint(*comm), attached(buffer), *size));
+DETACH_WITHOUT_ADDRESS(comm_detach_buffer, COMM_PARAMETER,
+                       MPI_Comm_detach_buffer(MPI_Comm_fromint(*comm), buffer, size));
+DETACH(comm_detach_buffer, int, COMM_PARAMETER,
+       MPI_Comm_detach_buffer(MPI_Comm_fromint(*comm), buffer, size));
+DETACH(comm_detach_buffer_c, MPI_Count, COMM_PARAMETER,
+       MPI_Comm_detach_buffer_c(MPI_Comm_fromint(*comm), buffer, size));
 
 // ---- strings whose length is an argument --------------------------------------------------------
 

@@ -6,6 +6,7 @@
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/transfer/buffered.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
+#include "libmpi_lite/transfer/parts/composite.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -93,6 +94,8 @@ Ref<Request> make_receive(const Items& into, const Envelope& from) {
 }
 
 void start(Request& persistent) {
+  if (persistent.kind == Request::Kind::composite)
+    return static_cast<Composite&>(persistent).start();
   if (persistent.kind == Request::Kind::receive) {
     auto& receive = static_cast<ReceiveRequest&>(persistent);
     receive.renew();
@@ -172,6 +175,9 @@ int lost_process(const Request& message) {
 }
 
 std::string error_text(const Request& request) {
+  if (request.kind == Request::Kind::composite)
+    if (const Request* const part = static_cast<const Composite&>(request).failed_part())
+      return error_text(*part);
   if (request.kind != Request::Kind::send && request.kind != Request::Kind::receive)
     return "the operation failed";
   const auto& operation = static_cast<const Operation&>(request);

@@ -7,6 +7,7 @@
 
 #include "drivers/link/types.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
+#include "libmpi_lite/transfer/parts/composite.hpp"
 #include "libmpi_lite/transfer/watch.hpp"
 
 namespace viaduct::mpi {
@@ -138,6 +139,10 @@ std::string Transfer::text_of(const WaitedFor& what) {
   };
   if (r && (r->kind == Request::Kind::send || r->kind == Request::Kind::receive))
     return "a " + with_presence(static_cast<const Operation&>(*r));
+  if (r && r->kind == Request::Kind::composite) {
+    const Request* const part = static_cast<const Composite&>(*r).open_part();
+    return part ? text_of(WaitedFor{.request = part}) : "the parts of an operation";
+  }
   if (r && r->kind == Request::Kind::generalized) return "the program's own request";
   // For a collective: its messages under way. For one of several requests: any operation that is
   // not a collective's.

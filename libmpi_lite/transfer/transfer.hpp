@@ -121,16 +121,6 @@ inline void wait(const Request& request) {
   wait_until([&] { return request.complete; }, [&] { return WaitedFor{.request = &request}; });
 }
 
-// ---- buffered mode (section 3.6) ---------------------------------------------------------------
-
-// The program keeps ownership of `buffer` and must leave it alone until it is detached. With
-// MPI_BUFFER_AUTOMATIC the library allocates memory for each message. Throws Error (MPI_ERR_BUFFER)
-// if a buffer is attached already.
-void attach_buffer(void* buffer, std::size_t bytes);
-// Waits until all messages in the buffer have been sent; returns what was attached, or nullptr and
-// 0.
-void detach_buffer(void*& buffer, std::size_t& bytes);
-
 }  // namespace viaduct::mpi
 
 #include "libmpi_lite/transfer/wait.hpp"

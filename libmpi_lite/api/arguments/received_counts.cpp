@@ -2,8 +2,8 @@
 // of items and of basic elements. A status holds bytes, in more than 64 bits (WideBytes,
 // core/status.hpp), because the program may set a count of items of any type
 // (MPI_Status_set_elements_x, section 13.3).
-#include "libmpi_lite/api/call.hpp"
-#include "libmpi_lite/api/int_result.hpp"
+#include "libmpi_lite/api/counted.hpp"
+#include "libmpi_lite/api/give_count.hpp"
 
 using namespace viaduct::mpi;
 
@@ -19,46 +19,45 @@ MPI_Count received_items(const MPI_Status& status, const Datatype& type) {
   return items > INT64_MAX ? MPI_UNDEFINED : static_cast<MPI_Count>(items);
 }
 
+template <class Count>
+int get_elements(const char* function, const MPI_Status* status, MPI_Datatype datatype,
+                 Count* count) {
+  return call(function, [&] {
+    const WideBytes bytes = status_wide_bytes(*check_pointer(status, "status"));
+    give_count(count, "count", check_type(datatype).elements(bytes));
+  });
+}
+
 // Choice: the status gets the bytes of `count` basic elements of the type (Datatype::bytes_of).
-void set_elements(MPI_Status* status, MPI_Datatype type, MPI_Count count) {
-  check_pointer(status, "status");
-  const Datatype& t = check_type(type);
-  check_count(count);
-  set_status_wide_bytes(*status, t.bytes_of(count));
+int set_elements(const char* function, MPI_Status* status, MPI_Datatype type, MPI_Count count) {
+  return call(function, [&] {
+    check_pointer(status, "status");
+    const Datatype& t = check_type(type);
+    check_count(count);
+    set_status_wide_bytes(*status, t.bytes_of(count));
+  });
 }
 
 }  // namespace
 
-int PMPI_Get_count(const MPI_Status* status, MPI_Datatype datatype, int* count) {
-  return call("MPI_Get_count", [&] {
-    const MPI_Status& s = *check_pointer(status, "status");
-    *check_pointer(count, "count") = int_result(received_items(s, check_type(datatype)));
-  });
-}
-VIADUCT_MPI(Get_count);
+VIADUCT_MPI_COUNTED(Get_count, (const MPI_Status* status, MPI_Datatype datatype, Count* count),
+                    call(function, [&] {
+                      const MPI_Status& s = *check_pointer(status, "status");
+                      give_count(count, "count", received_items(s, check_type(datatype)));
+                    }));
 
-int PMPI_Get_elements(const MPI_Status* status, MPI_Datatype datatype, int* count) {
-  return call("MPI_Get_elements", [&] {
-    const WideBytes bytes = status_wide_bytes(*check_pointer(status, "status"));
-    *check_pointer(count, "count") = int_result(check_type(datatype).elements(bytes));
-  });
-}
-VIADUCT_MPI(Get_elements);
+VIADUCT_MPI_COUNTED(Get_elements, (const MPI_Status* status, MPI_Datatype datatype, Count* count),
+                    get_elements(function, status, datatype, count));
 
 int PMPI_Get_elements_x(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
-  return call("MPI_Get_elements_x", [&] {
-    const WideBytes bytes = status_wide_bytes(*check_pointer(status, "status"));
-    *check_pointer(count, "count") = check_type(datatype).elements(bytes);
-  });
+  return get_elements("MPI_Get_elements_x", status, datatype, count);
 }
 VIADUCT_MPI(Get_elements_x);
 
-int PMPI_Status_set_elements(MPI_Status* status, MPI_Datatype datatype, int count) {
-  return call("MPI_Status_set_elements", [&] { set_elements(status, datatype, count); });
-}
-VIADUCT_MPI(Status_set_elements);
+VIADUCT_MPI_COUNTED(Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, Count count),
+                    set_elements(function, status, datatype, count));
 
 int PMPI_Status_set_elements_x(MPI_Status* status, MPI_Datatype datatype, MPI_Count count) {
-  return call("MPI_Status_set_elements_x", [&] { set_elements(status, datatype, count); });
+  return set_elements("MPI_Status_set_elements_x", status, datatype, count);
 }
 VIADUCT_MPI(Status_set_elements_x);

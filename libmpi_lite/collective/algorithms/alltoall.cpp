@@ -239,12 +239,12 @@ Ref<Request> run(Collective& op, const Spread* from, const Spread& into, std::si
 
 // The v- and w-forms. They are flat at any size: each two ranks know how much they exchange, but no
 // third rank does, so none could pass their blocks on.
-template <class Many, class... Ranks>
-Ref<Request> start_uneven(Comm& comm, const Many& from, const Many& into, Ranks... ranks) {
+template <class Many>
+Ref<Request> start_uneven(Comm& comm, const Many& from, const Many& into) {
   auto op = make<Collective>(comm, CollectiveKind::alltoallv);
-  const Spread to(*op, into, ranks...);
+  const Spread to(*op, into);
   if (from.data == MPI_IN_PLACE) return run(*op, nullptr, to, kUneven);
-  const Spread out(*op, from, ranks...);
+  const Spread out(*op, from);
   return run(*op, &out, to, kUneven);
 }
 
@@ -264,7 +264,7 @@ Ref<Request> start_alltoallv(Comm& comm, const Parts& from, const Parts& into) {
 }
 
 Ref<Request> start_alltoallw(Comm& comm, const MixedParts& from, const MixedParts& into) {
-  return start_uneven(comm, from, into, comm.peers());
+  return start_uneven(comm, from, into);
 }
 
 }  // namespace viaduct::mpi

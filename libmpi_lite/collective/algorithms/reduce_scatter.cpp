@@ -2,7 +2,6 @@
 // that the long forms of reduce and allreduce consist of. With many ranks, MPI_Reduce_scatter
 // reduces short vectors whole.
 #include <algorithm>
-#include <numeric>
 
 #include "libmpi_lite/collective/algorithms/algorithms.hpp"
 #include "libmpi_lite/collective/algorithms/inter.hpp"
@@ -81,7 +80,7 @@ bool ring_is_better(const Collective& op, const Reduction& reduction) {
 }
 
 // By index in the subgroup, from the counts by rank: `counts`, or `each` for all.
-Ranges ranges_of(const Subgroup& subgroup, const MPI_Count each, const int* counts) {
+Ranges ranges_of(const Subgroup& subgroup, const MPI_Count each, Counts counts) {
   PoolVector<MPI_Count> starts(1, 0);  // by rank
   for (int rank = 0; rank < subgroup.size; ++rank)
     starts.push_back(starts.back() + (counts ? counts[rank] : each));
@@ -94,7 +93,7 @@ Ranges ranges_of(const Subgroup& subgroup, const MPI_Count each, const int* coun
 }
 
 Task reduce_scatter(Collective& op, Reduction reduction, const void* mine, void* into,
-                    MPI_Count each, const int* counts) {
+                    MPI_Count each, Counts counts) {
   const Subgroup subgroup = long_reduce_subgroup(op, reduction);
   const Ranges ranges = ranges_of(subgroup, each, counts);
   const Range own = ranges[static_cast<std::size_t>(subgroup.me)];
@@ -116,7 +115,7 @@ Task reduce_scatter(Collective& op, Reduction reduction, const void* mine, void*
 }
 
 Ref<Request> start(Comm& comm, const Part& whole, void* into, const Op& function, MPI_Count each,
-                   const int* counts) {
+                   Counts counts) {
   auto op = make<Collective>(comm, CollectiveKind::reduce_scatter);
   const Reduction reduction(*op, function, whole.type, whole.count);
   if (!comm.inter()) return op->run(reduce_scatter(*op, reduction, whole.data, into, each, counts));
@@ -140,9 +139,10 @@ Task long_reduce_scatter(Subgroup subgroup, const Reduction& reduction, const vo
              : direct_reduce_scatter(subgroup, reduction, mine, ranges, into);
 }
 
-Ref<Request> start_reduce_scatter(Comm& comm, const void* from, void* into, const int* counts,
+Ref<Request> start_reduce_scatter(Comm& comm, const void* from, void* into, Counts counts,
                                   MPI_Datatype type, const Op& op) {
-  const MPI_Count total = std::accumulate(counts, counts + comm.size(), MPI_Count{0});
+  MPI_Count total = 0;
+  for (int rank = 0; rank < comm.size(); ++rank) total += counts[rank];
   return start(comm, {from, total, type}, into, op, 0, counts);
 }
 

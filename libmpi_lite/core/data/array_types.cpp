@@ -72,7 +72,8 @@ void take_share(Part& part, const Distribution& d, std::size_t dim, int process)
   if (d.kinds[dim] == MPI_DISTRIBUTE_CYCLIC)
     return take_cyclic(part, size, by_default ? 1 : d.arguments[dim], d.processes[dim], process);
   // MPI_DISTRIBUTE_BLOCK: each process gets one block, and the last ones may get less, or nothing.
-  const MPI_Count block = by_default ? (size + processes - 1) / processes : d.arguments[dim];
+  const MPI_Count block =
+      by_default ? size / processes + (size % processes != 0) : d.arguments[dim];
   const MPI_Count first = std::min(size, checked_product(block, process));
   take_range(part, first, std::min(block, size - first));
 }
@@ -85,30 +86,27 @@ Ref<Datatype> place_in_array(const Part& part, MPI_Count bytes, Datatype::Shape 
   return builder.finish(std::move(shape));
 }
 
-// The integer arguments as MPI_Type_get_contents returns them.
-std::vector<int> integers(std::initializer_list<int> first, std::initializer_list<Ints> arrays,
-                          int order) {
-  std::vector<int> all(first);
-  for (const Ints& a : arrays) all.insert(all.end(), a.begin(), a.end());
-  all.push_back(order);
-  return all;
+Shaper shaper(int combiner, CountList counts, std::initializer_list<int> integers) {
+  return {combiner, counts.large() ? CountKind::large : CountKind::ints, integers};
 }
 
 }  // namespace
 
-Ref<Datatype> make_subarray(Ints sizes, Ints subsizes, Ints starts, int order, Datatype& old) {
+Ref<Datatype> make_subarray(CountList sizes, CountList subsizes, CountList starts, int order,
+                            Datatype& old) {
   Part part{Ref(&old), old.extent(), 0};
   for (std::size_t step = 0; step < sizes.size(); ++step) {
     const std::size_t dim = dimension(step, sizes.size(), order);
     take_range(part, starts[dim], subsizes[dim]);
     part.stride = checked_product(part.stride, sizes[dim]);
   }
-  return place_in_array(
-      part, part.stride,
-      {MPI_COMBINER_SUBARRAY,
-       integers({static_cast<int>(sizes.size())}, {sizes, subsizes, starts}, order),
-       {},
-       {Ref(&old)}});
+  return place_in_array(part, part.stride,
+                        shaper(MPI_COMBINER_SUBARRAY, sizes, {static_cast<int>(sizes.size())})
+                            .counts(sizes)
+                            .counts(subsizes)
+                            .counts(starts)
+                            .integer(order)
+                            .of(old));
 }
 
 Ref<Datatype> make_darray(int size, int rank, const Distribution& d, int order, Datatype& old) {
@@ -124,12 +122,15 @@ Ref<Datatype> make_darray(int size, int rank, const Distribution& d, int order, 
     take_share(part, d, dim, process[dim]);
     part.stride = checked_product(part.stride, d.sizes[dim]);
   }
-  return place_in_array(part, part.stride,
-                        {MPI_COMBINER_DARRAY,
-                         integers({size, rank, static_cast<int>(d.sizes.size())},
-                                  {d.sizes, d.kinds, d.arguments, d.processes}, order),
-                         {},
-                         {Ref(&old)}});
+  return place_in_array(
+      part, part.stride,
+      shaper(MPI_COMBINER_DARRAY, d.sizes, {size, rank, static_cast<int>(d.sizes.size())})
+          .counts(d.sizes)
+          .integers(d.kinds)
+          .integers(d.arguments)
+          .integers(d.processes)
+          .integer(order)
+          .of(old));
 }
 
 }  // namespace viaduct::mpi

@@ -32,6 +32,8 @@ class Datatype final : public Counted {
     std::vector<int> integers;
     std::vector<MPI_Aint> addresses;
     std::vector<Ref<Datatype>> types;  // kept alive: handles of components may be freed
+    // Counts and displacements of a type that was made with large counts.
+    std::vector<MPI_Count> large_counts = {};
   };
 
   MPI_Count size() const { return size_; }  // bytes of data in one item
@@ -101,6 +103,10 @@ inline std::byte* byte_at(const void* buffer, MPI_Count offset) {
 inline Datatype& datatype(MPI_Datatype handle) {
   return *datatype_handles.find(reinterpret_cast<std::uintptr_t>(handle));
 }
+
+// The predefined type of pairs of these predefined types, for MPI_MINLOC; MPI_DATATYPE_NULL: there
+// is none.
+MPI_Datatype pair_type(MPI_Datatype value, MPI_Datatype index);
 
 // Enters all predefined datatypes into the table; at MPI_Init.
 void define_datatypes();

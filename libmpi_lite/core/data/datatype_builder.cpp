@@ -46,33 +46,31 @@ struct Reach {
   }
 };
 
-// The arguments of a constructor as MPI_Type_get_contents returns them.
-std::vector<int> listed(std::initializer_list<int> first, std::initializer_list<Ints> more = {}) {
-  std::vector<int> all(first);
-  for (const Ints& ints : more) all.insert(all.end(), ints.begin(), ints.end());
-  return all;
+MPI_Count length(std::size_t size) {
+  return static_cast<MPI_Count>(size);
 }
-std::vector<MPI_Aint> listed(Addresses addresses) {
-  return {addresses.begin(), addresses.end()};
-}
-int length(std::size_t size) {
-  return static_cast<int>(size);
+CountKind kind_of(CountList list) {
+  return list.large() ? CountKind::large : CountKind::ints;
 }
 
-// A block of `count` items in a row.
-Ref<Datatype> block(int count, Datatype& old) {
-  return count == 1 ? Ref<Datatype>(&old) : make_contiguous(count, old);
+// A block of `count` items in a row. A part that no program sees.
+Ref<Datatype> block(MPI_Count count, Datatype& old) {
+  if (count == 1) return Ref<Datatype>(&old);
+  DatatypeBuilder builder;
+  builder.add(old, 0, count);
+  return builder.finish({MPI_COMBINER_CONTIGUOUS, {}, {}, {}});
 }
 
 // Blocks at displacements in multiples of `unit` bytes: all of one length, or each of its own.
 template <class Displacements>
-void add_blocks(DatatypeBuilder& builder, int block_length, Displacements displacements,
-                MPI_Count unit, Datatype& old) {
-  for (const MPI_Count d : displacements) builder.add(old, bound(Wide{d} * unit), block_length);
+void add_blocks(DatatypeBuilder& builder, MPI_Count block_length,
+                const Displacements& displacements, MPI_Count unit, Datatype& old) {
+  for (std::size_t b = 0; b < displacements.size(); ++b)
+    builder.add(old, bound(Wide{displacements[b]} * unit), block_length);
 }
 template <class Displacements>
-void add_blocks(DatatypeBuilder& builder, Ints block_lengths, Displacements displacements,
-                MPI_Count unit, Datatype& old) {
+void add_blocks(DatatypeBuilder& builder, CountList block_lengths,
+                const Displacements& displacements, MPI_Count unit, Datatype& old) {
   for (std::size_t b = 0; b < block_lengths.size(); ++b)
     builder.add(old, bound(Wide{displacements[b]} * unit), block_lengths[b]);
 }
@@ -218,65 +216,111 @@ void DatatypeBuilder::predefine(Datatype& type, const Datatype& like, MPI_Dataty
   name(type, like.elementary_, handle, "");
 }
 
-// ---- the constructors --------------------------------------------------------------------------
+// ---- how a type was made -----------------------------------------------------------------------
 
-Ref<Datatype> make_contiguous(int count, Datatype& old) {
-  DatatypeBuilder builder;
-  builder.add(old, 0, count);
-  return builder.finish({MPI_COMBINER_CONTIGUOUS, {count}, {}, {Ref(&old)}});
+Shaper::Shaper(int combiner, CountKind kind, std::initializer_list<int> integers)
+    : shape_{combiner, integers, {}, {}}, large_(kind == CountKind::large) {}
+
+Shaper& Shaper::count(MPI_Count value) {
+  if (large_)
+    shape_.large_counts.push_back(value);
+  else
+    shape_.integers.push_back(static_cast<int>(value));
+  return *this;
+}
+Shaper& Shaper::integer(int value) {
+  shape_.integers.push_back(value);
+  return *this;
+}
+Shaper& Shaper::counts(CountList list) {
+  for (std::size_t i = 0; i < list.size(); ++i) count(list[i]);
+  return *this;
+}
+Shaper& Shaper::integers(Ints list) {
+  shape_.integers.insert(shape_.integers.end(), list.begin(), list.end());
+  return *this;
+}
+Shaper& Shaper::address(MPI_Aint value) {
+  (large_ ? shape_.large_counts : shape_.addresses).push_back(value);
+  return *this;
+}
+Shaper& Shaper::addresses(Addresses list) {
+  for (const MPI_Aint value : list) address(value);
+  return *this;
+}
+Datatype::Shape Shaper::of(std::vector<Ref<Datatype>> types) {
+  shape_.types = std::move(types);
+  return std::move(shape_);
 }
 
-Ref<Datatype> make_vector(int count, int block_length, int stride, Datatype& old) {
+// ---- the constructors --------------------------------------------------------------------------
+
+Ref<Datatype> make_contiguous(MPI_Count count, Datatype& old, CountKind kind) {
+  DatatypeBuilder builder;
+  builder.add(old, 0, count);
+  return builder.finish(Shaper(MPI_COMBINER_CONTIGUOUS, kind).count(count).of(old));
+}
+
+Ref<Datatype> make_vector(MPI_Count count, MPI_Count block_length, MPI_Count stride, Datatype& old,
+                          CountKind kind) {
   DatatypeBuilder builder;
   // The stride of MPI_Type_vector is in extents of the old type.
   const MPI_Count bytes = bound(Wide{stride} * old.extent());
   builder.add(*block(block_length, old), 0, count, bytes);
-  return builder.finish({MPI_COMBINER_VECTOR, {count, block_length, stride}, {}, {Ref(&old)}});
+  return builder.finish(
+      Shaper(MPI_COMBINER_VECTOR, kind).count(count).count(block_length).count(stride).of(old));
 }
 
-Ref<Datatype> make_hvector(int count, int block_length, MPI_Aint stride, Datatype& old) {
+Ref<Datatype> make_hvector(MPI_Count count, MPI_Count block_length, MPI_Aint stride, Datatype& old,
+                           CountKind kind) {
   DatatypeBuilder builder;
   builder.add(*block(block_length, old), 0, count, stride);
-  return builder.finish({MPI_COMBINER_HVECTOR, {count, block_length}, {stride}, {Ref(&old)}});
+  return builder.finish(
+      Shaper(MPI_COMBINER_HVECTOR, kind).count(count).count(block_length).address(stride).of(old));
 }
 
-Ref<Datatype> make_indexed(Ints block_lengths, Ints displacements, Datatype& old) {
+Ref<Datatype> make_indexed(CountList block_lengths, CountList displacements, Datatype& old) {
   DatatypeBuilder builder;
   add_blocks(builder, block_lengths, displacements, old.extent(), old);
-  return builder.finish({MPI_COMBINER_INDEXED,
-                         listed({length(block_lengths.size())}, {block_lengths, displacements}),
-                         {},
-                         {Ref(&old)}});
+  return builder.finish(Shaper(MPI_COMBINER_INDEXED, kind_of(block_lengths))
+                            .count(length(block_lengths.size()))
+                            .counts(block_lengths)
+                            .counts(displacements)
+                            .of(old));
 }
 
-Ref<Datatype> make_hindexed(Ints block_lengths, Addresses displacements, Datatype& old) {
+Ref<Datatype> make_hindexed(CountList block_lengths, Addresses displacements, Datatype& old) {
   DatatypeBuilder builder;
   add_blocks(builder, block_lengths, displacements, 1, old);
-  return builder.finish({MPI_COMBINER_HINDEXED,
-                         listed({length(block_lengths.size())}, {block_lengths}),
-                         listed(displacements),
-                         {Ref(&old)}});
+  return builder.finish(Shaper(MPI_COMBINER_HINDEXED, kind_of(block_lengths))
+                            .count(length(block_lengths.size()))
+                            .counts(block_lengths)
+                            .addresses(displacements)
+                            .of(old));
 }
 
-Ref<Datatype> make_indexed_block(int block_length, Ints displacements, Datatype& old) {
+Ref<Datatype> make_indexed_block(MPI_Count block_length, CountList displacements, Datatype& old) {
   DatatypeBuilder builder;
   add_blocks(builder, block_length, displacements, old.extent(), old);
-  return builder.finish({MPI_COMBINER_INDEXED_BLOCK,
-                         listed({length(displacements.size()), block_length}, {displacements}),
-                         {},
-                         {Ref(&old)}});
+  return builder.finish(Shaper(MPI_COMBINER_INDEXED_BLOCK, kind_of(displacements))
+                            .count(length(displacements.size()))
+                            .count(block_length)
+                            .counts(displacements)
+                            .of(old));
 }
 
-Ref<Datatype> make_hindexed_block(int block_length, Addresses displacements, Datatype& old) {
+Ref<Datatype> make_hindexed_block(MPI_Count block_length, Addresses displacements, Datatype& old,
+                                  CountKind kind) {
   DatatypeBuilder builder;
   add_blocks(builder, block_length, displacements, 1, old);
-  return builder.finish({MPI_COMBINER_HINDEXED_BLOCK,
-                         listed({length(displacements.size()), block_length}),
-                         listed(displacements),
-                         {Ref(&old)}});
+  return builder.finish(Shaper(MPI_COMBINER_HINDEXED_BLOCK, kind)
+                            .count(length(displacements.size()))
+                            .count(block_length)
+                            .addresses(displacements)
+                            .of(old));
 }
 
-Ref<Datatype> make_struct(Ints block_lengths, Addresses displacements,
+Ref<Datatype> make_struct(CountList block_lengths, Addresses displacements,
                           std::span<Datatype* const> types) {
   DatatypeBuilder builder;
   std::vector<Ref<Datatype>> components;
@@ -284,16 +328,18 @@ Ref<Datatype> make_struct(Ints block_lengths, Addresses displacements,
     builder.add(*types[b], displacements[b], block_lengths[b]);
     components.emplace_back(types[b]);
   }
-  return builder.finish({MPI_COMBINER_STRUCT,
-                         listed({length(block_lengths.size())}, {block_lengths}),
-                         listed(displacements), std::move(components)});
+  return builder.finish(Shaper(MPI_COMBINER_STRUCT, kind_of(block_lengths))
+                            .count(length(block_lengths.size()))
+                            .counts(block_lengths)
+                            .addresses(displacements)
+                            .of(std::move(components)));
 }
 
-Ref<Datatype> make_resized(Datatype& old, MPI_Aint lb, MPI_Aint extent) {
+Ref<Datatype> make_resized(Datatype& old, MPI_Aint lb, MPI_Aint extent, CountKind kind) {
   DatatypeBuilder builder;
   builder.add(old, 0);
   builder.set_bounds(lb, bound(Wide{lb} + extent));
-  return builder.finish({MPI_COMBINER_RESIZED, {}, {lb, extent}, {Ref(&old)}});
+  return builder.finish(Shaper(MPI_COMBINER_RESIZED, kind).address(lb).address(extent).of(old));
 }
 
 Ref<Datatype> make_dup(Datatype& old) {

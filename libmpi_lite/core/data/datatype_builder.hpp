@@ -7,27 +7,34 @@
 // new type.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 
+#include "libmpi_lite/core/data/counts.hpp"
 #include "libmpi_lite/core/data/datatype.hpp"
 
 namespace viaduct::mpi {
 
-using Ints = std::span<const int>;            // counts, block lengths, displacements in extents
+using Ints = std::span<const int>;
 using Addresses = std::span<const MPI_Aint>;  // displacements in bytes
 
-Ref<Datatype> make_contiguous(int count, Datatype& old);
-Ref<Datatype> make_vector(int count, int block_length, int stride, Datatype& old);
+// The last argument says with which counts the program has made the type, where no list says it.
+Ref<Datatype> make_contiguous(MPI_Count count, Datatype& old, CountKind = CountKind::ints);
+Ref<Datatype> make_vector(MPI_Count count, MPI_Count block_length, MPI_Count stride, Datatype& old,
+                          CountKind = CountKind::ints);
 // Stride and displacements are in bytes in hvector, hindexed, hindexed_block and struct, and in
 // extents of `old` in vector, indexed and indexed_block.
-Ref<Datatype> make_hvector(int count, int block_length, MPI_Aint stride, Datatype& old);
-Ref<Datatype> make_indexed(Ints block_lengths, Ints displacements, Datatype& old);
-Ref<Datatype> make_hindexed(Ints block_lengths, Addresses displacements, Datatype& old);
-Ref<Datatype> make_indexed_block(int block_length, Ints displacements, Datatype& old);
-Ref<Datatype> make_hindexed_block(int block_length, Addresses displacements, Datatype& old);
-Ref<Datatype> make_struct(Ints block_lengths, Addresses displacements,
+Ref<Datatype> make_hvector(MPI_Count count, MPI_Count block_length, MPI_Aint stride, Datatype& old,
+                           CountKind = CountKind::ints);
+Ref<Datatype> make_indexed(CountList block_lengths, CountList displacements, Datatype& old);
+Ref<Datatype> make_hindexed(CountList block_lengths, Addresses displacements, Datatype& old);
+Ref<Datatype> make_indexed_block(MPI_Count block_length, CountList displacements, Datatype& old);
+Ref<Datatype> make_hindexed_block(MPI_Count block_length, Addresses displacements, Datatype& old,
+                                  CountKind = CountKind::ints);
+Ref<Datatype> make_struct(CountList block_lengths, Addresses displacements,
                           std::span<Datatype* const> types);
-Ref<Datatype> make_resized(Datatype& old, MPI_Aint lb, MPI_Aint extent);
+Ref<Datatype> make_resized(Datatype& old, MPI_Aint lb, MPI_Aint extent,
+                           CountKind = CountKind::ints);
 // MPI_Type_dup, but for the attributes: as committed as the old type.
 Ref<Datatype> make_dup(Datatype& old);
 // The same type once more, made in the same way: for the handles that MPI_Type_get_contents gives.
@@ -35,13 +42,34 @@ Ref<Datatype> make_dup(Datatype& old);
 Ref<Datatype> make_equal(const Datatype& old);
 
 // In array_types.cpp. `order`: MPI_ORDER_C or MPI_ORDER_FORTRAN.
-Ref<Datatype> make_subarray(Ints sizes, Ints subsizes, Ints starts, int order, Datatype& old);
-// The distribution of an array over a grid of processes: one entry for each dimension.
+Ref<Datatype> make_subarray(CountList sizes, CountList subsizes, CountList starts, int order,
+                            Datatype& old);
 struct Distribution {  // of an array over a grid of processes, for each dimension
-  Ints sizes, kinds, arguments, processes;
+  CountList sizes;
+  Ints kinds, arguments, processes;
 };
 Ref<Datatype> make_darray(int size, int rank, const Distribution& distribution, int order,
                           Datatype& old);
+
+// What a program has passed to a constructor, as MPI_Type_get_contents returns it (MPI 5.0, section
+// 5.1.13): `integers` are ints with either kind of counts; then come counts and lists of counts,
+// and addresses, which are among the large counts if there are any; and at the end another integer.
+class Shaper {
+ public:
+  Shaper(int combiner, CountKind kind, std::initializer_list<int> integers = {});
+  Shaper& count(MPI_Count value);
+  Shaper& integer(int value);
+  Shaper& counts(CountList list);
+  Shaper& integers(Ints list);
+  Shaper& address(MPI_Aint value);
+  Shaper& addresses(Addresses list);
+  Datatype::Shape of(std::vector<Ref<Datatype>> types);
+  Datatype::Shape of(Datatype& type) { return of({Ref(&type)}); }
+
+ private:
+  Datatype::Shape shape_;
+  bool large_;
+};
 
 // Puts one datatype together from copies of others. add() in the order of the type map, then
 // finish(), which may be called once. All functions may throw Error (MPI_ERR_VALUE_TOO_LARGE).

@@ -127,6 +127,12 @@ void define(MPI_Datatype handle, Ref<Datatype> type) {
 
 }  // namespace
 
+MPI_Datatype pair_type(MPI_Datatype value, MPI_Datatype index) {
+  for (const NamedPair& pair : kPairs)
+    if (pair.value == value && pair.index == index) return pair.handle;
+  return MPI_DATATYPE_NULL;
+}
+
 void define_datatypes() {
   for (const Named& n : kNamed) define(n.handle, DatatypeBuilder::basic(n.basic, n.handle, n.name));
   for (const NamedPair& p : kPairs) {

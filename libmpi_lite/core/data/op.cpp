@@ -268,6 +268,9 @@ Op::Op(MPI_Op predefined) : constant_(reinterpret_cast<std::uintptr_t>(predefine
 Op::Op(MPI_User_function* function, bool commutative)
     : function_(function), commutative_(commutative) {}
 
+Op::Op(MPI_User_function_c* function, bool commutative)
+    : large_function_(function), commutative_(commutative) {}
+
 bool Op::allows(const Datatype& type) const {
   return !predefined() || kernel(constant_, type) != nullptr;
 }
@@ -277,13 +280,16 @@ void Op::apply(const void* in, void* inout, MPI_Count count, MPI_Datatype type) 
   if (predefined())
     return kernel(constant_, t)(static_cast<const std::byte*>(in), static_cast<std::byte*>(inout),
                                 count);
-  // Addresses are numbers here: the buffers of a type with absolute displacements start at
-  // MPI_BOTTOM. The function takes its first argument without const, but must not change it
-  // (section 6.9.5).
+  // The functions take their first argument without const, but must not change it (section 6.9.5).
+  // They get copies of count and handle, so that they cannot change the library's. Addresses are
+  // numbers here: the buffers of a type with absolute displacements start at MPI_BOTTOM.
+  if (large_function_) {
+    if (count > 0) large_function_(const_cast<void*>(in), inout, &count, &type);
+    return;
+  }
   auto a = reinterpret_cast<std::uintptr_t>(in), b = reinterpret_cast<std::uintptr_t>(inout);
   while (count > 0) {
-    // User functions count in int: longer buffers go in pieces. The function gets copies of count
-    // and handle, so that it cannot change the library's.
+    // These count in int: longer buffers go in pieces.
     int piece = static_cast<int>(std::min<MPI_Count>(count, INT_MAX));
     MPI_Datatype handle = type;
     function_(reinterpret_cast<void*>(a), reinterpret_cast<void*>(b), &piece, &handle);

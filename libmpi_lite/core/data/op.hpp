@@ -12,11 +12,12 @@ class Op final : public Counted {
  public:
   // A predefined operation, by its constant in the ABI. All of these are commutative.
   explicit Op(MPI_Op predefined);
-  // A user function; `commutative` as in MPI_Op_create.
+  // A user function; `commutative` as in MPI_Op_create. The second one counts in 64 bits.
   Op(MPI_User_function* function, bool commutative);
+  Op(MPI_User_function_c* function, bool commutative);
 
   bool commutative() const { return commutative_; }
-  bool predefined() const { return function_ == nullptr; }
+  bool predefined() const { return !function_ && !large_function_; }
   // Whether the operation may be used with that type (section 6.9.2). User functions: always.
   bool allows(const Datatype& type) const;
   // inout[i] = in[i] op inout[i] for `count` items. The buffers must not overlap. The operation
@@ -24,8 +25,9 @@ class Op final : public Counted {
   void apply(const void* in, void* inout, MPI_Count count, MPI_Datatype type) const;
 
  private:
-  MPI_User_function* function_ = nullptr;  // nullptr: predefined
-  std::uintptr_t constant_ = 0;            // of a predefined one
+  MPI_User_function* function_ = nullptr;  // a user function is one of these
+  MPI_User_function_c* large_function_ = nullptr;
+  std::uintptr_t constant_ = 0;  // of a predefined one
   bool commutative_ = true;
 };
 

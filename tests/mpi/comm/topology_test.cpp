@@ -1,4 +1,4 @@
-#include "libmpi_lite/core/topology.hpp"
+#include "libmpi_lite/core/topology/topology.hpp"
 
 #include <gtest/gtest.h>
 #include <mpi.h>

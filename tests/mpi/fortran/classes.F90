@@ -38,6 +38,11 @@ program classes
   call many_requests
   call matched
   call grequests
+  call persistent_and_neighbors
+  call buffers
+#ifdef MPI_F08
+  call large_counts
+#endif
   call errors
   call types
   call fortran_types

@@ -30,9 +30,9 @@ exports_both_names() {  # what has a weak name has a strong one
 # What the modules declare is there: by its own name, or by the one that it is bound to.
 interfaces_have_entries() {
   nm -D --defined-only "$library" | sed -n 's/.* [TW] //p' | sort >"$scratch/symbols"
-  grep -oE '^ *(subroutine|(integer\(8\)|double precision) function) P?MPI_\w+|bind\(C, name="p?mpi_\w+_f08\w*_"' \
-    "$fortran_includes/modules.f90" | sed -E 's/.*name="(\w+)"/\1/; s/.* (P?MPI_\w+)$/\L\1_/' |
-    grep -vE '_function_$|^mpi_fort_' | sort -u >"$scratch/declared"
+  grep -E '^ *(subroutine|(integer\(8\)|double precision) function) P?MPI_\w+' "$fortran_includes/modules.f90" |
+    sed -E 's/.*bind\(C, name="(\w+)"\).*/\1/; t; s/.* (P?MPI_\w+)\(.*/\L\1_/' |
+    grep -vE '_function(_c)?_$|^mpi_fort_' | sort -u >"$scratch/declared"
   wc -l "$scratch/declared" && ! comm -13 "$scratch/symbols" "$scratch/declared" | grep .
 }
 compile_small_ones() {

@@ -577,7 +577,7 @@ TEST_F(Peers, ALossThatFindsNoRoomIsToldLater) {
 TEST_F(Peers, ABufferIsCircular) {
   constexpr std::size_t kUnit = 48;
   std::vector<std::byte> buffer(10 * kUnit);
-  attach_buffer(buffer.data(), buffer.size());
+  process_buffer() = std::make_unique<SendBuffer>(buffer.data(), buffer.size());
   std::vector<std::uint64_t> names;  // of the messages, all long, in their order
   const auto put = [&](std::size_t units) {
     start_buffered(bytes(units * kUnit), world(1));
@@ -604,14 +604,13 @@ TEST_F(Peers, ABufferIsCircular) {
   EXPECT_NO_THROW(put(1)) << "at the end, though not behind the newest";
   EXPECT_THROW(put(1), Error);
   lose(1);
-  void* memory;
-  std::size_t size;
-  detach_buffer(memory, size);
+  static_cast<SendBuffer&>(*process_buffer()).flush();
+  process_buffer() = nullptr;
 }
 
 TEST_F(Peers, ALossEndsBufferedSends) {
   std::byte buffer[2 * kLong];
-  attach_buffer(buffer, sizeof buffer);
+  process_buffer() = std::make_unique<SendBuffer>(buffer, sizeof buffer);
   start_buffered(bytes(kLong), world(1));
   lose(1);
   EXPECT_THROW(start_buffered(bytes(kLong), world(1)), Error);
@@ -620,9 +619,8 @@ TEST_F(Peers, ALossEndsBufferedSends) {
   EXPECT_FALSE(persistent->active);
   EXPECT_NO_THROW(start_buffered(bytes(192), world(2))) << "they take no room";
   lose(2);
-  void* memory;
-  std::size_t size;
-  detach_buffer(memory, size);
+  static_cast<SendBuffer&>(*process_buffer()).flush();
+  process_buffer() = nullptr;
 }
 
 // What a receive would hear of, a probe hears of.

@@ -1,6 +1,6 @@
-// Process topologies (MPI 5.0, chapter 8): a grid or a graph over the ranks of a communicator.
-// Plain values, part of the communicator. Ranks are never reordered: rank i of the communicator is
-// rank i of the topology.
+// Process topologies (MPI 5.0, chapter 8): a grid, a graph or a distributed graph over the ranks of
+// a communicator. Plain values, part of the communicator. Ranks are never reordered: rank i of the
+// communicator is rank i of the topology.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,23 @@ Graph make_graph(std::span<const int> index, const int* edges, int processes);
 // is no way.
 void dims_create(int nodes, std::span<int> dims);
 
-using Topology = std::variant<std::monostate, Cartesian, Graph>;  // monostate: none
+// A distributed graph: each rank knows its own edges only.
+struct DistGraph {
+  std::vector<int> sources, source_weights;  // the ranks from which edges lead to this one
+  std::vector<int> destinations, destination_weights;
+  bool weighted = false;  // otherwise the weights are 1
+};
+
+using Topology = std::variant<std::monostate, Cartesian, Graph, DistGraph>;  // monostate: none
+
+// With whom a rank exchanges data in collectives between neighbours (section 8.6), in the order of
+// their blocks; MPI_PROC_NULL: with nobody.
+struct Neighbors {
+  std::vector<int> sources, destinations;
+  // In a grid: the two neighbours of each dimension follow one another, and what is sent to one of
+  // them arrives there as from the other one.
+  bool mirrored = false;
+};
+Neighbors neighbors_of(const Topology& topology, int rank);
 
 }  // namespace viaduct::mpi

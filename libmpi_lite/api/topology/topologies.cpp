@@ -1,5 +1,5 @@
 // Process topologies (MPI 5.0, chapter 8): Cartesian grids and graphs of MPI-1. The arithmetic is
-// in core/topology.cpp; neighbourhood collectives and distributed graphs do not exist.
+// in core/topology/topology.cpp. Distributed graphs are in dist_graphs.cpp.
 //
 // Choice: ranks are never reordered (`reorder` is ignored), so MPI_Cart_map and MPI_Graph_map give
 // each process its own rank.
@@ -60,7 +60,8 @@ void give(std::span<const int> from, std::span<int> to) {
 
 int PMPI_Topo_test(MPI_Comm comm, int* status) {
   return call("MPI_Topo_test", comm, [&](Comm& c) {
-    constexpr int kKinds[] = {MPI_UNDEFINED, MPI_CART, MPI_GRAPH};  // as in Topology
+    constexpr int kKinds[] = {MPI_UNDEFINED, MPI_CART, MPI_GRAPH,
+                              MPI_DIST_GRAPH};  // as in Topology
     *check_pointer(status, "status") = kKinds[c.topology.index()];
   });
 }

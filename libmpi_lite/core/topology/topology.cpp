@@ -1,6 +1,6 @@
 // Ranks and coordinates of grids, neighbours in graphs, and the search behind MPI_Dims_create.
 // make_cartesian() and make_graph() check their arguments; all else relies on that.
-#include "libmpi_lite/core/topology.hpp"
+#include "libmpi_lite/core/topology/topology.hpp"
 
 #include <mpi.h>
 
@@ -110,6 +110,27 @@ std::span<const int> Graph::neighbors(int rank) const {
   const int first = r == 0 ? 0 : index[r - 1];
   return std::span(edges).subspan(static_cast<std::size_t>(first),
                                   static_cast<std::size_t>(index[r] - first));
+}
+
+// ---- neighbours --------------------------------------------------------------------------------
+
+Neighbors neighbors_of(const Topology& topology, int rank) {
+  Neighbors neighbors;
+  if (const auto* const grid = std::get_if<Cartesian>(&topology)) {
+    for (int d = 0; d < static_cast<int>(grid->dims.size()); ++d)
+      for (const int distance : {-1, 1})
+        neighbors.sources.push_back(grid->neighbor(rank, d, distance));
+    neighbors.destinations = neighbors.sources;
+    neighbors.mirrored = true;
+  } else if (const auto* const graph = std::get_if<Graph>(&topology)) {
+    const std::span<const int> all = graph->neighbors(rank);
+    neighbors.sources.assign(all.begin(), all.end());
+    neighbors.destinations = neighbors.sources;
+  } else if (const auto* const edges = std::get_if<DistGraph>(&topology)) {
+    neighbors.sources = edges->sources;
+    neighbors.destinations = edges->destinations;
+  }
+  return neighbors;
 }
 
 // ---- MPI_Dims_create ---------------------------------------------------------------------------
