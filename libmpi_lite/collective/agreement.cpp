@@ -16,7 +16,7 @@ namespace {
 // first four are for communicators whose processes wait for each other and agree, the last four for
 // those to which one process gives a context that it has for itself (settle()).
 constexpr std::uint32_t kContextsOfComm = 4, kStep = 2 * kContextsOfComm;
-constexpr std::uint32_t kLastContext = 0x7ffffff0;
+constexpr std::uint32_t kLastContext = kFirstFlagOfContext - kStep;
 
 // No process uses a context twice, so a late message of a communicator that was freed cannot match
 // in a new one.

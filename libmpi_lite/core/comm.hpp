@@ -40,6 +40,11 @@ inline bool collective_context(std::uint32_t context) {
   return context % 2 != 0;
 }
 
+// Contexts are below this number, so that each has more streams of messages beside it: its setups
+// and its data of partitioned communication (transfer/parts/partitioned.hpp).
+inline constexpr std::uint32_t kFirstFlagOfContext = 1u << 30;
+inline constexpr std::uint32_t kPartitionedSetup = 1u << 31, kPartitionedData = 1u << 30;
+
 class Comm final : public Counted {
  public:
   // `context`: even; the same in all processes of the communicator, and in no other communicator
@@ -50,7 +55,7 @@ class Comm final : public Counted {
 
   // For a communicator whose context is agreed on while the program goes on (MPI_Comm_idup): made
   // with kUnsettled, which no message has, and used only when it has its context.
-  static constexpr std::uint32_t kUnsettled = 0x7ffffff8;
+  static constexpr std::uint32_t kUnsettled = kFirstFlagOfContext - 8;
   void settle(std::uint32_t context);
   std::uint32_t context() const { return context_; }
   std::uint32_t collective_context() const { return context_ + 1; }

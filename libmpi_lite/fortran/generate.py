@@ -227,7 +227,7 @@ void pmpi_{lower}_({parameters}) {{
         addresses = {b: f"{b}->base_addr" for b in buffers}
         direct = " && ".join(f"is_contiguous({b})" for b in buffers)
         refuse = f"""refuse_section("MPI_{self.name}", {'comm' if 'comm' in names else 'NULL'}, request, ierror);"""
-        if len(buffers) == 1 and {"count", "datatype"} <= set(names):
+        if len(buffers) == 1 and {"count", "datatype"} <= set(names) and "partitions" not in names:
             buffer = buffers[0]
             body = f"""  if (*count <= 0 || {direct}) {{
     {call(addresses)}

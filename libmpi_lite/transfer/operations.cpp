@@ -152,6 +152,8 @@ void forget_matching(const Comm& comm) {
   if (!Transfer::exists()) return;
   Transfer::self().forget(comm.context());
   Transfer::self().forget(comm.collective_context());
+  Transfer::self().forget(comm.context() | kPartitionedSetup);
+  Transfer::self().forget(comm.context() | kPartitionedData);
 }
 
 bool may_be_asked(const Envelope& to, std::size_t bytes) {

@@ -1,4 +1,5 @@
-// A request that consists of other operations, its parts: MPI_Isendrecv, persistent collectives. It is complete when all of its parts are.
+// A request that consists of other operations, its parts: MPI_Isendrecv, persistent collectives,
+// partitioned communication. It is complete when all of its parts are.
 //
 //     made, persistent              made, not persistent
 //           |                                |
@@ -38,6 +39,8 @@ class Composite : public Request {
   virtual void finish_parts();
   // A run begins, of so many parts, which come one by one. The request is complete when they are.
   void expect(std::size_t parts);
+  // As many parts more, before the last one is complete.
+  void expect_more(std::size_t parts) { open_ += parts; }
   void add(Ref<Request> part);  // under way, or complete already
   // In place of a part that turns out to be none.
   void part_complete();

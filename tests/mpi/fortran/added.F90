@@ -1,5 +1,5 @@
 #include "binding.inc"
-! What MPI-4 and later have: persistent collectives, neighbours, buffers, and, in
+! What MPI-4 and later have: persistent collectives, neighbours, partitioned communication, buffers, and, in
 ! module mpi_f08, large counts.
 
 subroutine persistent_and_neighbors
@@ -10,10 +10,10 @@ subroutine persistent_and_neighbors
   integer :: x, y, i, run, ierror, left, right, in_degree, out_degree, got(2), got_weights(2), sent(2), counts(2)
   integer :: mine(2), all_of(2)
   integer(kind=MPI_ADDRESS_KIND) :: places(2)
-  logical :: weighted
+  logical :: weighted, arrived
   COMM :: ring, copy
   DATATYPE :: of(2), pair
-  REQUEST :: r(1)
+  REQUEST :: r(2)
 
   call start('persistent collectives')
   call MPI_Allreduce_init(x, y, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, r(1), ierror)
@@ -57,7 +57,22 @@ subroutine persistent_and_neighbors
   call check(got(1) == left .and. got_weights(1) == left + 1 .and. sent(1) == right, 'edges with weights')
   call MPI_Comm_free(ring, ierror)
 
-  call start('MPI_Isendrecv')
+  call start('partitioned communication and MPI_Isendrecv')
+  call MPI_Psend_init(mine, 2, 1_MPI_COUNT_KIND, MPI_INTEGER, right, 1, MPI_COMM_WORLD, MPI_INFO_NULL, r(1), ierror)
+  call MPI_Precv_init(all_of, 1, 2_MPI_COUNT_KIND, MPI_INTEGER, left, 1, MPI_COMM_WORLD, MPI_INFO_NULL, r(2), ierror)
+  all_of = -1
+  call MPI_Startall(2, r, ierror)
+  call MPI_Pready_list(1, [1], r(1), ierror)
+  call MPI_Pready(0, r(1), ierror)
+  arrived = .false.
+  do while (.not. arrived)
+    call MPI_Parrived(r(2), 0, arrived, ierror)
+  end do
+  call MPI_F_sync_reg(all_of)
+  call check(all(all_of == 10 * left), 'partitions')
+  call MPI_Waitall(2, r, MPI_STATUSES_IGNORE, ierror)
+  call MPI_Request_free(r(1), ierror)
+  call MPI_Request_free(r(2), ierror)
   call MPI_Isendrecv(mine, 2, MPI_INTEGER, left, 1, all_of, 2, MPI_INTEGER, right, 1, MPI_COMM_WORLD, r(1), ierror)
   call MPI_Wait(r(1), MPI_STATUS_IGNORE, ierror)
   call MPI_F_sync_reg(all_of)
