@@ -3,7 +3,7 @@
 //
 // Choices where the standard leaves one: the only hardware that MPI_Comm_split_type knows is the
 // node ("mpi_shared_memory"), that is, processes that see one /proc and are in one network
-// namespace (docs/mpi.md). Process sets, which only sessions name, do not exist.
+// namespace (docs/mpi.md). It knows no process sets by name; sessions do.
 #include <algorithm>
 #include <utility>
 

@@ -31,7 +31,7 @@ void check_level(int level) {
 // too.
 void init(const char* function, int thread_level) {
   check_level(thread_level);
-  if (Process::phase() != Process::Phase::before_init)
+  if (Process::self().initialized() || Process::phase() == Process::Phase::finalized)
     fail(MPI_ERR_OTHER, "MPI can be initialized only once in a process; %s came too late",
          function);
   Process::self().init(thread_level);
@@ -76,21 +76,23 @@ VIADUCT_MPI(Init_thread);
 
 // Stays true after MPI_Finalize, as the standard has it.
 int PMPI_Initialized(int* flag) {
-  return call_any_time("MPI_Initialized", [&] {
-    *check_pointer(flag, "flag") = Process::phase() != Process::Phase::before_init;
-  });
+  return call_any_time("MPI_Initialized",
+                       [&] { *check_pointer(flag, "flag") = Process::self().initialized(); });
 }
 VIADUCT_MPI(Initialized);
 
 int PMPI_Finalized(int* flag) {
-  return call_any_time("MPI_Finalized", [&] {
-    *check_pointer(flag, "flag") = Process::phase() == Process::Phase::finalized;
-  });
+  return call_any_time("MPI_Finalized",
+                       [&] { *check_pointer(flag, "flag") = Process::self().finalized(); });
 }
 VIADUCT_MPI(Finalized);
 
 int PMPI_Finalize() {
-  return call("MPI_Finalize", [] { Process::self().finalize(); });
+  return call("MPI_Finalize", [] {
+    if (!Process::self().initialized() || Process::self().finalized())
+      fail(MPI_ERR_OTHER, "MPI_Finalize was called without MPI_Init, or twice");
+    Process::self().finalize();
+  });
 }
 VIADUCT_MPI(Finalize);
 

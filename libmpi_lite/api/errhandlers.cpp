@@ -8,25 +8,21 @@
 
 using namespace viaduct::mpi;
 
-namespace {
-
-Errhandler& check_errhandler(MPI_Errhandler errhandler) {
-  Errhandler* e = errhandler_handles.find(reinterpret_cast<std::uintptr_t>(errhandler));
-  if (!e)
-    fail(MPI_ERR_ERRHANDLER, "argument errhandler (%p) is not an error handler",
-         static_cast<void*>(errhandler));
-  return *e;
-}
+namespace viaduct::mpi {
 
 // Gives the program the handle of an error handler: the same one again, or a new one if the program
 // has freed all it was given.
-MPI_Errhandler give(Errhandler& errhandler) {
+MPI_Errhandler give_errhandler(Errhandler& errhandler) {
   if (errhandler.handle == MPI_ERRHANDLER_NULL)
     errhandler.handle =
         new_handle<MPI_Errhandler>(errhandler_handles, Ref<Errhandler>(&errhandler));
   ++errhandler.given;
   return errhandler.handle;
 }
+
+}  // namespace viaduct::mpi
+
+namespace {
 
 // MPI_Errhandler_free. Communicators that use the handler hold references and go on using it.
 // Predefined handlers stay, but freeing one is no error: a program may free whatever
@@ -43,7 +39,7 @@ int create(const char* function, MPI_Comm_errhandler_function* handler,
     check_pointer(handler, "comm_errhandler_fn");
     check_pointer(errhandler, "errhandler");
     const Ref<Errhandler> made = make<Errhandler>(Errhandler::Kind::user, handler);
-    *errhandler = give(*made);
+    *errhandler = give_errhandler(*made);
   });
 }
 
@@ -57,7 +53,7 @@ int set(const char* function, MPI_Comm comm, MPI_Errhandler errhandler) {
 int get(const char* function, MPI_Comm comm, MPI_Errhandler* errhandler) {
   return call(function, comm, [&](Comm& c) {
     check_pointer(errhandler, "errhandler");
-    *errhandler = give(*c.errhandler);
+    *errhandler = give_errhandler(*c.errhandler);
   });
 }
 

@@ -82,6 +82,15 @@ MPI_Request PMPI_Request_fromint(int request) {
 }
 VIADUCT_MPI(Request_fromint);
 
+int PMPI_Session_toint(MPI_Session session) {
+  return number(session);
+}
+VIADUCT_MPI(Session_toint);
+MPI_Session PMPI_Session_fromint(int session) {
+  return handle<MPI_Session>(session);
+}
+VIADUCT_MPI(Session_fromint);
+
 int PMPI_Type_toint(MPI_Datatype datatype) {
   return number(datatype);
 }

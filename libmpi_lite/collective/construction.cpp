@@ -40,7 +40,7 @@ Ref<Group> of_color(const Group& old, const std::vector<int>& choices, int color
   std::vector<int> world_ranks;
   world_ranks.reserve(members.size());
   for (const auto& [key, rank] : members) world_ranks.push_back(old.world_rank(rank));
-  return make<Group>(std::move(world_ranks), old.me());
+  return make<Group>(std::move(world_ranks), old.me(), old.session());
 }
 
 }  // namespace

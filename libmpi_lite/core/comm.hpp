@@ -17,6 +17,7 @@
 #include "libmpi_lite/core/errhandler.hpp"
 #include "libmpi_lite/core/group.hpp"
 #include "libmpi_lite/core/info.hpp"
+#include "libmpi_lite/core/session.hpp"
 #include "libmpi_lite/core/topology/topology.hpp"
 
 namespace viaduct::mpi {
@@ -25,11 +26,6 @@ namespace viaduct::mpi {
 // Defined in collective/plan.hpp; the communicator only owns it.
 struct CommPlan {
   virtual ~CommPlan() = default;
-};
-
-// A buffer that a program has attached (transfer/buffered.hpp); the communicator only owns it.
-struct CommBuffer {
-  virtual ~CommBuffer() = default;
 };
 
 class MatchQueues;
@@ -83,6 +79,8 @@ class Comm final : public Counted {
   std::string name;                    // of MPI_Comm_set_name
   Ref<Info> info;                      // hints; nothing: none have been set
   std::unique_ptr<CommBuffer> buffer;  // of MPI_Comm_attach_buffer; nothing: none
+  // The session that the communicator came from; nothing: none, it came from MPI_COMM_WORLD.
+  const Ref<Session>& session() const { return group_->session(); }
   std::unique_ptr<CommPlan> plan;            // made by the first collective that needs it
   MatchQueues* collective_queues = nullptr;  // of the collective context, from its first use on
 

@@ -11,8 +11,12 @@
 
 namespace viaduct::mpi {
 
-Group::Group(std::vector<int> world_ranks, int me)
-    : world_ranks_(std::move(world_ranks)), me_(me), rank_(MPI_UNDEFINED), identity_(true) {
+Group::Group(std::vector<int> world_ranks, int me, Ref<Session> session)
+    : world_ranks_(std::move(world_ranks)),
+      me_(me),
+      rank_(MPI_UNDEFINED),
+      identity_(true),
+      session_(std::move(session)) {
   for (int i = 0; i < size(); ++i) {
     if (world_rank(i) == me) rank_ = i;
     if (world_rank(i) != i) identity_ = false;
@@ -63,22 +67,22 @@ Ref<Group> unite(const Group& a, const Group& b) {
   std::vector<int> ranks(a.world_ranks().begin(), a.world_ranks().end());
   const std::vector<int> new_ones = members(b, a, false);
   ranks.insert(ranks.end(), new_ones.begin(), new_ones.end());
-  return make<Group>(std::move(ranks), a.me());
+  return make<Group>(std::move(ranks), a.me(), a.session());
 }
 
 Ref<Group> intersect(const Group& a, const Group& b) {
-  return make<Group>(members(a, b, true), a.me());
+  return make<Group>(members(a, b, true), a.me(), a.session());
 }
 
 Ref<Group> subtract(const Group& a, const Group& b) {
-  return make<Group>(members(a, b, false), a.me());
+  return make<Group>(members(a, b, false), a.me(), a.session());
 }
 
 Ref<Group> include(const Group& group, std::span<const int> ranks) {
   named(group, ranks);
   std::vector<int> chosen;
   for (const int rank : ranks) chosen.push_back(group.world_rank(rank));
-  return make<Group>(std::move(chosen), group.me());
+  return make<Group>(std::move(chosen), group.me(), group.session());
 }
 
 Ref<Group> exclude(const Group& group, std::span<const int> ranks) {
@@ -86,7 +90,7 @@ Ref<Group> exclude(const Group& group, std::span<const int> ranks) {
   std::vector<int> left;
   for (int rank = 0; rank < group.size(); ++rank)
     if (!out[static_cast<std::size_t>(rank)]) left.push_back(group.world_rank(rank));
-  return make<Group>(std::move(left), group.me());
+  return make<Group>(std::move(left), group.me(), group.session());
 }
 
 std::vector<int> expand(const Group& group, std::span<const RankRange> ranges) {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "libmpi_lite/core/handle.hpp"
+#include "libmpi_lite/core/session.hpp"
 
 namespace viaduct::mpi {
 
@@ -15,8 +15,10 @@ class Group final : public Counted {
  public:
   // `world_ranks`: the members in order, each once. `me`: the world rank of this process, whether
   // it is a member or not.
-  Group(std::vector<int> world_ranks, int me);
+  // `session`: the one that the group came from, if it did.
+  Group(std::vector<int> world_ranks, int me, Ref<Session> session = nullptr);
 
+  const Ref<Session>& session() const { return session_; }
   int size() const { return static_cast<int>(world_ranks_.size()); }
   int me() const { return me_; }
   int rank() const { return rank_; }  // of this process; MPI_UNDEFINED if it is not a member
@@ -28,7 +30,8 @@ class Group final : public Counted {
  private:
   std::vector<int> world_ranks_;
   int me_, rank_;
-  bool identity_;                               // rank i is process i: nothing to look up
+  bool identity_;  // rank i is process i: nothing to look up
+  Ref<Session> session_;
   mutable std::unordered_map<int, int> ranks_;  // world rank -> rank, made at the first look-up
 };
 

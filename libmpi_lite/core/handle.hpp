@@ -34,6 +34,7 @@ enum class HandleKind : std::uint32_t {
   request,
   message,
   win,
+  session,
 };
 
 // Handles below this value are the ABI's constants for predefined objects and null handles.

@@ -30,11 +30,15 @@ void define_comm(MPI_Comm constant, const char* name, std::uint32_t context, Ref
 
 }  // namespace
 
-void define_predefined(int world_rank, int world_size) {
+void define_errhandlers() {
+  if (errhandler_handles.find(reinterpret_cast<std::uintptr_t>(MPI_ERRORS_RETURN))) return;
   define_errhandler(MPI_ERRORS_ARE_FATAL, Errhandler::Kind::fatal);
   define_errhandler(MPI_ERRORS_ABORT, Errhandler::Kind::abort);
   define_errhandler(MPI_ERRORS_RETURN, Errhandler::Kind::give_back);
+}
 
+void define_predefined(int world_rank, int world_size) {
+  define_errhandlers();
   std::vector<int> everybody(static_cast<std::size_t>(world_size));
   std::iota(everybody.begin(), everybody.end(), 0);
   define(group_handles, MPI_GROUP_EMPTY, make<Group>(std::vector<int>{}, world_rank));

@@ -5,6 +5,7 @@
 namespace viaduct::mpi {
 
 // Enters them into their handle tables. Called once, at MPI_Init.
+void define_errhandlers();
 void define_predefined(int world_rank, int world_size);
 
 }  // namespace viaduct::mpi

@@ -57,6 +57,12 @@
       type(*), dimension(*) :: buffer_addr
       integer, intent(out) :: size, ierror
     end subroutine
+    subroutine MPI_Session_detach_buffer(session, buffer_addr, size, ierror)
+      integer, intent(in) :: session
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer_addr
+      type(*), dimension(*) :: buffer_addr
+      integer, intent(out) :: size, ierror
+    end subroutine
   end interface
 !! mpi_f08
   interface
@@ -98,6 +104,22 @@
       integer, optional, intent(out) :: ierror
     end subroutine
   end interface
+  interface MPI_Session_detach_buffer
+    subroutine MPI_Session_detach_buffer(session, buffer_addr, size, ierror) bind(C, name="mpi_session_detach_buffer_f08_")
+      import
+      type(MPI_Session), intent(in) :: session
+      type(c_ptr), intent(out) :: buffer_addr
+      integer, intent(out) :: size
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Session_detach_buffer_c(session, buffer_addr, size, ierror) bind(C, name="mpi_session_detach_buffer_c_f08_")
+      import
+      type(MPI_Session), intent(in) :: session
+      type(c_ptr), intent(out) :: buffer_addr
+      integer(8), intent(out) :: size
+      integer, optional, intent(out) :: ierror
+    end subroutine
+  end interface
 !! callbacks
   ! What programs give to MPI: the interfaces of these procedures.
   abstract interface
@@ -116,6 +138,11 @@
     subroutine MPI_Comm_errhandler_function(comm, error_code)
       import
       type(MPI_Comm) :: comm
+      integer :: error_code
+    end subroutine
+    subroutine MPI_Session_errhandler_function(session, error_code)
+      import
+      type(MPI_Session) :: session
       integer :: error_code
     end subroutine
     subroutine MPI_Comm_copy_attr_function(oldcomm, comm_keyval, extra_state, attribute_val_in, &

@@ -49,6 +49,15 @@ void pmpi_init_thread_(int* required, int* provided, int* ierror) {
 }
 MPI_NAME(init_thread_);
 
+void pmpi_session_init_(int* info, int* errhandler, int* session, int* ierror) {
+  MPI_Session made = MPI_SESSION_NULL;
+  tell_fortran();
+  give_code(ierror,
+            MPI_Session_init(MPI_Info_fromint(*info), MPI_Errhandler_fromint(*errhandler), &made));
+  *session = MPI_Session_toint(made);
+}
+MPI_NAME(session_init_);
+
 void pmpi_info_create_env_(int* info, int* ierror) {
   MPI_Info made = MPI_INFO_NULL;
   give_code(ierror, MPI_Info_create_env(0, NULL, &made));
@@ -128,6 +137,7 @@ static void* detached(void* buffer) {
   MPI_NAME(name##_)
 #define NO_PARAMETER
 #define COMM_PARAMETER int *comm,
+#define SESSION_PARAMETER int *session,
 
 ATTACH(buffer_attach, int, NO_PARAMETER, MPI_Buffer_attach(attached(buffer), *size));
 ATTACH(buffer_attach_c, MPI_Count, NO_PARAMETER, MPI_Buffer_attach_c(attached(buffer), *size));
@@ -144,6 +154,17 @@ DETACH(comm_detach_buffer, int, COMM_PARAMETER,
        MPI_Comm_detach_buffer(MPI_Comm_fromint(*comm), buffer, size));
 DETACH(comm_detach_buffer_c, MPI_Count, COMM_PARAMETER,
        MPI_Comm_detach_buffer_c(MPI_Comm_fromint(*comm), buffer, size));
+
+ATTACH(session_attach_buffer, int, SESSION_PARAMETER,
+       MPI_Session_attach_buffer(MPI_Session_fromint(*session), attached(buffer), *size));
+ATTACH(session_attach_buffer_c, MPI_Count, SESSION_PARAMETER,
+       MPI_Session_attach_buffer_c(MPI_Session_fromint(*session), attached(buffer), *size));
+DETACH_WITHOUT_ADDRESS(session_detach_buffer, SESSION_PARAMETER,
+                       MPI_Session_detach_buffer(MPI_Session_fromint(*session), buffer, size));
+DETACH(session_detach_buffer, int, SESSION_PARAMETER,
+       MPI_Session_detach_buffer(MPI_Session_fromint(*session), buffer, size));
+DETACH(session_detach_buffer_c, MPI_Count, SESSION_PARAMETER,
+       MPI_Session_detach_buffer_c(MPI_Session_fromint(*session), buffer, size));
 
 // ---- strings whose length is an argument --------------------------------------------------------
 
@@ -163,6 +184,21 @@ void pmpi_info_get_(int* info, char* key, int* valuelen, char* value, int* flag,
   give_code(ierror, code);
 }
 MPI_NAME(info_get_);
+
+// As MPI_Info_get_string.
+void pmpi_session_get_nth_pset_(int* session, int* info, int* n, int* pset_len, char* pset_name,
+                                int* ierror, size_t pset_name_len) {
+  char name[MPI_MAX_PSET_NAME_LEN];
+  int length = *pset_len > 0 ? (int)sizeof name : *pset_len;
+  const int code = MPI_Session_get_nth_pset(MPI_Session_fromint(*session), MPI_Info_fromint(*info),
+                                            *n, &length, name);
+  if (code == MPI_SUCCESS) {
+    if (*pset_len > 0) string_out(name, pset_name, pset_name_len);
+    *pset_len = length - 1;
+  }
+  give_code(ierror, code);
+}
+MPI_NAME(session_get_nth_pset_);
 
 // C's lengths count the final zero, Fortran's have none. 0 asks for the length only.
 void pmpi_info_get_string_(int* info, char* key, int* buflen, char* value, int* flag, int* ierror,

@@ -1,7 +1,8 @@
-/* The Message Passing Interface as libmpi_abi has it: the C interface of all of MPI-1.3 and what
- * later programs cannot do without, with the application binary interface of MPI 5.0 (chapter 20).
- * A program that was compiled with another header of that interface runs unchanged; what is not
- * declared here is not in the library.
+/* The Message Passing Interface as libmpi_abi has it: the C interface of MPI 5.0 and what MPI-3
+ * removed of MPI-1.3, but for one-sided communication, MPI_T, files, and processes that are started
+ * later; with the application binary interface of MPI 5.0 (chapter 20). A program that was compiled
+ * with another header of that interface runs unchanged; what is not declared here is not in the
+ * library.
  *
  * MPI_X_c is MPI_X with counts of 64 bits (section 2.5.8).
  *
@@ -33,6 +34,7 @@ typedef struct MPI_ABI_Info* MPI_Info;
 typedef struct MPI_ABI_Message* MPI_Message;
 typedef struct MPI_ABI_Op* MPI_Op;
 typedef struct MPI_ABI_Request* MPI_Request;
+typedef struct MPI_ABI_Session* MPI_Session;
 
 typedef struct {
   int MPI_SOURCE;
@@ -59,6 +61,7 @@ typedef MPI_Comm_delete_attr_function MPI_Delete_function;
 typedef void MPI_Comm_errhandler_function(MPI_Comm* comm, int* error_code, ...);
 typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn;
 typedef MPI_Comm_errhandler_function MPI_Handler_function;
+typedef void MPI_Session_errhandler_function(MPI_Session* session, int* error_code, ...);
 
 typedef int MPI_Grequest_query_function(void* extra_state, MPI_Status* status);
 typedef int MPI_Grequest_free_function(void* extra_state);
@@ -78,6 +81,7 @@ typedef int MPI_Grequest_cancel_function(void* extra_state, int complete);
 #define MPI_COMM_SELF ((MPI_Comm)0x00000102)
 #define MPI_GROUP_NULL ((MPI_Group)0x00000108)
 #define MPI_GROUP_EMPTY ((MPI_Group)0x00000109)
+#define MPI_SESSION_NULL ((MPI_Session)0x00000120)
 #define MPI_MESSAGE_NULL ((MPI_Message)0x00000128)
 #define MPI_MESSAGE_NO_PROC ((MPI_Message)0x00000129)
 #define MPI_INFO_NULL ((MPI_Info)0x00000130)
@@ -201,6 +205,8 @@ typedef int MPI_Grequest_cancel_function(void* extra_state, int complete);
 #define MPI_MAX_LIBRARY_VERSION_STRING 8192
 #define MPI_MAX_OBJECT_NAME 128
 #define MPI_MAX_PROCESSOR_NAME 256
+#define MPI_MAX_PSET_NAME_LEN 1024
+#define MPI_MAX_STRINGTAG_LEN 1024
 #define MPI_BSEND_OVERHEAD 512
 
 /* ---- attribute functions -------------------------------------------------------------------- */
@@ -421,6 +427,36 @@ int MPI_Type_toint(MPI_Datatype datatype);
 int MPI_Errhandler_create(MPI_Handler_function* function, MPI_Errhandler* errhandler);
 int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler* errhandler);
 int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
+
+/* ---- sessions ------------------------------------------------------------------------------- */
+
+int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info,
+                               MPI_Errhandler errhandler, MPI_Comm* newcomm);
+int MPI_Group_from_session_pset(MPI_Session session, const char* pset_name, MPI_Group* newgroup);
+int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
+                                     MPI_Group remote_group, int remote_leader,
+                                     const char* stringtag, MPI_Info info,
+                                     MPI_Errhandler errhandler, MPI_Comm* newintercomm);
+int MPI_Session_attach_buffer(MPI_Session session, void* buffer, int size);
+int MPI_Session_attach_buffer_c(MPI_Session session, void* buffer, MPI_Count size);
+int MPI_Session_call_errhandler(MPI_Session session, int errorcode);
+int MPI_Session_create_errhandler(MPI_Session_errhandler_function* session_errhandler_fn,
+                                  MPI_Errhandler* errhandler);
+int MPI_Session_detach_buffer(MPI_Session session, void* buffer_addr, int* size);
+int MPI_Session_detach_buffer_c(MPI_Session session, void* buffer_addr, MPI_Count* size);
+int MPI_Session_finalize(MPI_Session* session);
+int MPI_Session_flush_buffer(MPI_Session session);
+MPI_Session MPI_Session_fromint(int session);
+int MPI_Session_get_errhandler(MPI_Session session, MPI_Errhandler* errhandler);
+int MPI_Session_get_info(MPI_Session session, MPI_Info* info_used);
+int MPI_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int* pset_len,
+                             char* pset_name);
+int MPI_Session_get_num_psets(MPI_Session session, MPI_Info info, int* npset_names);
+int MPI_Session_get_pset_info(MPI_Session session, const char* pset_name, MPI_Info* info);
+int MPI_Session_iflush_buffer(MPI_Session session, MPI_Request* request);
+int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session);
+int MPI_Session_set_errhandler(MPI_Session session, MPI_Errhandler errhandler);
+int MPI_Session_toint(MPI_Session session);
 
 /* ---- point-to-point ------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <thread>
 
@@ -78,6 +79,7 @@ void forget_handles() {
   message_handles.clear();
   comm_handles.clear();
   group_handles.clear();
+  session_handles.clear();
   op_handles.clear();
   datatype_handles.clear();
 }
@@ -109,8 +111,7 @@ WriteProtocol write_protocol() {
 
 // What all processes have sent, at rank 0, which prints it. The caller has printed its own figures
 // and counted its totals, so these messages are in none of them. They go up a binomial tree.
-// Processes without VIADUCT_STATS say nothing, and are
-// left out with those behind them.
+// Processes without VIADUCT_STATS say nothing, and are left out with those behind them.
 void report_job(Comm& world, SentTotals totals) {
   constexpr std::chrono::seconds kPatience{2};
   constexpr int kTotalsTag = 1 << 29;  // of no collective operation
@@ -143,12 +144,30 @@ Process& Process::self() {
   return *process;
 }
 
-void Process::init(int thread_level) {
+void Process::start(int thread_level) {
+  if (phase_ == Phase::running) {
+    thread_level_ = std::max(thread_level_, std::min(thread_level, MPI_THREAD_SERIALIZED));
+    return;
+  }
   for (const std::string& name : base::unknown_config_vars(config_tables(), "VIADUCT_VIPL_"))
     std::fprintf(stderr,
                  "viaduct: unknown environment variable %s; viaduct-info --config lists them\n",
                  name.c_str());
   join(join_job(), thread_level, nullptr);
+}
+
+void Process::init(int thread_level) {
+  start(thread_level);
+  initialized_ = true;
+}
+
+void Process::begin_session(int thread_level) {
+  start(thread_level);
+  ++sessions_;
+  // Handlers that are registered now run before the destructors of what the library has had from
+  // its start.
+  static const int registered = std::atexit(end_at_exit);
+  if (registered != 0) throw std::bad_alloc();
 }
 
 // The order matters. Channels publish their addresses when they open; after the fence, which all
@@ -189,6 +208,21 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
 void Process::finalize() {
   delete_comm_attributes(MPI_COMM_SELF);
   delete_comm_attributes(MPI_COMM_WORLD);
+  finalized_ = true;
+  if (sessions_ == 0) end();
+}
+
+void Process::end_session() {
+  if (--sessions_ == 0 && finalized_) end();
+}
+
+// Of a program that has used sessions only.
+void Process::end_at_exit() {
+  Process& process = self();
+  if (phase_ == Phase::running && process.sessions_ == 0 && !process.initialized_) process.end();
+}
+
+void Process::end() {
   wait_for_all();
   // All processes have come so far. But the last control messages of this process may still
   // wait here for room, on a machine that is too busy, and another process may wait for them.

@@ -14,7 +14,10 @@ constexpr std::size_t kAlignment = 16;  // bytes; segments are multiples of it
 
 SendBuffer& buffer_for(const Comm& comm) {
   static SendBuffer none(nullptr, 0);  // has room for messages without data
-  const std::unique_ptr<CommBuffer>& buffer = comm.buffer ? comm.buffer : process_buffer();
+  const Ref<Session>& session = comm.session();
+  const std::unique_ptr<CommBuffer>& buffer = comm.buffer                  ? comm.buffer
+                                              : session && session->buffer ? session->buffer
+                                                                           : process_buffer();
   return buffer ? static_cast<SendBuffer&>(*buffer) : none;
 }
 

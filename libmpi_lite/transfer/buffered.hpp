@@ -1,5 +1,5 @@
 // Buffered mode (MPI 5.0, section 3.6): a send copies its data into a buffer that the program has
-// attached, to the process or to a communicator, and is complete at once.
+// attached, to the process, to a communicator or to a session, and is complete at once.
 #pragma once
 
 #include <list>
@@ -61,8 +61,8 @@ class SendBuffer final : public CommBuffer {
 // The buffer of the process (MPI_Buffer_attach); nothing: none is attached.
 std::unique_ptr<CommBuffer>& process_buffer();
 
-// Sends from the buffer of the communicator or, if it has none, of the process. The result is
-// complete. Throws Error.
+// Sends from the buffer of the communicator, of its session, or of the process, the first of them
+// that there is. The result is complete. Throws Error.
 Ref<Request> start_buffered(const Items& items, const Envelope& to);
 
 }  // namespace viaduct::mpi

@@ -22,19 +22,28 @@ class Transfer;
 
 class Process {
  public:
-  //   before_init -- join(), at its end --> running -- finalize(), at its end --> finalized
+  //   before_init -- join(), at its end --> running -- end(), at its end --> finalized
   //        ^                                   |
   //        '------------ leave() -------------'
   enum class Phase : std::uint8_t { before_init, running, finalized };
 
   static Process& self();  // the only one; made at the first call
 
-  // MPI_Init: joins the job, makes the predefined objects. `thread_level` as asked for; at most
-  // MPI_THREAD_SERIALIZED is provided. Throws SetupError.
+  // MPI_Init and MPI_Session_init: the first of them joins the job and makes the predefined
+  // objects. `thread_level` as asked for; at most MPI_THREAD_SERIALIZED is provided. Throws
+  // SetupError.
   void init(int thread_level);
+  void begin_session(int thread_level);
   // MPI_Finalize; collective. Attributes of MPI_COMM_SELF are deleted first (section 11.2.2), then,
   // as programs expect, those of MPI_COMM_WORLD.
+  // With sessions open, the job is left at the end of the last of them.
   void finalize();
+  // MPI_Session_finalize. A process that has not called MPI_Init stays in the job until it exits,
+  // as another session may begin.
+  void end_session();
+  // Of MPI_Init and MPI_Finalize alone: what MPI_Initialized and MPI_Finalized say.
+  bool initialized() const { return initialized_; }
+  bool finalized() const { return finalized_; }
 
   // The steps that init() and finalize() consist of, for programs that have the job and the port
   // already, as viaduct-pingpong. join() does what init() does, over that port (nullptr: the one
@@ -67,7 +76,13 @@ class Process {
   Process() = default;
   void wait_for_all();                              // a barrier over the job
   static inline Phase phase_ = Phase::before_init;  // static, as every MPI call reads it
+  void start(int thread_level);                     // joins the job, or is in it
+  void end();                                       // leaves it
+  static void end_at_exit();
+
   int rank_ = 0, size_ = 1, thread_level_ = 0;
+  bool initialized_ = false, finalized_ = false;
+  int sessions_ = 0;  // that are open
   std::unique_ptr<Launch> launch_;
   Ref<Comm> world_;
 };

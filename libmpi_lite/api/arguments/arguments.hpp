@@ -67,6 +67,16 @@ std::span<T> check_array(T* array, int count, const char* argument, const char* 
   return {array, static_cast<std::size_t>(count)};
 }
 
+inline Errhandler& check_errhandler(MPI_Errhandler errhandler) {
+  Errhandler* e = errhandler_handles.find(reinterpret_cast<std::uintptr_t>(errhandler));
+  if (!e)
+    fail(MPI_ERR_ERRHANDLER, "argument errhandler (%p) is not an error handler",
+         static_cast<void*>(errhandler));
+  return *e;
+}
+// The handle of an error handler for the program, counted (errhandlers.cpp).
+MPI_Errhandler give_errhandler(Errhandler& errhandler);
+
 // A name that the program gives to an object; cut to MPI_MAX_OBJECT_NAME - 1 characters (section
 // 7.8).
 inline std::string checked_name(const char* name, const char* argument) {

@@ -1,5 +1,5 @@
-// What the functions on attached buffers have in common, whoever has the buffer: the process or a
-// communicator (MPI 5.0, section 3.6).
+// What the functions on attached buffers have in common, whoever has the buffer: the process, a
+// communicator, a session (MPI 5.0, section 3.6).
 #pragma once
 
 #include "libmpi_lite/api/counted.hpp"

@@ -1,5 +1,5 @@
 // Buffered mode (MPI 5.0, section 3.6): the buffers that a program attaches to the process or to a
-// communicator.
+// communicator. Those of sessions are in sessions/sessions.cpp.
 //
 // Choices: a communicator that is freed is detached from its buffer first, which waits. The flush
 // of a buffer that is not attached has nothing to wait for.

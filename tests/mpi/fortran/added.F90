@@ -1,5 +1,5 @@
 #include "binding.inc"
-! What MPI-4 and later have: persistent collectives, neighbours, partitioned communication, buffers, and, in
+! What MPI-4 and later have: persistent collectives, neighbours, partitioned communication, sessions, and, in
 ! module mpi_f08, large counts.
 
 subroutine persistent_and_neighbors
@@ -81,21 +81,44 @@ subroutine persistent_and_neighbors
   call check(pair == MPI_2DOUBLE_PRECISION, 'pair of types')
 end subroutine
 
-subroutine buffers
+subroutine sessions_and_buffers
   USE_MPI
   use, intrinsic :: iso_c_binding, only: c_ptr
   use checks
   implicit none
   INCLUDE_MPI
-  integer :: size, ierror, x, space(100)
+  integer :: sets, length, size, ierror, x, space(100)
+  character(len=32) :: set, value
+  logical :: flag
+  SESSION :: s
+  GROUP :: everybody
   COMM :: c
+  INFO :: i
 #ifdef MPI_F08
   type(c_ptr) :: detached
 #else
   integer :: detached
 #endif
 
-  call MPI_Comm_dup(MPI_COMM_WORLD, c, ierror)
+  call start('sessions')
+  call MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, s, ierror)
+  call MPI_Session_get_num_psets(s, MPI_INFO_NULL, sets, ierror)
+  call check(sets == 2, 'number of process sets')
+  length = 0
+  call MPI_Session_get_nth_pset(s, MPI_INFO_NULL, 0, length, set, ierror)
+  call check(length == 11, 'length of a name')
+  call MPI_Session_get_nth_pset(s, MPI_INFO_NULL, 0, length, set, ierror)
+  call check(set == 'mpi://WORLD', 'name of a process set')
+  call MPI_Session_get_pset_info(s, 'mpi://SELF', i, ierror)
+  call MPI_Info_get(i, 'mpi_size', 32, value, flag, ierror)
+  call check(flag .and. value == '1', 'size of a process set')
+  call MPI_Info_free(i, ierror)
+  call MPI_Group_from_session_pset(s, 'mpi://WORLD', everybody, ierror)
+  call MPI_Comm_create_from_group(everybody, 'tag', MPI_INFO_NULL, MPI_ERRORS_RETURN, c, ierror)
+  call MPI_Comm_size(c, size, ierror)
+  call check(size == ranks, 'communicator of a group')
+  call MPI_Group_free(everybody, ierror)
+
   call start('the buffer of a communicator')
   call MPI_Comm_attach_buffer(c, space, 400, ierror)
   call MPI_Bsend(rank, 1, MPI_INTEGER, mod(rank + 1, ranks), 0, c, ierror)
@@ -107,6 +130,8 @@ subroutine buffers
   call MPI_Comm_detach_buffer(c, detached, size, ierror)
   call check(size == 400, 'size of the buffer')
   call MPI_Comm_free(c, ierror)
+  call MPI_Session_finalize(s, ierror)
+  call check(s == MPI_SESSION_NULL, 'end of the session')
 end subroutine
 
 #ifdef MPI_F08

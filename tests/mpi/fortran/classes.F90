@@ -39,7 +39,7 @@ program classes
   call matched
   call grequests
   call persistent_and_neighbors
-  call buffers
+  call sessions_and_buffers
 #ifdef MPI_F08
   call large_counts
 #endif
