@@ -1,11 +1,12 @@
-// Attributes of communicators and datatypes (MPI 5.0, sections 7.7 and 9.1.2). Values and callbacks
-// are kept by core/keyval.cpp.
+// Attributes of communicators, datatypes and windows (MPI 5.0, sections 7.7, 9.1.2 and 12.2.6).
+// Values and callbacks are kept by core/keyval.cpp.
 //
 // Choices where the standard leaves one: predefined attributes are those of every communicator, not
 // only of MPI_COMM_WORLD. MPI_APPNUM and MPI_UNIVERSE_SIZE are there only if the launcher tells
 // them. The functions of MPI-1 (MPI_Keyval_create, MPI_Attr_put and kin) work on the same key
 // values as the newer ones.
 #include "libmpi_lite/api/arguments/arguments.hpp"
+#include "libmpi_lite/api/one_sided/window_argument.hpp"
 #include "libmpi_lite/core/errors.hpp"
 #include "libmpi_lite/core/keyval.hpp"
 
@@ -208,3 +209,57 @@ int PMPI_Type_delete_attr(MPI_Datatype datatype, int type_keyval) {
   });
 }
 VIADUCT_MPI(Type_delete_attr);
+
+// ---- windows -----------------------------------------------------------------------------------
+
+namespace {
+
+// The value of a predefined attribute: the base address itself, or where the value is. nullptr: the
+// attribute is not predefined.
+void* const* predefined_attribute(Window& window, int keyval, void*& value) {
+  switch (keyval) {
+    case MPI_WIN_BASE: value = window.memory().base(); return &value;
+    case MPI_WIN_SIZE: value = &window.cells.size; return &value;
+    case MPI_WIN_DISP_UNIT: value = &window.cells.unit; return &value;
+    case MPI_WIN_CREATE_FLAVOR: value = &window.cells.flavor; return &value;
+    case MPI_WIN_MODEL: value = &window.cells.model; return &value;
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+int PMPI_Win_create_keyval(MPI_Win_copy_attr_function* win_copy_attr_fn,
+                           MPI_Win_delete_attr_function* win_delete_attr_fn, int* win_keyval,
+                           void* extra_state) {
+  return create("MPI_Win_create_keyval", win_keyvals, win_copy_attr_fn, win_delete_attr_fn,
+                win_keyval, extra_state);
+}
+VIADUCT_MPI(Win_create_keyval);
+
+int PMPI_Win_free_keyval(int* win_keyval) {
+  return free_keyval("MPI_Win_free_keyval", win_keyvals, win_keyval);
+}
+VIADUCT_MPI(Win_free_keyval);
+
+int PMPI_Win_set_attr(MPI_Win win, int win_keyval, void* attribute_val) {
+  return call_on_window("MPI_Win_set_attr", win, [&](Window& w) {
+    win_keyvals.set(w.attributes, win, win_keyval, attribute_val);
+  });
+}
+VIADUCT_MPI(Win_set_attr);
+
+int PMPI_Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
+  return call_on_window("MPI_Win_get_attr", win, [&](Window& w) {
+    void* predefined;
+    void* const* const value = predefined_attribute(w, win_keyval, predefined);
+    give(attribute_val, flag, value ? value : win_keyvals.get(w.attributes, win_keyval));
+  });
+}
+VIADUCT_MPI(Win_get_attr);
+
+int PMPI_Win_delete_attr(MPI_Win win, int win_keyval) {
+  return call_on_window("MPI_Win_delete_attr", win,
+                        [&](Window& w) { win_keyvals.erase(w.attributes, win, win_keyval); });
+}
+VIADUCT_MPI(Win_delete_attr);

@@ -4,6 +4,7 @@
 // program already has, and counts; the handle is invalid after as many frees as it was given out.
 // The functions of MPI-1 are the same functions.
 #include "libmpi_lite/api/arguments/arguments.hpp"
+#include "libmpi_lite/api/one_sided/window_argument.hpp"
 #include "libmpi_lite/core/errors.hpp"
 
 using namespace viaduct::mpi;
@@ -98,6 +99,46 @@ int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode) {
   return checked;
 }
 VIADUCT_MPI(Comm_call_errhandler);
+
+// ---- windows -----------------------------------------------------------------------------------
+
+// A handler of windows gets the address of a handle as one of communicators does, and is called in
+// the same way.
+int PMPI_Win_create_errhandler(MPI_Win_errhandler_function* win_errhandler_fn,
+                               MPI_Errhandler* errhandler) {
+  return create("MPI_Win_create_errhandler",
+                reinterpret_cast<MPI_Comm_errhandler_function*>(win_errhandler_fn), errhandler);
+}
+VIADUCT_MPI(Win_create_errhandler);
+
+int PMPI_Win_set_errhandler(MPI_Win win, MPI_Errhandler errhandler) {
+  return call_on_window("MPI_Win_set_errhandler", win, [&](Window& w) {
+    w.comm()->errhandler = Ref<Errhandler>(&check_errhandler(errhandler));
+  });
+}
+VIADUCT_MPI(Win_set_errhandler);
+
+int PMPI_Win_get_errhandler(MPI_Win win, MPI_Errhandler* errhandler) {
+  return call_on_window("MPI_Win_get_errhandler", win, [&](Window& w) {
+    check_pointer(errhandler, "errhandler");
+    *errhandler = give(*w.comm()->errhandler);
+  });
+}
+VIADUCT_MPI(Win_get_errhandler);
+
+// As MPI_Comm_call_errhandler.
+int PMPI_Win_call_errhandler(MPI_Win win, int errorcode) {
+  constexpr auto kName = "MPI_Win_call_errhandler";
+  Ref<Comm> on;
+  std::string text = "the program has called the error handler: ";
+  const int checked = call_on_window(kName, win, [&](Window& w) {
+    on = w.comm();
+    if (is_error_code(errorcode)) text += error_text(errorcode);
+  });
+  if (on) raise_error(kName, on.get(), errorcode, text.c_str());
+  return checked;
+}
+VIADUCT_MPI(Win_call_errhandler);
 
 // ---- the names of MPI-1 ------------------------------------------------------------------------
 

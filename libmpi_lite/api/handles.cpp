@@ -99,3 +99,12 @@ MPI_Datatype PMPI_Type_fromint(int datatype) {
   return handle<MPI_Datatype>(datatype);
 }
 VIADUCT_MPI(Type_fromint);
+
+int PMPI_Win_toint(MPI_Win win) {
+  return number(win);
+}
+VIADUCT_MPI(Win_toint);
+MPI_Win PMPI_Win_fromint(int win) {
+  return handle<MPI_Win>(win);
+}
+VIADUCT_MPI(Win_fromint);

@@ -146,6 +146,7 @@ void Keyvals<Handle>::delete_all(Attributes& attributes, Handle object) {
 
 template class Keyvals<MPI_Comm>;
 template class Keyvals<MPI_Datatype>;
+template class Keyvals<MPI_Win>;
 
 namespace {
 

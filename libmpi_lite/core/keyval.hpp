@@ -82,6 +82,7 @@ class Keyvals {
 
 inline Keyvals<MPI_Comm> comm_keyvals;
 inline Keyvals<MPI_Datatype> type_keyvals;
+inline Keyvals<MPI_Win> win_keyvals;  // windows are never duplicated: no copies
 
 // The same by handles, which must be in their tables: of both objects for a copy, of the object
 // that is about to be freed for a deletion.

@@ -30,7 +30,7 @@ enum class SendMode : std::uint8_t { standard, synchronous, ready, buffered };
 //         +------> freed by the wait or test          not persistent
 class Request : public Counted {
  public:
-  enum class Kind : std::uint8_t { send, receive, collective, generalized, composite };
+  enum class Kind : std::uint8_t { send, receive, collective, generalized, composite, one_sided };
   virtual ~Request() = default;
   // The communicator whose error handler hears of a failure; nullptr: there is none.
   virtual Comm* communicator() const { return nullptr; }

@@ -116,7 +116,10 @@ static void give_set(int code, void* cell, int* ierror) {
 }
 // The values of predefined attributes are pointers to C's integers.
 static MPI_Aint attribute_value(int keyval, const void* attribute) {
-  const int predefined = keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE;
+  if (keyval == MPI_WIN_SIZE) return *(const MPI_Aint*)attribute;
+  const int predefined = (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) ||
+                         keyval == MPI_WIN_DISP_UNIT || keyval == MPI_WIN_CREATE_FLAVOR ||
+                         keyval == MPI_WIN_MODEL;
   return predefined ? *(const int*)attribute : fortran_value(attribute);
 }
 
@@ -176,6 +179,7 @@ static MPI_Aint attribute_value(int keyval, const void* attribute) {
 
 ATTRIBUTES(Comm, comm, MPI_Comm);
 ATTRIBUTES(Type, type, MPI_Datatype);
+ATTRIBUTES(Win, win, MPI_Win);
 
 // ---- the names of MPI-1, whose values are default INTEGERs --------------------------------------
 

@@ -39,7 +39,7 @@ SENTINELS = (("integer", "MPI_BOTTOM", ""), ("integer", "MPI_IN_PLACE", ""), ("i
              ("status", "MPI_STATUS_IGNORE", ""), ("status", "MPI_STATUSES_IGNORE", "(1)"))
 NULL_FUNCTIONS = [("Copy_function", "MPI_DUP_FN"), ("Copy_function", "MPI_NULL_COPY_FN"),
                   ("Delete_function", "MPI_NULL_DELETE_FN")] + [
-    (f"{kind}_{what}_attr_function", f"MPI_{kind.upper()}_{name}_FN") for kind in ("Comm", "Type")
+    (f"{kind}_{what}_attr_function", f"MPI_{kind.upper()}_{name}_FN") for kind in ("Comm", "Type", "Win")
     for what, name in (("copy", "DUP"), ("copy", "NULL_COPY"), ("delete", "NULL_DELETE"))]
 ARGUMENT = re.compile(r"(?:(out|inout) )?(?:(\w+|procedure\(\w+\)) )?(\w+)(?:\[(.*)\])?$")
 LINE = re.compile(r"(\w+)(?: ([*@!+-]+))?(?: +(.*))?$")

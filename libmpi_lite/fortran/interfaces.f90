@@ -64,6 +64,67 @@
       integer, intent(out) :: size, ierror
     end subroutine
   end interface
+  interface MPI_Win_allocate
+    subroutine MPI_Win_allocate(size, disp_unit, info, comm, baseptr, win, ierror)
+      integer(8), intent(in) :: size
+      integer, intent(in) :: disp_unit
+      integer, intent(in) :: info
+      integer, intent(in) :: comm
+      integer(8), intent(out) :: baseptr
+      integer, intent(out) :: win
+      integer, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Win_allocate_cptr(size, disp_unit, info, comm, baseptr, win, ierror)
+      import
+      integer(8), intent(in) :: size
+      integer, intent(in) :: disp_unit
+      integer, intent(in) :: info
+      integer, intent(in) :: comm
+      type(c_ptr), intent(out) :: baseptr
+      integer, intent(out) :: win
+      integer, intent(out) :: ierror
+    end subroutine
+  end interface
+  interface MPI_Win_allocate_shared
+    subroutine MPI_Win_allocate_shared(size, disp_unit, info, comm, baseptr, win, ierror)
+      integer(8), intent(in) :: size
+      integer, intent(in) :: disp_unit
+      integer, intent(in) :: info
+      integer, intent(in) :: comm
+      integer(8), intent(out) :: baseptr
+      integer, intent(out) :: win
+      integer, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Win_allocate_shared_cptr(size, disp_unit, info, comm, baseptr, win, ierror)
+      import
+      integer(8), intent(in) :: size
+      integer, intent(in) :: disp_unit
+      integer, intent(in) :: info
+      integer, intent(in) :: comm
+      type(c_ptr), intent(out) :: baseptr
+      integer, intent(out) :: win
+      integer, intent(out) :: ierror
+    end subroutine
+  end interface
+  interface MPI_Win_shared_query
+    subroutine MPI_Win_shared_query(win, rank, size, disp_unit, baseptr, ierror)
+      integer, intent(in) :: win
+      integer, intent(in) :: rank
+      integer(8), intent(out) :: size
+      integer, intent(out) :: disp_unit
+      integer(8), intent(out) :: baseptr
+      integer, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Win_shared_query_cptr(win, rank, size, disp_unit, baseptr, ierror)
+      import
+      integer, intent(in) :: win
+      integer, intent(in) :: rank
+      integer(8), intent(out) :: size
+      integer, intent(out) :: disp_unit
+      type(c_ptr), intent(out) :: baseptr
+      integer, intent(out) :: ierror
+    end subroutine
+  end interface
 !! mpi_f08
   interface
     subroutine MPI_Alloc_mem(size, info, baseptr, ierror)
@@ -120,6 +181,37 @@
       integer, optional, intent(out) :: ierror
     end subroutine
   end interface
+  interface
+    subroutine MPI_Win_allocate(size, disp_unit, info, comm, baseptr, win, ierror)
+      import
+      integer(8), intent(in) :: size
+      integer, intent(in) :: disp_unit
+      type(MPI_Info), intent(in) :: info
+      type(MPI_Comm), intent(in) :: comm
+      type(c_ptr), intent(out) :: baseptr
+      type(MPI_Win), intent(out) :: win
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Win_allocate_shared(size, disp_unit, info, comm, baseptr, win, ierror)
+      import
+      integer(8), intent(in) :: size
+      integer, intent(in) :: disp_unit
+      type(MPI_Info), intent(in) :: info
+      type(MPI_Comm), intent(in) :: comm
+      type(c_ptr), intent(out) :: baseptr
+      type(MPI_Win), intent(out) :: win
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Win_shared_query(win, rank, size, disp_unit, baseptr, ierror)
+      import
+      type(MPI_Win), intent(in) :: win
+      integer, intent(in) :: rank
+      integer(8), intent(out) :: size
+      integer, intent(out) :: disp_unit
+      type(c_ptr), intent(out) :: baseptr
+      integer, optional, intent(out) :: ierror
+    end subroutine
+  end interface
 !! callbacks
   ! What programs give to MPI: the interfaces of these procedures.
   abstract interface
@@ -171,6 +263,25 @@
       import
       type(MPI_Datatype) :: datatype
       integer :: type_keyval, ierror
+      integer(8) :: attribute_val, extra_state
+    end subroutine
+    subroutine MPI_Win_errhandler_function(win, error_code)
+      import
+      type(MPI_Win) :: win
+      integer :: error_code
+    end subroutine
+    subroutine MPI_Win_copy_attr_function(oldwin, win_keyval, extra_state, attribute_val_in, &
+                                          attribute_val_out, flag, ierror)
+      import
+      type(MPI_Win) :: oldwin
+      integer :: win_keyval, ierror
+      integer(8) :: extra_state, attribute_val_in, attribute_val_out
+      logical :: flag
+    end subroutine
+    subroutine MPI_Win_delete_attr_function(win, win_keyval, attribute_val, extra_state, ierror)
+      import
+      type(MPI_Win) :: win
+      integer :: win_keyval, ierror
       integer(8) :: attribute_val, extra_state
     end subroutine
     subroutine MPI_Grequest_query_function(extra_state, status, ierror)

@@ -105,6 +105,36 @@ void pmpi_alloc_mem_cptr_(MPI_Aint* size, int* info, void** baseptr, int* ierror
 }
 MPI_NAME(alloc_mem_cptr_);
 
+// ---- windows that the library allocates memory for ----------------------------------------------
+
+#define WIN_ALLOCATE(name, Function)                                                             \
+  void pmpi_##name##_(MPI_Aint* size, int* disp_unit, int* info, int* comm, void** baseptr,      \
+                      int* win, int* ierror) {                                                   \
+    MPI_Win made = MPI_WIN_NULL;                                                                 \
+    give_code(ierror, Function(*size, *disp_unit, MPI_Info_fromint(*info),                       \
+                               MPI_Comm_fromint(*comm), baseptr, &made));                        \
+    *win = MPI_Win_toint(made);                                                                  \
+  }                                                                                              \
+  MPI_NAME(name##_);                                                                             \
+  void pmpi_##name##_cptr_(MPI_Aint* size, int* disp_unit, int* info, int* comm, void** baseptr, \
+                           int* win, int* ierror) {                                              \
+    pmpi_##name##_(size, disp_unit, info, comm, baseptr, win, ierror);                           \
+  }                                                                                              \
+  MPI_NAME(name##_cptr_)
+WIN_ALLOCATE(win_allocate, MPI_Win_allocate);
+WIN_ALLOCATE(win_allocate_shared, MPI_Win_allocate_shared);
+
+void pmpi_win_shared_query_(int* win, int* rank, MPI_Aint* size, int* disp_unit, void** baseptr,
+                            int* ierror) {
+  give_code(ierror, MPI_Win_shared_query(MPI_Win_fromint(*win), *rank, size, disp_unit, baseptr));
+}
+MPI_NAME(win_shared_query_);
+void pmpi_win_shared_query_cptr_(int* win, int* rank, MPI_Aint* size, int* disp_unit,
+                                 void** baseptr, int* ierror) {
+  pmpi_win_shared_query_(win, rank, size, disp_unit, baseptr, ierror);
+}
+MPI_NAME(win_shared_query_cptr_);
+
 static void* attached(void* buffer) {
   return buffer == (void*)mpi_fort_buffer_automatic_ ? MPI_BUFFER_AUTOMATIC : buffer;
 }

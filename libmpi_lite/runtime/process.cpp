@@ -25,6 +25,7 @@
 #include "libmpi_lite/core/keyval.hpp"
 #include "libmpi_lite/core/predefined.hpp"
 #include "libmpi_lite/launch/common.hpp"
+#include "libmpi_lite/rma/window.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 
 namespace viaduct::mpi {
@@ -77,6 +78,7 @@ bool lock_within(std::chrono::milliseconds patience, std::FILE* stream) {
 void forget_handles() {
   request_handles.clear();
   message_handles.clear();
+  win_handles.clear();
   comm_handles.clear();
   group_handles.clear();
   session_handles.clear();
@@ -183,6 +185,7 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   check_settings(*launch_);
   TransferConfig config;
   config.collectives = &collective_sink();
+  config.rma = &rma_sink();
   config.write_protocol = write_protocol();
   transfer = std::make_unique<Transfer>(
       [&](ChannelSink& sink) { return open_channels(sink, *launch_, std::move(port)); },

@@ -81,6 +81,16 @@ void Transfer::send_control(Peer& peer, Bytes head, Bytes body, Ref<SendRequest>
   add_to_backlog_list(peer);
 }
 
+bool Transfer::try_send_rma(int process, Bytes head, Bytes body) {
+  Peer& p = peer(process);
+  return p.lost || (p.outgoing.empty() && p.through->send_control(process, head, body));
+}
+
+void Transfer::send_rma(int process, Bytes head, Bytes body) {
+  Peer& p = peer(process);
+  if (!p.lost) send_control(p, head, body, nullptr, true);
+}
+
 void Transfer::add_to_backlog_list(Peer& peer) {
   if (peer.in_backlog_list) return;
   peer.in_backlog_list = true;
@@ -200,6 +210,9 @@ void Transfer::on_control(int from, Bytes message) {
       return as(StatusQueryHead{}, [&](const StatusQueryHead& h) { on_status_query(p, h); });
     case Kind::ended:
       return as(StatusQueryHead{}, [&](const StatusQueryHead& h) { on_status_ended(p, h); });
+    case Kind::rma:
+      if (config_.rma->on_message(from, message)) return;
+      break;
     case Kind::eager_short: break;  // above
   }
   malformed(p);
@@ -227,8 +240,10 @@ void Transfer::on_long_received(Cookie cookie, bool ok) {
 // uses the room, and collectives continue with what has completed. Collectives continue here and
 // not inside the polls, as their next step sends and receives.
 bool Transfer::progress() {
-  const bool any = poll_channels();
-  return config_.collectives->progress() || any;
+  bool any = poll_channels();
+  any |= config_.collectives->progress();
+  any |= config_.rma->progress();
+  return any;
 }
 
 bool Transfer::poll_channels() {
@@ -284,6 +299,7 @@ bool Transfer::shares_cpu() const {
 
 // What waits for a lost process will never be sent, and does not count.
 bool Transfer::has_backlog() const {
+  if (config_.rma->has_backlog()) return true;
   return std::any_of(backlogged_.begin(), backlogged_.end(),
                      [](const Peer* p) { return !p->lost; });
 }

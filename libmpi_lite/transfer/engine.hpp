@@ -28,6 +28,7 @@
 #include "libmpi_lite/transfer/collective_sink.hpp"
 #include "libmpi_lite/transfer/counters.hpp"
 #include "libmpi_lite/transfer/match.hpp"
+#include "libmpi_lite/transfer/rma_sink.hpp"
 #include "libmpi_lite/transfer/watch.hpp"
 
 namespace viaduct::mpi {
@@ -47,6 +48,7 @@ struct TransferConfig {
                                           // may not have consumed yet
   MPI_Count piece = 4 << 20;              // bytes: largest part of a message that has to be packed
   CollectiveSink* collectives = &NoCollectives::self();
+  RmaSink* rma = &NoRma::self();
 };
 
 class Transfer final : private ChannelSink {
@@ -79,6 +81,15 @@ class Transfer final : private ChannelSink {
   // Asks the processes from which collectives under way await messages whether they have ended
   // that operation. To be called now and then during a wait; CollectiveSink spaces the queries.
   void send_status_queries();
+  // One-sided communication: a control message with a head of kind `rma`, at most kLargestHead
+  // bytes long. try_send_rma() sends it if the channel has room and nothing waits before it; false:
+  // it was not sent. send_rma() lets it wait, with a copy of the body. Messages to one process stay
+  // in order. To a lost process both send nothing, and succeed.
+  bool try_send_rma(int process, Bytes head, Bytes body);
+  void send_rma(int process, Bytes head, Bytes body = {});
+  // Bytes of head and body that such a message may have.
+  std::size_t rma_limit(int process) { return peer(process).through->limits().control; }
+  bool is_lost(int process) { return peer(process).lost; }
   void cancel(SendRequest& send);
   void cancel(ReceiveRequest& receive);
   // Lets `receive` have a message that has been taken out of the queues.

@@ -50,6 +50,7 @@ void Transfer::on_peer_lost(int process, std::string_view why) {
     auto& operation = static_cast<Operation&>(r);
     if (operation.peer == process) fail(operation, MPI_ERR_PROC_ABORTED);
   });
+  config_.rma->on_peer_lost(process);
 }
 
 int Transfer::lost_sender(int peer, const Comm& comm) const {

@@ -40,6 +40,7 @@ enum class Kind : std::uint8_t {
   refusal = 14,      // RefusalHead: the collective operation has failed at that process
   question = 15,     // StatusQueryHead: has that collective operation ended there?
   ended = 16,        // StatusQueryHead: the answer, if it has
+  rma = 17,          // RmaHead, strips, data: one-sided communication; see rma/wire.hpp
 };
 
 // The envelope, in front of each message that takes part in matching: what a receive is compared

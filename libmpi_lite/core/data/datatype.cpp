@@ -91,7 +91,78 @@ void visit_items(std::uintptr_t buffer, const Ref<Layout>& item, MPI_Count exten
   visit_piece(buffer, {0, 0, extent, item->size(), item, kByte}, from, to, leaf);
 }
 
+// Collects strips; the leaf function of Layout::visit() for an item at address 0.
+class StripCollector {
+ public:
+  explicit StripCollector(std::vector<Strip>& strips) : strips_(strips), first_(strips.size()) {}
+
+  void operator()(std::uintptr_t at, const Layout::Piece& piece, MPI_Count from, MPI_Count to) {
+    const auto start = static_cast<MPI_Count>(at);
+    while (from < to) {
+      const MPI_Count unit = from / piece.unit, within = from % piece.unit;
+      const MPI_Count displacement = start + unit * piece.stride + within;
+      const MPI_Count whole = within == 0 ? (to - from) / piece.unit : 0;
+      const MPI_Count length = whole > 0 ? piece.unit : std::min(to - from, piece.unit - within);
+      const MPI_Count count = std::max<MPI_Count>(whole, 1);
+      add({displacement, length, piece.stride, count});
+      from += length * count;
+    }
+  }
+
+ private:
+  void add(const Strip& next) {
+    Strip* const last = strips_.size() > first_ ? &strips_.back() : nullptr;
+    // One block that goes on where the last one ends.
+    if (last && last->count == 1 && next.count == 1 &&
+        last->displacement + last->length == next.displacement)
+      last->length += next.length;
+    else
+      strips_.push_back(next);
+    if (strips_.size() > first_ + 1 && continues(*(strips_.end() - 2), strips_.back()))
+      strips_.pop_back();
+  }
+  // Lets `strip` have the blocks of `next`, too, if these are of the same length and at the same
+  // distance. A single block leaves the distance open.
+  static bool continues(Strip& strip, const Strip& next) {
+    const MPI_Count distance = next.displacement - strip.displacement;
+    const MPI_Count stride = strip.count == 1 ? distance : strip.stride;
+    if (strip.length != next.length || distance != strip.count * stride ||
+        (next.count > 1 && next.stride != stride))
+      return false;
+    strip.stride = stride;
+    strip.count += next.count;
+    return true;
+  }
+
+  std::vector<Strip>& strips_;
+  const std::size_t first_;
+};
+
 }  // namespace
+
+void Datatype::add_strips(MPI_Count from, MPI_Count to, std::vector<Strip>& strips) const {
+  if (contiguous_) {
+    if (from < to) strips.push_back({true_lb_ + from, to - from, to - from, 1});
+    return;
+  }
+  StripCollector collect(strips);
+  visit_items(0, bytes_, extent(), from, to,
+              [&](std::uintptr_t at, const Layout::Piece& piece, MPI_Count first, MPI_Count end) {
+                collect(at, piece, first, end);
+              });
+}
+
+const Datatype* Datatype::only_predefined() const {
+  if (predefined()) return this;
+  const Datatype* only = nullptr;
+  for (const Ref<Datatype>& component : shape_->types) {
+    if (component->size() == 0) continue;
+    const Datatype* const its = component->only_predefined();
+    if (!its || (only && only->constant() != its->constant())) return nullptr;
+    only = its;
+  }
+  return only;
+}
 
 void Datatype::pack(const void* buffer, MPI_Count offset, std::span<std::byte> out) const {
   const auto bytes = static_cast<MPI_Count>(out.size());

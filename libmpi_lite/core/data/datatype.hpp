@@ -67,6 +67,14 @@ class Datatype final : public Counted {
   // The reverse: how many bytes of packed form that many basic elements take.
   WideBytes bytes_of(MPI_Count elements) const;
 
+  // Appends the strips that the bytes [from, to) of the packed form of items in a row lie in, in
+  // the order of the packed form; displacements are relative to the first item's address. Strips
+  // that continue each other are joined.
+  void add_strips(MPI_Count from, MPI_Count to, std::vector<Strip>& strips) const;
+  // The predefined type that all basic components are of, as accumulate functions demand (section
+  // 12.3.4); nullptr: there are several, or none.
+  const Datatype* only_predefined() const;
+
   // The layout of one item as a sequence of basic elements (its type map).
   const Layout& type_map() const { return *type_map_; }
 

@@ -59,6 +59,16 @@ struct Basic {
   std::uint8_t alignment;
   bool operator==(const Basic&) const = default;
 };
+// Blocks of memory of the same length at equal distances: what travels in place of a type where
+// another process has to know where data lies. In bytes.
+struct Strip {
+  MPI_Count displacement;  // of the first block
+  MPI_Count length;        // of each block
+  MPI_Count stride;        // from one block to the next; any number if there is one block
+  MPI_Count count;         // blocks
+  MPI_Count bytes() const { return length * count; }
+};
+
 inline constexpr Basic kByte{Elementary::byte, 1, 1, 1};  // the element of layouts without types
 
 class Layout final : public Counted {

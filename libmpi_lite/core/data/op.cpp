@@ -301,8 +301,9 @@ void Op::apply(const void* in, void* inout, MPI_Count count, MPI_Datatype type) 
 }
 
 void define_ops() {
-  for (const MPI_Op op : {MPI_SUM, MPI_MIN, MPI_MAX, MPI_PROD, MPI_BAND, MPI_BOR, MPI_BXOR,
-                          MPI_LAND, MPI_LOR, MPI_LXOR, MPI_MINLOC, MPI_MAXLOC})
+  for (const MPI_Op op :
+       {MPI_SUM, MPI_MIN, MPI_MAX, MPI_PROD, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR,
+        MPI_LXOR, MPI_MINLOC, MPI_MAXLOC, MPI_REPLACE, MPI_NO_OP})
     op_handles.define(reinterpret_cast<std::uintptr_t>(op), make<Op>(op));
 }
 

@@ -17,8 +17,10 @@ class Op final : public Counted {
   Op(MPI_User_function_c* function, bool commutative);
 
   bool commutative() const { return commutative_; }
+  std::uintptr_t constant() const { return constant_; }  // of a predefined one: its handle; else 0
   bool predefined() const { return !function_ && !large_function_; }
   // Whether the operation may be used with that type (section 6.9.2). User functions: always.
+  // MPI_REPLACE and MPI_NO_OP: never, as they are no reductions; rma/ carries them out itself.
   bool allows(const Datatype& type) const;
   // inout[i] = in[i] op inout[i] for `count` items. The buffers must not overlap. The operation
   // must allow the type. `type` is handed to user functions, and must be a valid handle.

@@ -1,0 +1,385 @@
+// Puts, gets and accumulates (MPI 5.0, section 12.3). The functions check arguments and call
+// Window::start (rma/operations.cpp). The forms with int and with MPI_Count are the same functions.
+//
+// Choices where the standard leaves one: ranges are checked at the origin, before anything is sent,
+// but for dynamic windows, where only the target knows what is attached: that error is reported by
+// the next synchronization, or by the request. Data that does not fit the other side is
+// MPI_ERR_TRUNCATE.
+#include <algorithm>
+#include <cstring>
+
+#include "libmpi_lite/api/arguments/arguments.hpp"
+#include "libmpi_lite/api/one_sided/window_argument.hpp"
+
+using namespace viaduct::mpi;
+
+namespace {
+
+// Arguments that name memory of the target.
+struct TargetArguments {
+  int rank;
+  MPI_Aint displacement;
+  MPI_Count count;
+  MPI_Datatype type;
+};
+// Arguments that name memory of the origin.
+struct OriginArguments {
+  const void* data;
+  MPI_Count count;
+  MPI_Datatype type;
+};
+
+// The range of bytes that `count` items take from the displacement on must be in the window.
+void check_range(const Window& window, const TargetArguments& to, const Datatype& type,
+                 MPI_Aint offset) {
+  if (window.flavor() == MPI_WIN_FLAVOR_DYNAMIC || to.count == 0 || type.size() == 0) return;
+  const WideBytes others = WideBytes{to.count - 1} * type.extent();
+  const WideBytes low = WideBytes{offset} + type.true_lb() + std::min<WideBytes>(others, 0);
+  const WideBytes high = WideBytes{offset} + type.true_ub() + std::max<WideBytes>(others, 0);
+  const MPI_Aint size = window.size_of(to.rank);
+  if (low < 0 || high > size)
+    fail(MPI_ERR_RMA_RANGE,
+         "%lld items at target_disp %lld are not within the %lld bytes of the window at rank %d",
+         static_cast<long long>(to.count), static_cast<long long>(to.displacement),
+         static_cast<long long>(size), to.rank);
+}
+
+// An operation on the target's memory, whose arguments are all checked. Not for MPI_PROC_NULL.
+RmaOperation on_target(Window& window, RmaAction action, const TargetArguments& to, bool passive) {
+  check_window_rank(window, to.rank, "target_rank");
+  check_count(to.count, "target_count");
+  Datatype& type = check_committed(to.type, "target_datatype");
+  MPI_Aint offset;
+  if (to.displacement < 0 ||
+      __builtin_mul_overflow(to.displacement, window.unit_of(to.rank), &offset))
+    fail(MPI_ERR_DISP, "argument target_disp is %lld", static_cast<long long>(to.displacement));
+  check_range(window, to, type, offset);
+  if (to.count > INT_MAX) check_length(to.count, type);
+  window.check_epoch(to.rank, passive);
+  RmaOperation operation;
+  operation.action = action;
+  operation.rank = to.rank;
+  operation.offset = offset;
+  operation.target_type = Ref<Datatype>(&type);
+  operation.total = to.count * type.size();
+  return operation;
+}
+
+Items check_origin(const OriginArguments& from, const char* argument, int rank) {
+  return check_items(from.data, from.count, from.type, argument, rank);
+}
+
+void check_fits(MPI_Count bytes, MPI_Count room, const char* what) {
+  if (bytes > room)
+    fail(MPI_ERR_TRUNCATE, "%lld bytes of data do not fit the %lld bytes of %s",
+         static_cast<long long>(bytes), static_cast<long long>(room), what);
+}
+
+// ---- accumulates -------------------------------------------------------------------------------
+
+bool is(const Op& op, MPI_Op constant) {
+  return op.constant() == reinterpret_cast<std::uintptr_t>(constant);
+}
+
+// The predefined type of all elements.
+const Datatype& check_elements(const Datatype& type, const char* argument) {
+  const Datatype* const basic = type.only_predefined();
+  if (!basic || basic->size() == 0)
+    fail(MPI_ERR_TYPE, "argument %s is not made of one predefined datatype", argument);
+  return *basic;
+}
+
+bool equivalent(const Datatype& a, const Datatype& b) {
+  return a.constant() == b.constant() ||
+         (a.elementary() == b.elementary() && a.size() == b.size() &&
+          a.elementary() != Elementary::pair);
+}
+
+const Op& check_accumulate_op(MPI_Op handle, const Datatype& basic, bool fetches) {
+  const Op& op = check_op(handle);
+  if (!op.predefined())
+    fail(MPI_ERR_OP, "argument op is user-defined; accumulates take predefined operations only");
+  if (is(op, MPI_REPLACE) || (is(op, MPI_NO_OP) && fetches)) return op;
+  if (is(op, MPI_NO_OP)) fail(MPI_ERR_OP, "argument op is MPI_NO_OP, which fetches nothing here");
+  return check_op(handle, basic);
+}
+
+// Fills in what accumulates have besides; `from` is not looked at with MPI_NO_OP.
+void add_origin(RmaOperation& operation, const OriginArguments& from, MPI_Op op, bool fetches) {
+  const Datatype& basic = check_elements(*operation.target_type, "target_datatype");
+  operation.basic = &basic;
+  operation.op = &check_accumulate_op(op, basic, fetches);
+  if (is(*operation.op, MPI_NO_OP)) return;
+  operation.origin = check_origin(from, "origin_addr", operation.rank);
+  if (from.count > 0 && operation.origin.type->size() > 0 &&
+      !equivalent(check_elements(*operation.origin.type, "origin_datatype"), basic))
+    fail(MPI_ERR_TYPE, "arguments origin_datatype and target_datatype have different elements");
+  check_fits(operation.origin.bytes(), operation.total, "target_count and target_datatype");
+  operation.total = operation.origin.bytes();
+}
+
+void add_result(RmaOperation& operation, const OriginArguments& into, const char* argument) {
+  operation.result = check_origin(into, argument, operation.rank);
+  check_fits(operation.total, operation.result.bytes(), argument);
+}
+
+// ---- starting ----------------------------------------------------------------------------------
+
+// `prepare(Window&)` checks the arguments and gives the operation. `request`: of MPI_Rput and its
+// kin; nullptr: none. An operation on MPI_PROC_NULL is done at once.
+template <class Prepare>
+int start(const char* function, MPI_Win win, int rank, MPI_Request* request, bool with_request,
+          Prepare prepare) {
+  return call_on_window(function, win, [&](Window& w) {
+    Ref<RmaRequest> made;
+    if (with_request) {
+      check_pointer(request, "request");
+      made = make<RmaRequest>(w.comm());
+    }
+    if (rank == MPI_PROC_NULL) {
+      if (made) made->finish();
+    } else {
+      RmaOperation operation = prepare(w);
+      operation.request = made;
+      if (operation.total > 0)
+        w.start(std::move(operation));
+      else if (made)
+        made->finish();
+    }
+    if (made) *request = new_handle<MPI_Request>(request_handles, Ref<Request>(made.get()));
+  });
+}
+
+// The functions with requests are marked by their names: MPI_Rput...
+bool has_request(const char* function) {
+  return function[4] == 'R';
+}
+
+int put(const char* function, const OriginArguments& from, const TargetArguments& to, MPI_Win win,
+        MPI_Request* request = nullptr) {
+  const bool passive = has_request(function);
+  return start(function, win, to.rank, request, passive, [&](Window& w) {
+    RmaOperation operation = on_target(w, RmaAction::put, to, passive);
+    operation.origin = check_origin(from, "origin_addr", to.rank);
+    check_fits(operation.origin.bytes(), operation.total, "target_count and target_datatype");
+    operation.total = operation.origin.bytes();
+    return operation;
+  });
+}
+
+int get(const char* function, const OriginArguments& into, const TargetArguments& to, MPI_Win win,
+        MPI_Request* request = nullptr) {
+  const bool passive = has_request(function);
+  return start(function, win, to.rank, request, passive, [&](Window& w) {
+    RmaOperation operation = on_target(w, RmaAction::get, to, passive);
+    add_result(operation, into, "origin_addr");
+    return operation;
+  });
+}
+
+int accumulate(const char* function, const OriginArguments& from, const TargetArguments& to,
+               MPI_Op op, MPI_Win win, MPI_Request* request = nullptr) {
+  const bool passive = has_request(function);
+  return start(function, win, to.rank, request, passive, [&](Window& w) {
+    RmaOperation operation = on_target(w, RmaAction::accumulate, to, passive);
+    add_origin(operation, from, op, false);
+    return operation;
+  });
+}
+
+int get_accumulate(const char* function, const OriginArguments& from, const OriginArguments& into,
+                   const TargetArguments& to, MPI_Op op, MPI_Win win,
+                   MPI_Request* request = nullptr) {
+  const bool passive = has_request(function);
+  return start(function, win, to.rank, request, passive, [&](Window& w) {
+    RmaOperation operation = on_target(w, RmaAction::get_accumulate, to, passive);
+    add_origin(operation, from, op, true);
+    add_result(operation, into, "result_addr");
+    return operation;
+  });
+}
+
+const Datatype& check_predefined(MPI_Datatype type) {
+  const Datatype& t = check_type(type);
+  if (!t.predefined() || t.size() == 0)
+    fail(MPI_ERR_TYPE, "argument datatype is not a predefined datatype with data");
+  return t;
+}
+
+}  // namespace
+
+int PMPI_Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+             int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
+             MPI_Win win) {
+  return put("MPI_Put", {origin_addr, origin_count, origin_datatype},
+             {target_rank, target_disp, target_count, target_datatype}, win);
+}
+VIADUCT_MPI(Put);
+
+int PMPI_Put_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+               int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+               MPI_Datatype target_datatype, MPI_Win win) {
+  return put("MPI_Put_c", {origin_addr, origin_count, origin_datatype},
+             {target_rank, target_disp, target_count, target_datatype}, win);
+}
+VIADUCT_MPI(Put_c);
+
+int PMPI_Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+              int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
+              MPI_Win win, MPI_Request* request) {
+  return put("MPI_Rput", {origin_addr, origin_count, origin_datatype},
+             {target_rank, target_disp, target_count, target_datatype}, win, request);
+}
+VIADUCT_MPI(Rput);
+
+int PMPI_Rput_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+                MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
+  return put("MPI_Rput_c", {origin_addr, origin_count, origin_datatype},
+             {target_rank, target_disp, target_count, target_datatype}, win, request);
+}
+VIADUCT_MPI(Rput_c);
+
+int PMPI_Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+             MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win) {
+  return get("MPI_Get", {origin_addr, origin_count, origin_datatype},
+             {target_rank, target_disp, target_count, target_datatype}, win);
+}
+VIADUCT_MPI(Get);
+
+int PMPI_Get_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+               int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+               MPI_Datatype target_datatype, MPI_Win win) {
+  return get("MPI_Get_c", {origin_addr, origin_count, origin_datatype},
+             {target_rank, target_disp, target_count, target_datatype}, win);
+}
+VIADUCT_MPI(Get_c);
+
+int PMPI_Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+              MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win,
+              MPI_Request* request) {
+  return get("MPI_Rget", {origin_addr, origin_count, origin_datatype},
+             {target_rank, target_disp, target_count, target_datatype}, win, request);
+}
+VIADUCT_MPI(Rget);
+
+int PMPI_Rget_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+                MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
+  return get("MPI_Rget_c", {origin_addr, origin_count, origin_datatype},
+             {target_rank, target_disp, target_count, target_datatype}, win, request);
+}
+VIADUCT_MPI(Rget_c);
+
+int PMPI_Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                    int target_rank, MPI_Aint target_disp, int target_count,
+                    MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
+  return accumulate("MPI_Accumulate", {origin_addr, origin_count, origin_datatype},
+                    {target_rank, target_disp, target_count, target_datatype}, op, win);
+}
+VIADUCT_MPI(Accumulate);
+
+int PMPI_Accumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                      int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+                      MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
+  return accumulate("MPI_Accumulate_c", {origin_addr, origin_count, origin_datatype},
+                    {target_rank, target_disp, target_count, target_datatype}, op, win);
+}
+VIADUCT_MPI(Accumulate_c);
+
+int PMPI_Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                     int target_rank, MPI_Aint target_disp, int target_count,
+                     MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request) {
+  return accumulate("MPI_Raccumulate", {origin_addr, origin_count, origin_datatype},
+                    {target_rank, target_disp, target_count, target_datatype}, op, win, request);
+}
+VIADUCT_MPI(Raccumulate);
+
+int PMPI_Raccumulate_c(const void* origin_addr, MPI_Count origin_count,
+                       MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                       MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
+                       MPI_Request* request) {
+  return accumulate("MPI_Raccumulate_c", {origin_addr, origin_count, origin_datatype},
+                    {target_rank, target_disp, target_count, target_datatype}, op, win, request);
+}
+VIADUCT_MPI(Raccumulate_c);
+
+int PMPI_Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                        void* result_addr, int result_count, MPI_Datatype result_datatype,
+                        int target_rank, MPI_Aint target_disp, int target_count,
+                        MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
+  return get_accumulate("MPI_Get_accumulate", {origin_addr, origin_count, origin_datatype},
+                        {result_addr, result_count, result_datatype},
+                        {target_rank, target_disp, target_count, target_datatype}, op, win);
+}
+VIADUCT_MPI(Get_accumulate);
+
+int PMPI_Get_accumulate_c(const void* origin_addr, MPI_Count origin_count,
+                          MPI_Datatype origin_datatype, void* result_addr, MPI_Count result_count,
+                          MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
+                          MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op,
+                          MPI_Win win) {
+  return get_accumulate("MPI_Get_accumulate_c", {origin_addr, origin_count, origin_datatype},
+                        {result_addr, result_count, result_datatype},
+                        {target_rank, target_disp, target_count, target_datatype}, op, win);
+}
+VIADUCT_MPI(Get_accumulate_c);
+
+int PMPI_Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                         void* result_addr, int result_count, MPI_Datatype result_datatype,
+                         int target_rank, MPI_Aint target_disp, int target_count,
+                         MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
+                         MPI_Request* request) {
+  return get_accumulate("MPI_Rget_accumulate", {origin_addr, origin_count, origin_datatype},
+                        {result_addr, result_count, result_datatype},
+                        {target_rank, target_disp, target_count, target_datatype}, op, win,
+                        request);
+}
+VIADUCT_MPI(Rget_accumulate);
+
+int PMPI_Rget_accumulate_c(const void* origin_addr, MPI_Count origin_count,
+                           MPI_Datatype origin_datatype, void* result_addr, MPI_Count result_count,
+                           MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
+                           MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op,
+                           MPI_Win win, MPI_Request* request) {
+  return get_accumulate("MPI_Rget_accumulate_c", {origin_addr, origin_count, origin_datatype},
+                        {result_addr, result_count, result_datatype},
+                        {target_rank, target_disp, target_count, target_datatype}, op, win,
+                        request);
+}
+VIADUCT_MPI(Rget_accumulate_c);
+
+int PMPI_Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype,
+                      int target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
+  return start("MPI_Fetch_and_op", win, target_rank, nullptr, false, [&](Window& w) {
+    check_predefined(datatype);
+    RmaOperation operation =
+        on_target(w, RmaAction::get_accumulate, {target_rank, target_disp, 1, datatype}, false);
+    add_origin(operation, {origin_addr, 1, datatype}, op, true);
+    add_result(operation, {result_addr, 1, datatype}, "result_addr");
+    return operation;
+  });
+}
+VIADUCT_MPI(Fetch_and_op);
+
+int PMPI_Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr,
+                          MPI_Datatype datatype, int target_rank, MPI_Aint target_disp,
+                          MPI_Win win) {
+  return start("MPI_Compare_and_swap", win, target_rank, nullptr, false, [&](Window& w) {
+    const Datatype& type = check_predefined(datatype);
+    const Elementary kind = type.elementary();
+    if (!(kind >= Elementary::int8 && kind <= Elementary::int128) && kind != Elementary::logical &&
+        kind != Elementary::byte)
+      fail(MPI_ERR_TYPE, "argument datatype is %s, which is not an integer, logical or byte type",
+           type.name.c_str());
+    RmaOperation operation =
+        on_target(w, RmaAction::compare_and_swap, {target_rank, target_disp, 1, datatype}, false);
+    add_result(operation, {result_addr, 1, datatype}, "result_addr");
+    operation.basic = &type;
+    const auto size = static_cast<std::size_t>(type.size());
+    std::memcpy(operation.expected_value.data(), check_pointer(compare_addr, "compare_addr"), size);
+    std::memcpy(operation.swap_value.data(), check_pointer(origin_addr, "origin_addr"), size);
+    return operation;
+  });
+}
+VIADUCT_MPI(Compare_and_swap);
