@@ -98,6 +98,25 @@ void check_unpack(const Both& type, MPI_Count count, RandomTypes& random) {
   ASSERT_EQ(arena.memory, expected.memory);
 }
 
+// Strips name the same bytes in the same order, and blocks that continue each other are one.
+void check_strips(const Both& type, MPI_Count count, RandomTypes& random) {
+  const Places places = type.model.places(count);
+  for (const auto& [at, length] : cut(random, static_cast<MPI_Count>(places.size()))) {
+    std::vector<Strip> strips;
+    type.real->add_strips(at, at + length, strips);
+    Places named;
+    for (const Strip& strip : strips)
+      for (MPI_Count block = 0; block < strip.count; ++block)
+        for (MPI_Count byte = 0; byte < strip.length; ++byte)
+          named.push_back(strip.displacement + block * strip.stride + byte);
+    const auto first = places.begin() + at;
+    ASSERT_EQ(named, Places(first, first + length));
+    if (type.real->contiguous()) {
+      ASSERT_LE(strips.size(), 1u);
+    }
+  }
+}
+
 void check_elements(const Both& type) {
   std::vector<MPI_Count> ends{0};  // of the elements of two items in the packed form
   for (int item = 0; item < 2; ++item)
@@ -129,6 +148,7 @@ TEST(RandomDatatypes, AreWhatTheirTypeMapsSay) {
     check_contiguous(type);
     check_pack(type, count, random);
     check_unpack(type, count, random);
+    check_strips(type, count, random);
     check_elements(type);
     if (HasFailure()) return;
   }

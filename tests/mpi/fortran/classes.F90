@@ -51,6 +51,7 @@ program classes
   call topologies
   call movement
   call reductions
+  call windows
   call with_c
 #ifdef MPI_F08
   call only_f08

@@ -42,6 +42,10 @@ check "who is kept busy by others notices a death as well" notices busy
 check "a send that waits for a process when it dies fails" notices connecting
 check "a long message from a process that dies fails in its middle, and others go on" notices transfer
 
+for ranks in 3 5; do
+  check "every epoch with a dead process ends, and its locks go on, among $ranks processes" \
+    notices windows mpiexec.hydra -n $ranks
+done
 for ranks in 3 4 7; do
   what="no survivor of $ranks takes a collective without the dead process for complete"
   check "$what" notices collectives mpiexec.hydra -n $ranks
@@ -58,6 +62,13 @@ for channel in mbcf startx; do
   if may_make_hosts; then
     VIADUCT_DEAD_AFTER_MS=500 check "$what" \
       notices collectives "$viaduct_run" -n 4 --hosts 2 --channel $channel
+  else
+    skip "$what" "emulated hosts need root and network namespaces"
+  fi
+  what="every epoch with a dead process ends, between hosts over $channel"
+  if may_make_hosts; then
+    VIADUCT_DEAD_AFTER_MS=500 check "$what" \
+      notices windows "$viaduct_run" -n 4 --hosts 2 --channel $channel
   else
     skip "$what" "emulated hosts need root and network namespaces"
   fi

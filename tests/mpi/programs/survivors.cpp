@@ -2,7 +2,7 @@
 //
 //   mpiexec -n 3 survivors announced|stranger|leaver|napper|probed|speaker|connecting
 //   mpiexec -n 3 survivors elsewhere|busy|transfer
-//   mpiexec -n N survivors collectives|constructors   (N >= 3)
+//   mpiexec -n N survivors collectives|constructors|windows   (N >= 3)
 //
 // Rank 0 says "noticed" or what it has seen instead. A launcher ends a job as soon as one of its
 // processes has ended; so each is started by another one, which does not end by itself.
@@ -305,6 +305,57 @@ void constructors(int rank) {
   add_failures_of_others(rank, size);
 }
 
+// Rank 1 dies with the lock of rank 2, and in an epoch of each kind.
+void windows(int rank) {
+  int size, memory[4] = {}, value = rank;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Win locked, flushed, started, posted, fenced;
+  for (MPI_Win* win : {&locked, &flushed, &started, &posted, &fenced}) {
+    MPI_Win_create(memory, sizeof memory, 4, MPI_INFO_NULL, MPI_COMM_WORLD, win);
+    MPI_Win_set_errhandler(*win, MPI_ERRORS_RETURN);
+  }
+  MPI_Group world, one;
+  const int dead = 1;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 1, &dead, &one);
+  if (rank == 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, locked);
+  if (rank == 1) MPI_Put(&value, 1, MPI_INT, 2, 0, 1, MPI_INT, locked);
+  if (rank == 1) MPI_Win_flush(2, locked);
+  if (rank != 1) MPI_Win_lock_all(0, flushed);
+  if (rank != 1) MPI_Get(&value, 1, MPI_INT, 1, 0, 1, MPI_INT, flushed);
+  if (rank != 1) MPI_Win_flush(1, flushed);
+  MPI_Win_fence(MPI_MODE_NOPRECEDE, fenced);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1) die();
+  const auto expect_loss = [&](int code, const char* what) {
+    char text[100];
+    std::snprintf(text, sizeof text, "rank %d, %s", rank, what);
+    expect(class_of(code), MPI_ERR_PROC_ABORTED, text);
+  };
+  int code = MPI_SUCCESS;
+  while (code == MPI_SUCCESS) {  // until it is dead
+    code = MPI_Put(&value, 1, MPI_INT, 1, 1, 1, MPI_INT, flushed);
+    if (code == MPI_SUCCESS) code = MPI_Win_flush(1, flushed);
+  }
+  expect_loss(code, "MPI_Win_flush");
+  MPI_Request request;
+  expect_loss(MPI_Rget(&value, 1, MPI_INT, 1, 0, 1, MPI_INT, flushed, &request), "MPI_Rget");
+  expect(class_of(MPI_Put(&value, 1, MPI_INT, rank, 1, 1, MPI_INT, flushed)), MPI_SUCCESS,
+         "MPI_Put to a living process");
+  MPI_Win_unlock_all(flushed);
+  MPI_Win_start(one, 0, started);
+  expect_loss(MPI_Win_complete(started), "MPI_Win_complete");
+  MPI_Win_post(one, 0, posted);
+  expect_loss(MPI_Win_wait(posted), "MPI_Win_wait");
+  // The lock of the dead goes to the living.
+  expect(class_of(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, locked)), MPI_SUCCESS, "MPI_Win_lock");
+  MPI_Put(&value, 1, MPI_INT, 2, 2, 1, MPI_INT, locked);
+  expect(class_of(MPI_Win_unlock(2, locked)), MPI_SUCCESS, "MPI_Win_unlock");
+  expect_loss(MPI_Win_fence(0, fenced), "MPI_Win_fence");
+  expect_loss(MPI_Win_free(&started), "MPI_Win_free");
+  add_failures_of_others(rank, size);
+}
+
 void run(int argc, char** argv) {
   int rank;
   MPI_Init(&argc, &argv);
@@ -325,7 +376,8 @@ void run(int argc, char** argv) {
                {"connecting", connecting},
                {"transfer", transfer, true},
                {"collectives", collectives, true},
-               {"constructors", constructors, true}};
+               {"constructors", constructors, true},
+               {"windows", windows, true}};
   for (const auto& c : cases) {
     if (std::strcmp(argv[1], c.name) != 0) continue;
     if (rank < 2 || c.all) c.run(rank);
