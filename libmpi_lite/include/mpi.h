@@ -1,5 +1,5 @@
 /* The Message Passing Interface as libmpi_abi has it: the C interface of MPI 5.0 and what MPI-3
- * removed of MPI-1.3, but for one-sided communication, MPI_T, files, and processes that are started
+ * removed of MPI-1.3, but for MPI_T, files, and processes that are started
  * later; with the application binary interface of MPI 5.0 (chapter 20). A program that was compiled
  * with another header of that interface runs unchanged; what is not declared here is not in the
  * library.

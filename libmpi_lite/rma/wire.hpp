@@ -27,7 +27,7 @@ enum class RmaAction : std::uint8_t {
   flush,             // the target answers with `flushed` when all that came before is done
   complete,          // the access epoch of MPI_Win_start has ended (MPI_Win_complete)
   // From target to origin.
-  answer,   // the data that an operation fetches; `id` names it, `offset` counts within the result
+  answer,   // the data that an operation fetches, which `id` names; in the order of the requests
   locked,   // the lock is granted
   flushed,  // the answer to flush and unlock, with their `id`
   post,     // the exposure epoch of MPI_Win_post has begun
