@@ -1,5 +1,6 @@
-"""What bench/compare-shm, compare-net and bcast-two-stage share: mpi_bench built for each MPI library,
-runs with a time limit that leave nothing behind, medians and ratios."""
+"""What the scripts that compare MPI libraries share: mpi_bench built for each of them, runs with a time
+limit that leave nothing behind, medians and ratios."""
+import argparse
 import contextlib
 import glob
 import json
@@ -19,12 +20,15 @@ sys.dont_write_bytecode = True  # nothing is left in the source tree
 NAME = os.path.basename(sys.argv[0])
 
 
-def fail(what):
-    sys.exit(f"{NAME}: {what}")
+def fail(what, status=1):
+    print(f"{NAME}: {what}", file=sys.stderr)
+    sys.exit(status)
 
 
 class RunFailed(Exception):
-    pass
+    def __init__(self, why, said=""):
+        super().__init__(why)
+        self.said = said  # all that the program has said
 
 
 # ---- building ------------------------------------------------------------------------------------------
@@ -83,26 +87,33 @@ def bench_row(row):
     return (row["test"], row["bytes"]), row["median"]
 
 
+def execute(command, env=None, timeout=120, isolate=True, place=None):
+    """Runs a command in the directory `place`. Gives what it said."""
+    full = [*(ISOLATE if isolate and os.geteuid() == 0 else []), *command]
+    process = subprocess.Popen(full, env={**os.environ, **(env or {})}, text=True, cwd=place,
+                               errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        said, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        end(process)
+        raise RunFailed(f"it took more than {timeout:g} s")
+    except BaseException:
+        end(process)
+        raise
+    if process.returncode != 0:
+        raise RunFailed(reason(said) or f"exit status {process.returncode}", said)
+    return said
+
+
 def run(command, options, env=None, timeout=120, isolate=True, figure=bench_row):
     """Runs mpi_bench: `command` starts it on all ranks, `options` are its own. Gives its figures. (Or
     another program that writes rows as JSON, of which `figure` makes figures.)"""
     with tempfile.TemporaryDirectory() as place:
         rows = os.path.join(place, "rows.json")
-        full = [*(ISOLATE if isolate and os.geteuid() == 0 else []), *command, *options,
-                "--json", rows]
-        process = subprocess.Popen(full, env={**os.environ, **(env or {})}, text=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            said, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            said = f"it took more than {timeout:g} s"
-            end(process)
-        except BaseException:
-            end(process)
-            raise
-        if process.returncode != 0 or not os.path.exists(rows):
-            raise RunFailed(reason(said) or f"exit status {process.returncode}")
+        said = execute([*command, *options, "--json", rows], env, timeout, isolate)
+        if not os.path.exists(rows):
+            raise RunFailed(reason(said) or "it wrote no figures")
         with open(rows) as file:
             return dict(map(figure, json.load(file)))
 
@@ -198,6 +209,17 @@ def end(process):
 
 
 OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--bind-to", "none"]
+# What lets a waiting rank give way where ranks share cores; Viaduct needs nothing.
+OPENMPI_YIELDS = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+MPICH_YIELDS = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
+
+
+def on_this_machine(who, program, ranks, oversubscribed):
+    """What starts a program of one of the libraries on this machine, and its environment."""
+    if who == "openmpi":
+        return [*OPENMPI, *(OPENMPI_YIELDS if oversubscribed else []), "-n", str(ranks), program], {}
+    env = MPICH_YIELDS if oversubscribed and who == "mpich" else {}
+    return ["mpiexec.hydra", "-n", str(ranks), program], env
 
 
 def start_of(pid):
@@ -243,13 +265,14 @@ class Bed:
                               "-iface", "p0", "-hosts", f"host0:{ranks // 2},host1:{ranks // 2}",
                               "-n", str(ranks), program])
 
-    def openmpi(self, ranks, program):
+    def openmpi(self, ranks, program, oversubscribed=False):
         net = "10.77.0.0/24"
+        # vader: shared memory, among the ranks of a host; it goes by hosts, not by machines.
         return self.on_host0([*OPENMPI, "--host", f"host0:{ranks // 2},host1:{ranks // 2}",
                               "--mca", "plm_rsh_agent", " ".join(self.shell),
-                              "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+                              "--mca", "pml", "ob1", "--mca", "btl", "vader,tcp,self" if ranks > 2 else "tcp,self",
                               "--mca", "oob_tcp_if_include", net, "--mca", "btl_tcp_if_include", net,
-                              "-n", str(ranks), program])
+                              *(OPENMPI_YIELDS if oversubscribed else []), "-n", str(ranks), program])
 
     def on_host0(self, command):
         # Both launchers would take the host that is called as this machine is for this machine.
@@ -343,7 +366,7 @@ def compare(samples, bars, ours, peers):
     return all(good for _, good in results)
 
 
-def common_arguments(parser, rounds):
+def common_arguments(parser, rounds, timed=True):
     # As after Ctrl-C: what has been started and set up is ended and undone.
     for asked in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(asked) != signal.SIG_IGN:  # as under nohup
@@ -352,11 +375,29 @@ def common_arguments(parser, rounds):
                         help="build directory (default: build)")
     parser.add_argument("--rounds", type=int, default=rounds, metavar="N",
                         help=f"runs of each library, interleaved (default {rounds})")
-    parser.add_argument("--seconds", type=float, default=0.5, metavar="S",
-                        help="time for each figure of a run (default 0.5)")
-    parser.add_argument("--timeout", type=float, default=120, metavar="S",
-                        help="limit for each run (default 120)")
+    if timed:
+        parser.add_argument("--seconds", type=float, default=0.5, metavar="S",
+                            help="time for each figure of a run (default 0.5)")
+    timeout = 120 if timed else 600
+    parser.add_argument("--timeout", type=float, default=timeout, metavar="S",
+                        help=f"limit for each run (default {timeout})")
     parser.add_argument("--json", metavar="FILE", help="write the medians of all runs to FILE")
+
+
+def manual_page_parser(text):
+    """A parser whose --help is `text`, a manual page, with OPTIONS and what it knows of them before FILES."""
+    class Parser(argparse.ArgumentParser):
+        def format_help(self):
+            options = super().format_help().partition("options:\n")[2]
+            before, files, after = text.partition("FILES\n")
+            return f"{before}OPTIONS\n{options}\n{files}{after}"
+
+    parser = Parser(usage="", add_help=False, allow_abbrev=False,
+                    formatter_class=lambda prog: argparse.HelpFormatter(prog, indent_increment=4, max_help_position=28,
+                                                                        width=110))
+    parser.error = lambda what: fail(f"{what}; see --help", 2)
+    parser.add_argument("--help", action="help", help="this text")
+    return parser
 
 
 def finish(options, samples, good):
