@@ -19,11 +19,11 @@ class Program:
     name = package = ""
     unpack_options = []
 
-    def prepare(self, source, jobs):
+    def prepare(self, source):
         """Commands that are run once in the unpacked sources, for all MPI libraries."""
         return []
 
-    def build(self, library, source, jobs):
+    def build(self, library, source):
         """Commands that build it for a library in an empty directory."""
         raise NotImplementedError
 
@@ -40,7 +40,7 @@ class NetPipe(Program):
     name, package = "NetPIPE", "netpipe"
     SIZES = [8, 16 << 10, 1 << 20]
 
-    def build(self, library, source, jobs):
+    def build(self, library, source):
         return [["cp", "-a", f"{source}/.", "."], ["make", "mpi", f"MPICC={library.cc}", "CFLAGS=-O2"]]
 
     def measure(self, job):
@@ -64,15 +64,15 @@ class Fftw(Program):
     # All directories that know nothing of MPI.
     SERIAL = ["support", "kernel", "simd-support", "dft", "rdft", "reodft", "api", "libbench2"]
 
-    def prepare(self, source, jobs):
+    def prepare(self, source):
         # Configured with a stand-in for the MPI compiler, since only the directory mpi is compiled with one.
         return [["./configure", "-q", "--enable-mpi", "--disable-fortran", "--disable-doc", "MPICC=mpicc.mpich"],
-                *(["make", "-s", f"-j{jobs}", "-C", part] for part in self.SERIAL),
+                *(["make", "-s", "-C", part] for part in self.SERIAL),
                 ["make", "-s", "libfftw3.la"]]
 
-    def build(self, library, source, jobs):
+    def build(self, library, source):
         return [["cp", "-a", f"{source}/.", "."],
-                ["make", "-s", f"-j{jobs}", "-C", "mpi", "mpi-bench", f"CC={library.cc} {library.older}".strip(),
+                ["make", "-s", "-C", "mpi", "mpi-bench", f"CC={library.cc} {library.older}".strip(),
                  f"MPICC={library.cc}"]]
 
     def measure(self, job):
@@ -82,7 +82,7 @@ class Fftw(Program):
             require(found and max(map(float, found.groups())) < 1e-10, f"{what} was not verified", said)
         times = {}
         for what in self.TIMED:
-            said = job.run("mpi/mpi-bench", "-oestimate", "--report-time", "-s", what)
+            said = job.run("mpi/mpi-bench", "-oestimate", "-r", 4, "--report-time", "-s", what)
             found = re.search(r"^\(\S+ \S+ \S+ (\S+)\)$", said, re.MULTILINE)
             require(found, "it reported no time", said)
             times[what] = float(found[1])
@@ -94,11 +94,11 @@ class Parpack(Program):
     name, package = "PARPACK", "arpack"
     EXAMPLES = ["pssdrv1", "pdsdrv1", "psndrv1", "psndrv3", "pdndrv1", "pdndrv3", "pcndrv1", "pzndrv1"]
 
-    def build(self, library, source, jobs):
+    def build(self, library, source):
         return [["cmake", "-S", source, "-B", ".", "-DMPI=ON", "-DEXAMPLES=ON", "-DTESTS=OFF",
                  "-DBUILD_SHARED_LIBS=OFF", "-DCMAKE_BUILD_TYPE=Release", f"-DMPI_Fortran_COMPILER={library.fc}",
                  "-DCMAKE_Fortran_FLAGS=-fallow-argument-mismatch"],
-                ["make", f"-j{jobs}", "arpack", "parpack", *self.EXAMPLES]]
+                ["make", "arpack", "parpack", *self.EXAMPLES]]
 
     def build_ours(self, library):
         return compile_ours(library, "svd", "-L.", "-lparpack", "-larpack")
@@ -134,7 +134,7 @@ class Hpcc(Program):
     name, package = "HPCC", "hpcc"
     SIZE, BLOCK = 2000, 64
 
-    def build(self, library, source, jobs):
+    def build(self, library, source):
         # One of its own settings files, with everything that depends on the machine overridden. OMPI_...: it calls
         # functions that MPI-3 removed, which Open MPI's library has, but not its header.
         options = {"CC": library.cc, "LINKER": library.cc, "MPdir": "", "MPinc": "", "MPlib": "", "LAdir": "",
@@ -142,7 +142,7 @@ class Hpcc(Program):
                    "CCFLAGS": "$(HPL_DEFS) -O3 -funroll-loops -w -DOMPI_OMIT_MPI1_COMPAT_DECLS=1", "CCNOOPT": "$(HPL_DEFS) -w"}
         return [["cp", "-a", f"{source}/.", "."],
                 ["cp", "hpl/setup/Make.Linux_PII_FBLAS", "hpl/Make.bench"],
-                ["make", f"-j{jobs}", "arch=bench", *(f"{key}={value}" for key, value in options.items())]]
+                ["make", "arch=bench", *(f"{key}={value}" for key, value in options.items())]]
 
     def measure(self, job):
         job.write("hpccinf.txt", self.input(job.ranks))

@@ -241,6 +241,7 @@ class Bed:
 
     def __enter__(self):
         self.remove_abandoned()
+        self.scratch = tempfile.TemporaryDirectory()
         done = subprocess.run([self.testbed, "up", "--name", self.name, "--mtu", str(self.mtu),
                                "--offload", "off" if self.frames else "on"],
                               capture_output=True, text=True)
@@ -250,6 +251,7 @@ class Bed:
 
     def __exit__(self, *_):
         subprocess.run([self.testbed, "down", "--name", self.name])
+        self.scratch.cleanup()
 
     def remove_abandoned(self):
         """What those that were killed have left: beds that say which process they belong to."""
@@ -267,9 +269,13 @@ class Bed:
 
     def openmpi(self, ranks, program, oversubscribed=False):
         net = "10.77.0.0/24"
-        # vader: shared memory, among the ranks of a host; it goes by hosts, not by machines.
-        return self.on_host0([*OPENMPI, "--host", f"host0:{ranks // 2},host1:{ranks // 2}",
-                              "--mca", "plm_rsh_agent", " ".join(self.shell),
+        # vader: shared memory, among the ranks of a host; it goes by hosts, not by machines. Open MPI's daemons on
+        # both hosts would make the same directory, and the second one give up: each gets a place of its own.
+        places = [os.path.join(self.scratch.name, host) for host in ("host0", "host1")]
+        for place in places:
+            os.makedirs(place, exist_ok=True)
+        return self.on_host0(["env", f"TMPDIR={places[0]}", *OPENMPI, "--host", f"host0:{ranks // 2},host1:{ranks // 2}",
+                              "--mca", "plm_rsh_agent", " ".join(["env", f"TMPDIR={places[1]}", *self.shell]),
                               "--mca", "pml", "ob1", "--mca", "btl", "vader,tcp,self" if ranks > 2 else "tcp,self",
                               "--mca", "oob_tcp_if_include", net, "--mca", "btl_tcp_if_include", net,
                               *(OPENMPI_YIELDS if oversubscribed else []), "-n", str(ranks), program])

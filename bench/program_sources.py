@@ -23,8 +23,7 @@ class Library:
             place = os.path.join(os.path.abspath(build), "libmpi_lite")
             self.cc, self.cxx, self.fc = (os.path.join(place, c) for c in ("mpicc", "mpicxx", "mpifort"))
             # MPI_Comm_f2c and its kin, which the standard binary interface has no more.
-            header = os.path.join(mp.ROOT, "libmpi_lite", "include", "mpi_fortran.h")
-            self.older = f"-include {header}"
+            self.older = "-include mpi_fortran.h"
             remedy = f"run: ninja -C {build}"
         else:
             self.cc, self.cxx, self.fc = (c + "." + name for c in ("mpicc", "mpicxx", "mpif90"))
@@ -98,11 +97,11 @@ class Cache:
     def tree(self, program):
         """The sources of a program, unpacked, with what is built once for all MPI libraries."""
         place = self.path(program.package, "source")
-        steps = program.prepare(place, self.jobs)
+        steps = program.prepare(place)
         if not self.is_built(place, steps):
             archive = self.fetch(program.package)
             fresh(place)
-            run_steps(place, [["tar", "-xf", archive, "--strip-components=1", *program.unpack_options]], place + ".tar.log")
+            run_steps(place, [["tar", "-xf", archive, "--strip-components=1", *program.unpack_options]], place + ".tar.log", 1)
             self.make(place, steps)
         return place
 
@@ -110,12 +109,12 @@ class Cache:
         """The directory of a program that is built for a library."""
         source = self.tree(program)
         place = self.path(program.package, library.name)
-        steps = program.build(library, source, self.jobs)
+        steps = program.build(library, source)
         if not self.is_built(place, steps):
             print(f"{mp.NAME}: building {program.name} for {library.name}", flush=True)
             fresh(place)
             self.make(place, steps)
-        run_steps(place, program.build_ours(library), place + ".ours.log")
+        run_steps(place, program.build_ours(library), place + ".ours.log", 1)
         return place
 
     @staticmethod
@@ -123,19 +122,19 @@ class Cache:
         """By the same commands."""
         return read(place + ".built") == commands(steps)
 
-    @staticmethod
-    def make(place, steps):
-        run_steps(place, steps, place + ".log")
+    def make(self, place, steps):
+        run_steps(place, steps, place + ".log", self.jobs)
         with open(place + ".built", "w") as file:
             file.write(commands(steps))
 
 
-def run_steps(place, steps, log_path):
+def run_steps(place, steps, log_path, jobs):
     with open(log_path, "w") as log:
         for step in steps:
             log.write(f"$ {shlex.join(step)}\n")
             log.flush()
-            done = subprocess.run(step, cwd=place, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            done = subprocess.run(step, cwd=place, env={**os.environ, "MAKEFLAGS": f"-j{jobs}"},
+                                  stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
             if done.returncode != 0:
                 raise mp.RunFailed(f"'{shlex.join(step)[:120]}' failed; see {log_path}")
 

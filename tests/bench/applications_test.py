@@ -40,7 +40,7 @@ class FakeJob:
 
     def run(self, program, *arguments):
         said = self.said[os.path.basename(program)]
-        return said(arguments) if callable(said) else said
+        return said(list(map(str, arguments))) if callable(said) else said
 
     def read(self, name):
         return self.files[os.path.basename(name)]
@@ -55,7 +55,7 @@ def netpipe(integrity="Integrity check passed"):
     def run(arguments):
         if "-i" in arguments:
             return integrity
-        size = arguments[arguments.index("-l") + 1]
+        size = int(arguments[arguments.index("-l") + 1])
         job.files["np.out"] = f"{size:8d} 123.456 {size * 1e-9:12.8f}\n"
         return ""
     job.said["NPmpi"] = run
@@ -155,10 +155,10 @@ class OneFile(programs.Program):
     def __init__(self, text):
         self.text = text
 
-    def prepare(self, source, jobs):
+    def prepare(self, source):
         return [["sh", "-c", "echo prepared >>../notes"]]
 
-    def build(self, library, source, jobs):
+    def build(self, library, source):
         return [["sh", "-c", f"cat {source}/file >built && echo {self.text} >>../notes"]]
 
 
@@ -179,9 +179,10 @@ class Building(unittest.TestCase):
         subprocess.run(["tar", "-czf", os.path.join(archives, "one_1.orig.tar.gz"), "-C", self.place.name, "top"],
                        check=True)
         self.cache = sources.Cache.__new__(sources.Cache)
-        self.cache.place, self.cache.jobs = os.path.join(self.place.name, "cache"), 1
+        self.cache.place = os.path.join(self.place.name, "cache")
 
-    def build(self, text):
+    def build(self, text, jobs=1):
+        self.cache.jobs = jobs
         with contextlib.redirect_stdout(io.StringIO()):
             return self.cache.build(OneFile(text), FakeLibrary())
 
@@ -190,8 +191,8 @@ class Building(unittest.TestCase):
             return file.read().split()
 
     def test_built_once_unless_the_commands_change(self):
-        for text in ("first", "first", "second"):
-            with open(os.path.join(self.build(text), "built")) as file:
+        for text, jobs in (("first", 1), ("first", 2), ("second", 2)):
+            with open(os.path.join(self.build(text, jobs), "built")) as file:
                 self.assertEqual(file.read(), "content")
         self.assertEqual(self.notes(), ["prepared", "first", "second"])
 
