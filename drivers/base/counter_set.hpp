@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "drivers/base/cxx20.hpp"
 
@@ -27,6 +28,22 @@ class CounterSet {
  private:
   std::array<std::uint64_t, kSize> values_{};
 };
+
+// A counter as it stands now, for reports and tools. The texts are those of a table, and outlive
+// it.
+struct NamedCounter {
+  std::string_view part;  // of the software, as "link"
+  std::string_view name, meaning;
+  std::uint64_t value;
+  bool level = false;  // it may also become less
+};
+
+template <class Counter, std::size_t kSize>
+void append(std::vector<NamedCounter>& out, std::string_view part,
+            const CounterSet<Counter>& counters, const std::array<CounterInfo, kSize>& info) {
+  for (std::size_t c = 0; c < kSize; ++c)
+    out.push_back({part, info[c].name, info[c].meaning, counters[static_cast<Counter>(c)]});
+}
 
 // The counters that are not zero, as text: "probes 2, drop_checksum 1".
 template <class Counter, std::size_t kSize>

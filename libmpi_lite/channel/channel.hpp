@@ -30,6 +30,8 @@
 #include <string_view>
 #include <vector>
 
+#include "drivers/base/counter_set.hpp"
+
 namespace viaduct::mpi {
 
 using Bytes = std::span<const std::byte>;
@@ -173,8 +175,8 @@ class Channel {
   virtual void ends_early() {}
   // For VIADUCT_STATS=1: one line about the way to this peer ("shm, ring of 64 KiB, ...").
   virtual std::string describe(int peer) const = 0;
-  // The counters of the layers below, one line for each layer ("link: frames_sent 12, drop_job 3").
-  virtual std::vector<std::string> counted() const { return {}; }
+  // The counters of the channel and of the layers below. Which there are does not change.
+  virtual std::vector<base::NamedCounter> all_counters() const { return {}; }
   // The counters of unusual events that belong to this peer; empty if there were none.
   virtual std::string counted(int) const { return {}; }
   // How long ago that process was in the library, as far as this process knows; nothing: unknown.

@@ -137,11 +137,6 @@ std::string MbcfChannel<D>::detail() const {
   return "FIFO of " + std::to_string(fifo_->capacity() >> 10) + " KiB";
 }
 
-template <link::PacketDevice D>
-std::string MbcfChannel<D>::driver_counted() const {
-  return text(driver_.counters(), mbcf::kCounterInfo);
-}
-
 // ---- control messages ------------------------------------------------------------------------
 
 template <link::PacketDevice D>

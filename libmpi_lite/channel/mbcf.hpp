@@ -36,6 +36,7 @@ class MbcfChannel final
               std::size_t fifo, ClockOf<D> clock = {});
 
   static constexpr std::size_t kRemoteKeyBytes = sizeof(mbcf::Key);
+  static constexpr const auto& kDriverCounterInfo = mbcf::kCounterInfo;
   static constexpr bool kWritesNow = true;
 
   const char* name() const override { return "mbcf"; }
@@ -90,7 +91,6 @@ class MbcfChannel final
   void end_transfers(int rank);
   std::size_t transfers() const { return sends_.size() + long_entries_.size(); }
   std::string detail() const;
-  std::string driver_counted() const;
 
   // Appends an entry to the peer's FIFO; results as send_control().
   bool append(int to, Bytes head, Bytes body, const mbcf::Options& options);

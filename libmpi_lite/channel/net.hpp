@@ -113,8 +113,8 @@ struct NetPeer {
 //  * store_key(peer, key): takes note of the key that a peer has published or sent.
 //  * end_transfers(rank): ends the transfers of a lost peer that the driver does not end itself.
 //  * transfers(): how many long operations of its own it still waits for.
-//  * detail(), driver_counted(): text for describe() and counted().
-//  * kRemoteKeyBytes, kWritesNow: for limits().
+//  * detail(): text for describe().
+//  * kRemoteKeyBytes, kWritesNow: for limits(); kDriverCounterInfo: for all_counters().
 template <class Self, link::PacketDevice D, class Driver, class DriverConfig, class Peer>
 class NetChannel : public Channel {
  public:
@@ -154,7 +154,7 @@ class NetChannel : public Channel {
     return until > at && device_->sleep(until - at, bell);
   }
   std::string describe(int peer) const final;
-  std::vector<std::string> counted() const final;
+  std::vector<base::NamedCounter> all_counters() const final;
   std::string counted(int peer) const final;
   std::string dump(int peer) const final;
   std::optional<std::chrono::nanoseconds> last_seen(int peer) const final;

@@ -78,13 +78,11 @@ std::string NetChannel<S, D, Driver, DC, Peer>::describe(int rank) const {
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>
-std::vector<std::string> NetChannel<S, D, Driver, DC, Peer>::counted() const {
-  std::vector<std::string> lines;
-  if (const auto link = text(link_.counters(), link::kCounterInfo); !link.empty())
-    lines.push_back("link: " + link);
-  if (const auto driver = self().driver_counted(); !driver.empty())
-    lines.push_back("driver: " + driver);
-  return lines;
+std::vector<base::NamedCounter> NetChannel<S, D, Driver, DC, Peer>::all_counters() const {
+  std::vector<base::NamedCounter> out;
+  append(out, "link", link_.counters(), link::kCounterInfo);
+  append(out, "driver", driver_.counters(), S::kDriverCounterInfo);
+  return out;
 }
 
 template <class S, link::PacketDevice D, class Driver, class DC, class Peer>

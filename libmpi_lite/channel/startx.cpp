@@ -105,11 +105,6 @@ std::string StartxChannel<D>::detail() const {
   return "packets of " + std::to_string(kPacketBytes) + " bytes";
 }
 
-template <link::PacketDevice D>
-std::string StartxChannel<D>::driver_counted() const {
-  return text(driver_.counters(), startx::kCounterInfo);
-}
-
 // ---- control messages ------------------------------------------------------------------------
 
 template <link::PacketDevice D>

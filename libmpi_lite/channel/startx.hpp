@@ -37,6 +37,7 @@ class StartxChannel final
                 const NetConfig& config, ClockOf<D> clock = {});
 
   static constexpr std::size_t kRemoteKeyBytes = RemoteKey::kMax;
+  static constexpr const auto& kDriverCounterInfo = startx::kCounterInfo;
   static constexpr bool kWritesNow = false;
 
   const char* name() const override { return "startx"; }
@@ -66,7 +67,6 @@ class StartxChannel final
   void end_transfers(int) {}  // each ends by a completion with peer_down
   std::size_t transfers() const { return sending_ + unsent_ranks_.size() + !driver_.rdma().idle(); }
   std::string detail() const;
-  std::string driver_counted() const;
 
   // A message of several packets, or one that has to wait behind such a message.
   bool send_pieces(int to, Bytes head, Bytes body);

@@ -278,10 +278,11 @@ class Header:
     def __init__(self, path):
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        self.functions = re.findall(r"^(?:int|double|MPI_\w+) MPI_(\w+)\(", text, re.M)
+        # The tool information interface is for C only (MPI 5.0, section 15.3).
+        self.functions = re.findall(r"^(?:int|double|MPI_\w+) MPI_(?!T_)(\w+)\(", text, re.M)
         self.handles = [kind for kind, c_type in HANDLES.items() if f" {c_type};" in text]
         self.integers, self.objects = {}, {}  # name: value; name: (C's type, value)
-        for name, value in re.findall(r"^#define (MPI_\w+) (\S.*)$", text, re.M):
+        for name, value in re.findall(r"^#define (MPI_(?!T_)\w+) (\S.*)$", text, re.M):
             if match := re.fullmatch(r"\(\((MPI_\w+)\)(0x[0-9a-f]+)\)", value):
                 self.objects[name] = match[1], int(match[2], 16)
             elif match := re.fullmatch(r"\(?(-?\w+)\)?", value):

@@ -86,16 +86,12 @@ void forget_handles() {
   datatype_handles.clear();
 }
 
-std::array<base::ConfigTable, 3> config_tables() {
-  return {port::config_vars(), link::config_vars(), config_vars()};
-}
-
 // Checks all variables at once, because some are read only later, where a wrong value would be a
 // surprise. Processes of a job may have different environments, so the error names the rank and its
 // host. Throws SetupError.
 void check_settings(const Launch& launch) {
   try {
-    for (const base::ConfigTable& table : config_tables()) table.check();
+    for (const base::ConfigTable& table : Process::config_tables()) table.check();
   } catch (const base::SetupError& error) {
     char host[HOST_NAME_MAX + 1] = "";
     ::gethostname(host, sizeof host - 1);
@@ -144,6 +140,10 @@ void report_job(Comm& world, SentTotals totals) {
 Process& Process::self() {
   static Process* process = new Process;  // never destroyed: exit handlers may call MPI functions
   return *process;
+}
+
+std::array<base::ConfigTable, 3> Process::config_tables() {
+  return {port::config_vars(), link::config_vars(), config_vars()};
 }
 
 void Process::start(int thread_level) {

@@ -6,6 +6,10 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include "drivers/base/counter_set.hpp"
 
 namespace viaduct::mpi {
 
@@ -16,6 +20,15 @@ enum class Protocol : std::uint8_t {
 };
 inline constexpr std::size_t kProtocols = 3;
 inline constexpr const char* kProtocolNames[kProtocols] = {"eager", "rendezvous", "remote write"};
+
+// Names of its counters for tools: messages, bytes.
+inline constexpr base::CounterInfo kProtocolCounterInfo[kProtocols][2] = {
+    {{"eager_messages", "messages sent in one control message each"},
+     {"eager_bytes", "their data"}},
+    {{"rendezvous_messages", "messages sent after the receiver had answered"},
+     {"rendezvous_bytes", "their data"}},
+    {{"write_messages", "messages written into receives that had asked for it"},
+     {"write_bytes", "their data"}}};
 
 struct Traffic {
   std::uint64_t messages = 0, bytes = 0;  // bytes of data, without heads
@@ -70,6 +83,15 @@ struct TransferCounters {
 
   void add(Protocol p, std::int64_t bytes) { sent.add(p, bytes); }
 };
+
+// All counters of one channel: its own, and those of TransferCounters, whose part is "transfer".
+struct ChannelCounters {
+  const char* channel;
+  std::vector<base::NamedCounter> counters;
+};
+
+// A line for each part with what is not zero ("link: frames_sent 12, drop_job 3").
+std::vector<std::string> lines_of(const std::vector<base::NamedCounter>& counters);
 
 // What one process has sent, or all processes of a job together. Plain numbers: processes send it
 // to each other as it lies in memory.

@@ -117,6 +117,8 @@ class Transfer final : private ChannelSink {
   // Work is left that other processes depend on: the backlog, and what Channel::busy() means.
   bool busy() const;
   void print_counters() const;  // to standard error
+  // For tools. Which counters there are does not change while the Transfer lives.
+  std::vector<ChannelCounters> all_counters() const;
   // What this process has sent so far.
   SentTotals totals() const;
   void print_job(const SentTotals& job) const;  // to standard error

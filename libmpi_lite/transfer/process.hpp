@@ -5,10 +5,12 @@
 // Threads: one thread at a time is in the library and calls these functions.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "drivers/base/config_var.hpp"
 #include "libmpi_lite/core/comm.hpp"
 #include "libmpi_lite/launch/launch.hpp"
 
@@ -55,6 +57,8 @@ class Process {
   void leave();
 
   static Phase phase() { return phase_; }
+  // The environment variables that MPI_Init reads: of the port, of the link, and MPI's own.
+  static std::array<base::ConfigTable, 3> config_tables();
   int rank() const { return rank_; }
   int size() const { return size_; }
   int thread_level() const { return thread_level_; }

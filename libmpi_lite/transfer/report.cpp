@@ -192,7 +192,7 @@ std::string Transfer::dump() {
   for (const std::unique_ptr<Peer>& p : peers_)
     if (p) out += dump(*p);
   for (const std::unique_ptr<Channel>& channel : channels_)
-    for (const std::string& line : channel->counted())
+    for (const std::string& line : lines_of(channel->all_counters()))
       out += std::string(channel->name()) + " " + line + '\n';
   return out;
 }

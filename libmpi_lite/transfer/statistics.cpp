@@ -60,6 +60,20 @@ std::string table_of(const SentTraffic& sent, const std::string& start) {
 
 }  // namespace
 
+std::vector<std::string> lines_of(const std::vector<base::NamedCounter>& counters) {
+  std::vector<std::string> lines;
+  std::string_view part;
+  for (const base::NamedCounter& c : counters) {
+    if (c.value == 0) continue;
+    if (lines.empty() || part != c.part)
+      lines.push_back(std::string(part = c.part) + ": ");
+    else
+      lines.back() += ", ";
+    lines.back().append(c.name).append(" ").append(std::to_string(c.value));
+  }
+  return lines;
+}
+
 double Transfer::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - opened_).count();
 }
@@ -70,7 +84,7 @@ void Transfer::print_counters() const {
   // The report is one string and one write, so that the lines of several ranks do not mix.
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     const std::string name = channels_[c]->name();
-    for (const std::string& line : channels_[c]->counted())
+    for (const std::string& line : lines_of(channels_[c]->all_counters()))
       out.append(start).append(name).append(" ").append(line).append("\n");
     const TransferCounters& t = counters_[c];
     if (t.sent.all().messages + t.unexpected + t.rtrs_sent + t.malformed == 0) continue;
@@ -96,6 +110,28 @@ void Transfer::print_counters() const {
     out += "\n";
   }
   std::fputs(out.c_str(), stderr);
+}
+
+std::vector<ChannelCounters> Transfer::all_counters() const {
+  constexpr std::string_view kPart = "transfer";
+  std::vector<ChannelCounters> all;
+  for (std::size_t c = 0; c < channels_.size(); ++c) {
+    const TransferCounters& t = counters_[c];
+    all.push_back({channels_[c]->name(), channels_[c]->all_counters()});
+    const auto add = [&](const base::CounterInfo& info, std::uint64_t value) {
+      all.back().counters.push_back({kPart, info.name, info.meaning, value});
+    };
+    for (std::size_t p = 0; p < kProtocols; ++p) {
+      const Traffic sent = t.sent.of(static_cast<Protocol>(p));
+      add(kProtocolCounterInfo[p][0], sent.messages);
+      add(kProtocolCounterInfo[p][1], sent.bytes);
+    }
+    add({"unexpected", "messages that arrived before their receives"}, t.unexpected);
+    add({"rtrs_sent", "receives that have asked their senders to write into them"}, t.rtrs_sent);
+    add({"rtrs_missed", "of those, receives that got another message"}, t.rtrs_missed);
+    add({"malformed", "control messages that no correct sender could have sent"}, t.malformed);
+  }
+  return all;
 }
 
 SentTotals Transfer::totals() const {

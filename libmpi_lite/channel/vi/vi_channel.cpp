@@ -17,6 +17,7 @@ constexpr std::size_t kControlHead = 256;
 std::size_t transfers_of(int job_size) {
   return std::clamp<std::size_t>(2 * static_cast<std::size_t>(job_size), 1024, 16384);
 }
+constexpr std::string_view kPart = "connections";  // of the counters
 // How long a process that ends waits until its goodbyes have left.
 constexpr std::chrono::milliseconds kGoodbye{100};
 
@@ -363,21 +364,24 @@ std::string ViChannel::describe(int rank) const {
          std::to_string(p.window);
 }
 
-std::vector<std::string> ViChannel::counted() const {
+std::vector<base::NamedCounter> ViChannel::all_counters() const {
   const Registrations::Counts& r = registrations_.counts();
-  std::string line = "connections: " + viaduct::base::text(counters_, kViCounterInfo);
-  const std::pair<const char*, std::uint64_t> others[]{
-      {"vis_refused", nic_.unauthorized_requests()},
-      {"vis_now", open_vis_},
-      {"pinned_bytes", slots_.pinned() + r.pinned},
-      {"pinned_peak", slots_.pinned() + r.peak},
-      {"cache_hits", r.hits},
-      {"cache_misses", r.misses},
-      {"cache_refused", r.refused},
-      {"cache_unmapped", r.forgotten}};
-  for (const auto& [name, value] : others)
-    line += std::string(", ") + name + " " + std::to_string(value);
-  return {line};
+  std::vector<base::NamedCounter> out;
+  append(out, kPart, counters_, kViCounterInfo);
+  const auto add = [&](std::string_view name, std::string_view meaning, std::uint64_t value,
+                       bool level = false) {
+    out.push_back({kPart, name, meaning, value, level});
+  };
+  add("vis_refused", "connection requests without the key of the job",
+      nic_.unauthorized_requests());
+  add("vis_now", "Virtual Interfaces", open_vis_, true);
+  add("pinned_bytes", "registered memory", slots_.pinned() + r.pinned, true);
+  add("pinned_peak", "most registered memory at a time", slots_.pinned() + r.peak);
+  add("cache_hits", "long transfers whose memory was registered already", r.hits);
+  add("cache_misses", "registrations for long transfers", r.misses);
+  add("cache_refused", "registrations that the device or the limit did not allow", r.refused);
+  add("cache_unmapped", "registrations of memory that was unmapped", r.forgotten);
+  return out;
 }
 
 std::string ViChannel::dump(int rank) const {

@@ -114,7 +114,7 @@ class ViChannel final : public Channel {
   void finished() override { say_goodbye(0); }
   void ends_early() override { say_goodbye(1); }
   std::string describe(int rank) const override;
-  std::vector<std::string> counted() const override;
+  std::vector<base::NamedCounter> all_counters() const override;
   std::string dump(int rank) const override;
 
   const base::CounterSet<ViCounter>& counters() const { return counters_; }
