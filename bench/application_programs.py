@@ -101,7 +101,8 @@ class Parpack(Program):
                 ["make", "arpack", "parpack", *self.EXAMPLES]]
 
     def build_ours(self, library):
-        return compile_ours(library, "svd", "-L.", "-lparpack", "-larpack")
+        return [command for name in ("svd", "multiply")  # multiply is for bench/mpi-start-tables
+                for command in compile_ours(library, name, "-L.", "-lparpack", "-larpack")]
 
     def measure(self, job):
         for example in self.EXAMPLES:

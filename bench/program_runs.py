@@ -1,4 +1,4 @@
-"""How bench/applications runs one program with each MPI library: on this
+"""How bench/applications and bench/mpi-start-tables run one program with each MPI library: on this
 machine, or on two emulated hosts."""
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Programs of other projects for bench/applications: their sources from the
+"""Programs of other projects for bench/applications and bench/mpi-start-tables: their sources from the
 distribution's source packages, built once for each MPI library, all below one cache directory."""
 import glob
 import os

@@ -29,6 +29,7 @@ def load(name):
 
 
 applications = load("applications")
+tables = load("mpi-start-tables")
 
 
 class FakeJob:
@@ -148,6 +149,25 @@ class Report(unittest.TestCase):
                           ("mpich", "mbcf"), ("openmpi", "mbcf"), ("viaduct", "startx")])
 
 
+class PaperTables(unittest.TestCase):
+    def test_placements_are_the_papers(self):
+        self.assertEqual([(text, placement.channel, placement.ranks) for text, placement in tables.placements("2+2,8")],
+                         [("2+2", "startx", 4), ("2+2", "mbcf", 4), ("8", "shm", 8)])
+
+    def test_a_row_has_times_ratios_and_communication(self):
+        on = tables.placements("2+2")
+        taken, shares = mp.Samples(), {}
+        for who, time, share in (("viaduct, 4 ranks over startx", 2.0, 0.25), ("mpich, 4 ranks over tcp", 4.0, 0.5),
+                                 ("openmpi, 4 ranks over tcp", 8.0, 0.75)):
+            taken.take(who, lambda t=time: {("1K", ""): t})
+            shares[who, "1K"] = [share]
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            tables.report("Table", taken, shares, on, {"1K": ("multiply", 1024)}, lambda text, name: 4.8)
+        self.assertRegex(said.getvalue(), r"2\+2 +startx +2.000 \(25 %\) +0.50 \(50 %\) +0.25 \(75 %\) +4.8\n")
+        self.assertRegex(said.getvalue(), r"2\+2 +mbcf +failed +failed +failed +4.8\n")
+
+
 class OneFile(programs.Program):
     """A program whose build notes that it was run."""
     name, package = "One", "one"
@@ -208,7 +228,7 @@ class Commands(unittest.TestCase):
         return subprocess.run([os.path.join(BENCH, name), *arguments], capture_output=True, text=True)
 
     def test_help_is_a_manual_page(self):
-        for name in ("applications",):
+        for name in ("applications", "mpi-start-tables"):
             done = self.run_bench(name, "--help")
             self.assertEqual(done.returncode, 0)
             for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "FILES", "EXIT STATUS"):
@@ -216,8 +236,9 @@ class Commands(unittest.TestCase):
             self.assertIn("\n    --cache DIR ", done.stdout)
 
     def test_wrong_usage_is_refused(self):
-        for name, *arguments in (("applications", "--fast"), ("applications", "--program", "doom"),
-                                 ("applications", "--ranks", "3")):
+        for name, *arguments in (("applications", "--fast"), ("mpi-start-tables", "--table", "6"),
+                                 ("applications", "--program", "doom"), ("applications", "--ranks", "3"),
+                                 ("mpi-start-tables", "--on", "1+3")):
             done = self.run_bench(name, *arguments)
             self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
             self.assertRegex(done.stderr, rf"^{name}: .*\n$")
