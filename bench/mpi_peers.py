@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import statistics
@@ -269,16 +270,23 @@ class Bed:
 
     def openmpi(self, ranks, program, oversubscribed=False):
         net = "10.77.0.0/24"
-        # vader: shared memory, among the ranks of a host; it goes by hosts, not by machines. Open MPI's daemons on
-        # both hosts would make the same directory, and the second one give up: each gets a place of its own.
-        places = [os.path.join(self.scratch.name, host) for host in ("host0", "host1")]
-        for place in places:
-            os.makedirs(place, exist_ok=True)
-        return self.on_host0(["env", f"TMPDIR={places[0]}", *OPENMPI, "--host", f"host0:{ranks // 2},host1:{ranks // 2}",
-                              "--mca", "plm_rsh_agent", " ".join(["env", f"TMPDIR={places[1]}", *self.shell]),
+        # vader: shared memory, among the ranks of a host.
+        return self.on_host0([*OPENMPI, "--host", f"host0:{ranks // 2},host1:{ranks // 2}",
+                              "--mca", "plm_rsh_agent", self.openmpi_shell(),
                               "--mca", "pml", "ob1", "--mca", "btl", "vader,tcp,self" if ranks > 2 else "tcp,self",
                               "--mca", "oob_tcp_if_include", net, "--mca", "btl_tcp_if_include", net,
                               *(OPENMPI_YIELDS if oversubscribed else []), "-n", str(ranks), program])
+
+    def openmpi_shell(self):
+        """What Open MPI calls as it would call ssh. Its daemons and ranks on both hosts would use the same files
+        below /tmp and /dev/shm; host1 gets its own, as hosts have."""
+        path = os.path.join(self.scratch.name, "shell")
+        with open(path, "w") as file:
+            file.write(f"#!/bin/sh\nexport TMPDIR={self.scratch.name}\n"
+                       "exec unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/shm && exec \"$@\"' sh "
+                       f"{shlex.join(self.shell)} \"$@\"\n")
+        os.chmod(path, 0o700)
+        return path
 
     def on_host0(self, command):
         # Both launchers would take the host that is called as this machine is for this machine.
