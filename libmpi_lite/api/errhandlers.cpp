@@ -121,7 +121,7 @@ VIADUCT_MPI(Win_set_errhandler);
 int PMPI_Win_get_errhandler(MPI_Win win, MPI_Errhandler* errhandler) {
   return call_on_window("MPI_Win_get_errhandler", win, [&](Window& w) {
     check_pointer(errhandler, "errhandler");
-    *errhandler = give(*w.comm()->errhandler);
+    *errhandler = give_errhandler(*w.comm()->errhandler);
   });
 }
 VIADUCT_MPI(Win_get_errhandler);

@@ -20,7 +20,7 @@ namespace {
 // Characters of a value with the final zero. Longer values are cut.
 constexpr int kMaxValue = 4096;
 
-Handles<MPI_ABI_T_cvar_handle> handles;
+Handles<MPI_ABI_T_cvar_handle> cvar_handles;
 
 // What a user of that layer's variables is.
 constexpr int kVerbosity[] = {MPI_T_VERBOSITY_USER_DETAIL, MPI_T_VERBOSITY_TUNER_DETAIL,
@@ -59,7 +59,7 @@ const std::vector<ControlVariable>& control_variables() {
 }
 
 void free_control_handles() {
-  handles.erase_if([](const auto&) { return true; });
+  cvar_handles.erase_if([](const auto&) { return true; });
 }
 
 }  // namespace viaduct::mpi::tool
@@ -100,7 +100,7 @@ VIADUCT_MPI(T_cvar_get_index);
 int PMPI_T_cvar_handle_alloc(int cvar_index, void*, MPI_T_cvar_handle* handle, int* count) {
   return tool::call([&] {
     const auto& variable = tool::entry(tool::control_variables(), cvar_index);
-    *tool::required(handle) = tool::handles.add(
+    *tool::required(handle) = tool::cvar_handles.add(
         std::make_unique<MPI_ABI_T_cvar_handle>(MPI_ABI_T_cvar_handle{&variable}));
     tool::give(count, tool::kMaxValue);
   });
@@ -109,7 +109,7 @@ VIADUCT_MPI(T_cvar_handle_alloc);
 
 int PMPI_T_cvar_handle_free(MPI_T_cvar_handle* handle) {
   return tool::call([&] {
-    tool::handles.erase(tool::handles.find(*tool::required(handle)));
+    tool::cvar_handles.erase(tool::cvar_handles.find(*tool::required(handle)));
     *handle = MPI_T_CVAR_HANDLE_NULL;
   });
 }
@@ -117,7 +117,7 @@ VIADUCT_MPI(T_cvar_handle_free);
 
 int PMPI_T_cvar_read(MPI_T_cvar_handle handle, void* buf) {
   return tool::call([&] {
-    const auto& variable = *tool::handles.find(handle).variable;
+    const auto& variable = *tool::cvar_handles.find(handle).variable;
     int room = tool::kMaxValue;
     tool::give(static_cast<char*>(tool::required(buf)), &room,
                tool::table_of(variable).value(variable.name));
@@ -127,7 +127,7 @@ VIADUCT_MPI(T_cvar_read);
 
 int PMPI_T_cvar_write(MPI_T_cvar_handle handle, const void* buf) {
   return tool::call([&] {
-    tool::write(*tool::handles.find(handle).variable,
+    tool::write(*tool::cvar_handles.find(handle).variable,
                 static_cast<const char*>(tool::required(buf)));
   });
 }

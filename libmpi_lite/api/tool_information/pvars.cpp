@@ -20,14 +20,14 @@ namespace viaduct::mpi::tool {
 namespace {
 
 Handles<MPI_ABI_T_pvar_session> sessions;
-Handles<MPI_ABI_T_pvar_handle> handles;
+Handles<MPI_ABI_T_pvar_handle> pvar_handles;
 
 MPI_ABI_T_pvar_session& session_of(MPI_T_pvar_session session) {
   return sessions.find(session, MPI_T_ERR_INVALID_SESSION);
 }
 
 MPI_ABI_T_pvar_handle& handle_of(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
-  MPI_ABI_T_pvar_handle& found = handles.find(handle);
+  MPI_ABI_T_pvar_handle& found = pvar_handles.find(handle);
   if (found.session != &session_of(session)) throw ToolError{MPI_T_ERR_INVALID_HANDLE};
   return found;
 }
@@ -64,7 +64,7 @@ const std::vector<PerformanceVariable>& performance_variables() {
 }
 
 void free_sessions() {
-  handles.erase_if([](const auto&) { return true; });
+  pvar_handles.erase_if([](const auto&) { return true; });
   sessions.erase_if([](const auto&) { return true; });
 }
 
@@ -116,7 +116,7 @@ VIADUCT_MPI(T_pvar_session_create);
 int PMPI_T_pvar_session_free(MPI_T_pvar_session* session) {
   return tool::call([&] {
     MPI_ABI_T_pvar_session& found = tool::session_of(*tool::required(session));
-    tool::handles.erase_if([&](const auto& handle) { return handle.session == &found; });
+    tool::pvar_handles.erase_if([&](const auto& handle) { return handle.session == &found; });
     tool::sessions.erase(found);
     *session = MPI_T_PVAR_SESSION_NULL;
   });
@@ -128,7 +128,7 @@ int PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void*,
   return tool::call([&] {
     const auto& owner = tool::session_of(session);
     tool::entry(tool::performance_variables(), pvar_index);
-    *tool::required(handle) = tool::handles.add(
+    *tool::required(handle) = tool::pvar_handles.add(
         std::make_unique<MPI_ABI_T_pvar_handle>(MPI_ABI_T_pvar_handle{&owner, pvar_index}));
     tool::give(count, 1);
   });
@@ -137,7 +137,7 @@ VIADUCT_MPI(T_pvar_handle_alloc);
 
 int PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle* handle) {
   return tool::call([&] {
-    tool::handles.erase(tool::handle_of(session, *tool::required(handle)));
+    tool::pvar_handles.erase(tool::handle_of(session, *tool::required(handle)));
     *handle = MPI_T_PVAR_HANDLE_NULL;
   });
 }

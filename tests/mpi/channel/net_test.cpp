@@ -4,6 +4,7 @@
 #include <deque>
 #include <random>
 
+#include "libmpi_lite/transfer/counters.hpp"
 #include "tests/mpi/channel/bed.hpp"
 #include "tests/mpi/channel/workload.hpp"
 #include "tests/support/effort.hpp"
@@ -453,7 +454,7 @@ TEST_P(NetChannels, WhatTheLinkCountsCanBeTold) {
   }
   for (int rank : {0, 1}) {
     std::string all;
-    for (const std::string& line : bed[rank].counted()) all += line + '\n';
+    for (const std::string& line : lines_of(bed[rank].all_counters())) all += line + '\n';
     EXPECT_THAT(all, AllOf(HasSubstr("link: frames_sent "), HasSubstr("retransmits "),
                            HasSubstr("drop_checksum "), HasSubstr("\ndriver: ")));
     EXPECT_THAT(all, Not(HasSubstr(" 0,"))) << "only what has happened";
