@@ -107,10 +107,11 @@ class Guest:
             command += ["-netdev", netdev, "-device", nic]
         if options.sriov:
             command += sriov_options()
-        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, pass_fds=descriptors, start_new_session=True,
-            preexec_fn=children.end_with_us())
+        with children.endings_wait():
+            self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, pass_fds=descriptors, start_new_session=True,
+                preexec_fn=children.end_with_us())
         self.streams["console"] = self.process.stdout
         for end in theirs.values():
             end.close()
