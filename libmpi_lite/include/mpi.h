@@ -660,11 +660,15 @@ int MPI_Parrived(MPI_Request request, int partition, int* flag);
 int MPI_Pready(int partition, MPI_Request request);
 int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
-int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
-                   int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request);
+int MPI_Precv_init(void* buf, int partitions, int count, MPI_Datatype datatype, int source, int tag,
+                   MPI_Comm comm, MPI_Info info, MPI_Request* request);
+int MPI_Precv_init_c(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
+                     int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request);
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status);
-int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype,
-                   int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request);
+int MPI_Psend_init(const void* buf, int partitions, int count, MPI_Datatype datatype, int dest,
+                   int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request);
+int MPI_Psend_init_c(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype,
+                     int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request);
 int MPI_Recv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
              MPI_Status* status);
 int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,

@@ -6,6 +6,7 @@
 #include "libmpi_lite/transfer/parts/partitioned.hpp"
 #include "libmpi_lite/api/arguments/arguments.hpp"
 #include "libmpi_lite/api/completion.hpp"
+#include "libmpi_lite/api/counted.hpp"
 
 using namespace viaduct::mpi;
 
@@ -77,19 +78,17 @@ PartitionedSend& check_active_send(MPI_Request request) {
 
 }  // namespace
 
-int PMPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype,
-                    int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return init<PartitionedSend>("MPI_Psend_init", buf, partitions, count, datatype, dest, tag, comm,
-                               info, request, check_destination);
-}
-VIADUCT_MPI(Psend_init);
+VIADUCT_MPI_COUNTED(Psend_init,
+                    (const void* buf, int partitions, Count count, MPI_Datatype datatype, int dest,
+                     int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request),
+                    init<PartitionedSend>(function, buf, partitions, count, datatype, dest, tag,
+                                          comm, info, request, check_destination));
 
-int PMPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
-                    int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return init<PartitionedReceive>("MPI_Precv_init", buf, partitions, count, datatype, source, tag,
-                                  comm, info, request, check_only_source);
-}
-VIADUCT_MPI(Precv_init);
+VIADUCT_MPI_COUNTED(Precv_init,
+                    (void* buf, int partitions, Count count, MPI_Datatype datatype, int source,
+                     int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request),
+                    init<PartitionedReceive>(function, buf, partitions, count, datatype, source,
+                                             tag, comm, info, request, check_only_source));
 
 int PMPI_Pready(int partition, MPI_Request request) {
   return call_on_requests("MPI_Pready",

@@ -58,8 +58,8 @@ subroutine persistent_and_neighbors
   call MPI_Comm_free(ring, ierror)
 
   call start('partitioned communication and MPI_Isendrecv')
-  call MPI_Psend_init(mine, 2, 1_MPI_COUNT_KIND, MPI_INTEGER, right, 1, MPI_COMM_WORLD, MPI_INFO_NULL, r(1), ierror)
-  call MPI_Precv_init(all_of, 1, 2_MPI_COUNT_KIND, MPI_INTEGER, left, 1, MPI_COMM_WORLD, MPI_INFO_NULL, r(2), ierror)
+  call MPI_Psend_init(mine, 2, 1, MPI_INTEGER, right, 1, MPI_COMM_WORLD, MPI_INFO_NULL, r(1), ierror)
+  call MPI_Precv_init(all_of, 1, 2, MPI_INTEGER, left, 1, MPI_COMM_WORLD, MPI_INFO_NULL, r(2), ierror)
   all_of = -1
   call MPI_Startall(2, r, ierror)
   call MPI_Pready_list(1, [1], r(1), ierror)

@@ -93,8 +93,8 @@ void within_items() {
   MPI_Type_commit(&pair);
   int out[6], in[9];
   MPI_Request send, receive;
-  MPI_Psend_init(out, 2, 3, MPI_INT, next(), 0, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
-  MPI_Precv_init(in, 3, 1, pair, previous(), 0, MPI_COMM_WORLD, MPI_INFO_NULL, &receive);
+  MPI_Psend_init_c(out, 2, 3, MPI_INT, next(), 0, MPI_COMM_WORLD, MPI_INFO_NULL, &send);
+  MPI_Precv_init_c(in, 3, 1, pair, previous(), 0, MPI_COMM_WORLD, MPI_INFO_NULL, &receive);
   for (int run = 0; run < kRuns; ++run) {
     for (int i = 0; i < 6; ++i) out[i] = item(rank(), i, run);
     std::fill(in, in + 9, -1);
@@ -117,11 +117,12 @@ void matching() {
   constexpr int kRequests = 4;
   int out[kRequests][2], in[kRequests][2], plain = -1;
   MPI_Request sends[kRequests], receives[kRequests], other;
-  MPI_Irecv(&plain, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &other);
+  MPI_Comm comm;  // for the receive from anybody: others may be in the next section already
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Irecv(&plain, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &other);
   for (int i = 0; i < kRequests; ++i) {
-    MPI_Psend_init(out[i], 2, 1, MPI_INT, next(), i / 2, MPI_COMM_WORLD, MPI_INFO_NULL, &sends[i]);
-    MPI_Precv_init(in[i], 1, 2, MPI_INT, previous(), i / 2, MPI_COMM_WORLD, MPI_INFO_NULL,
-                   &receives[i]);
+    MPI_Psend_init(out[i], 2, 1, MPI_INT, next(), i / 2, comm, MPI_INFO_NULL, &sends[i]);
+    MPI_Precv_init(in[i], 1, 2, MPI_INT, previous(), i / 2, comm, MPI_INFO_NULL, &receives[i]);
   }
   for (int run = 0; run < kRuns; ++run) {
     for (int i = 0; i < kRequests; ++i)
@@ -140,9 +141,10 @@ void matching() {
     MPI_Request_free(&receives[i]);
   }
   const int mine = rank();
-  MPI_Send(&mine, 1, MPI_INT, next(), 9, MPI_COMM_WORLD);
+  MPI_Send(&mine, 1, MPI_INT, next(), 9, comm);
   MPI_Wait(&other, MPI_STATUS_IGNORE);
   CHECK_EQ(plain, previous());
+  MPI_Comm_free(&comm);
 }
 
 void nobody() {
