@@ -127,9 +127,10 @@ rank_is_killed() {
   wait "$launcher"
   status=$?
   echo "exit status $status"; cat "$scratch/out"
-  local end='was killed by signal 9 (SIGKILL)$'
-  ((status == 137)) || end='MPI_ERR_PROC_ABORTED: a process has aborted'
-  ((status != 0)) && grep -q "$end" "$scratch/out" && within 100 as_before "$before"
+  local end='was killed by signal 9 \(SIGKILL\)$'
+  # Said by the program, or by the error handler if the program has only begun.
+  ((status == 137)) || end='MPI_ERR_PROC_ABORTED(: a process has aborted|\)$)'
+  ((status != 0)) && grep -Eq "$end" "$scratch/out" && within 100 as_before "$before"
 }
 as_before() { diff <(remains) <(echo "$1"); }
 all_are_killed() {  # what is killed
