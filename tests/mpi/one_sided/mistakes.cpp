@@ -4,6 +4,13 @@
 
 #include "job.hpp"
 
+// AddressSanitizer ends a program that asks for too much memory, unless it is told that the program
+// expects to be refused.
+extern "C" const char* __asan_default_options();
+const char* __asan_default_options() {
+  return "allocator_may_return_null=1";
+}
+
 namespace {
 
 using job::rank;
