@@ -31,9 +31,13 @@ void check_settings(Launch& launch) {
   std::size_t at = 0;
   for (const char* name : {"VIADUCT_CHANNEL", "VIADUCT_WRITE_PROTOCOL"}) {
     const std::string theirs = first.substr(at, first.find('/', at) - at);
-    if (const std::string mine = config_vars().text(name); theirs != mine)
-      throw base::SetupError(here + " has " + name + "=" + mine + " and rank 0 has " + theirs +
-                             ": set it to the same value for all ranks");
+    const std::string mine = config_vars().text(name);
+    if (theirs != mine) {
+      std::string differ = here;
+      differ.append(" has ").append(name).append("=").append(mine).append(" and rank 0 has ");
+      differ.append(theirs).append(": set it to the same value for all ranks");
+      throw base::SetupError(differ);
+    }
     at += theirs.size() + 1;
   }
   throw base::SetupError(here + " has VIADUCT_JOB=" + link::config_vars().text("VIADUCT_JOB") +

@@ -99,8 +99,9 @@ void Transfer::print_counters() const {
            std::to_string(t.rtrs_missed) + " got other messages";
     if (t.malformed != 0)
       out += "; " + std::to_string(t.malformed) + " control messages dropped as malformed";
-    out += "\n" + start + name + ": sent " + summary_of(t.sent, seconds()) + "\n";
-    out += table_of(t.sent, start + name + ": ");
+    const std::string of_channel = start + name + ": ";
+    out.append("\n").append(of_channel).append("sent ").append(summary_of(t.sent, seconds()));
+    out.append("\n").append(table_of(t.sent, of_channel));
   }
   for (const std::unique_ptr<Peer>& p : peers_) {
     if (!p) continue;

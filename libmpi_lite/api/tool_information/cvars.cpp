@@ -8,7 +8,6 @@
 #include "libmpi_lite/api/tool_information/tool.hpp"
 
 using namespace viaduct::mpi;
-using tool::ToolError;
 
 struct MPI_ABI_T_cvar_handle {
   const tool::ControlVariable* variable;
