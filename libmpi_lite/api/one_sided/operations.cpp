@@ -7,8 +7,10 @@
 // MPI_ERR_TRUNCATE.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "libmpi_lite/api/arguments/arguments.hpp"
+#include "libmpi_lite/api/counted.hpp"
 #include "libmpi_lite/api/one_sided/window_argument.hpp"
 
 using namespace viaduct::mpi;
@@ -125,15 +127,17 @@ void add_result(RmaOperation& operation, const OriginArguments& into, const char
 
 // ---- starting ----------------------------------------------------------------------------------
 
-// `prepare(Window&)` checks the arguments and gives the operation. `request`: of MPI_Rput and its
-// kin; nullptr: none. An operation on MPI_PROC_NULL is done at once.
+// The argument `request` of MPI_Rput and its kin; nothing: the function has none.
+using RequestArgument = std::optional<MPI_Request*>;
+
+// `prepare(Window&)` checks the arguments and gives the operation. An operation on MPI_PROC_NULL is
+// done at once.
 template <class Prepare>
-int start(const char* function, MPI_Win win, int rank, MPI_Request* request, bool with_request,
-          Prepare prepare) {
+int start(const char* function, MPI_Win win, int rank, RequestArgument request, Prepare prepare) {
   return call_on_window(function, win, [&](Window& w) {
     Ref<RmaRequest> made;
-    if (with_request) {
-      check_pointer(request, "request");
+    if (request) {
+      check_pointer(*request, "request");
       made = make<RmaRequest>(w.comm());
     }
     if (rank == MPI_PROC_NULL) {
@@ -146,20 +150,14 @@ int start(const char* function, MPI_Win win, int rank, MPI_Request* request, boo
       else if (made)
         made->finish();
     }
-    if (made) *request = new_handle<MPI_Request>(request_handles, Ref<Request>(made.get()));
+    if (made) **request = new_handle<MPI_Request>(request_handles, Ref<Request>(made.get()));
   });
 }
 
-// The functions with requests are marked by their names: MPI_Rput...
-bool has_request(const char* function) {
-  return function[4] == 'R';
-}
-
-int put(const char* function, const OriginArguments& from, const TargetArguments& to, MPI_Win win,
-        MPI_Request* request = nullptr) {
-  const bool passive = has_request(function);
-  return start(function, win, to.rank, request, passive, [&](Window& w) {
-    RmaOperation operation = on_target(w, RmaAction::put, to, passive);
+int put_call(const char* function, const OriginArguments& from, const TargetArguments& to,
+             MPI_Win win, RequestArgument request = {}) {
+  return start(function, win, to.rank, request, [&](Window& w) {
+    RmaOperation operation = on_target(w, RmaAction::put, to, request.has_value());
     operation.origin = check_origin(from, "origin_addr", to.rank);
     check_fits(operation.origin.bytes(), operation.total, "target_count and target_datatype");
     operation.total = operation.origin.bytes();
@@ -167,32 +165,29 @@ int put(const char* function, const OriginArguments& from, const TargetArguments
   });
 }
 
-int get(const char* function, const OriginArguments& into, const TargetArguments& to, MPI_Win win,
-        MPI_Request* request = nullptr) {
-  const bool passive = has_request(function);
-  return start(function, win, to.rank, request, passive, [&](Window& w) {
-    RmaOperation operation = on_target(w, RmaAction::get, to, passive);
+int get_call(const char* function, const OriginArguments& into, const TargetArguments& to,
+             MPI_Win win, RequestArgument request = {}) {
+  return start(function, win, to.rank, request, [&](Window& w) {
+    RmaOperation operation = on_target(w, RmaAction::get, to, request.has_value());
     add_result(operation, into, "origin_addr");
     return operation;
   });
 }
 
-int accumulate(const char* function, const OriginArguments& from, const TargetArguments& to,
-               MPI_Op op, MPI_Win win, MPI_Request* request = nullptr) {
-  const bool passive = has_request(function);
-  return start(function, win, to.rank, request, passive, [&](Window& w) {
-    RmaOperation operation = on_target(w, RmaAction::accumulate, to, passive);
+int accumulate_call(const char* function, const OriginArguments& from, const TargetArguments& to,
+                    MPI_Op op, MPI_Win win, RequestArgument request = {}) {
+  return start(function, win, to.rank, request, [&](Window& w) {
+    RmaOperation operation = on_target(w, RmaAction::accumulate, to, request.has_value());
     add_origin(operation, from, op, false);
     return operation;
   });
 }
 
-int get_accumulate(const char* function, const OriginArguments& from, const OriginArguments& into,
-                   const TargetArguments& to, MPI_Op op, MPI_Win win,
-                   MPI_Request* request = nullptr) {
-  const bool passive = has_request(function);
-  return start(function, win, to.rank, request, passive, [&](Window& w) {
-    RmaOperation operation = on_target(w, RmaAction::get_accumulate, to, passive);
+int get_accumulate_call(const char* function, const OriginArguments& from,
+                        const OriginArguments& into, const TargetArguments& to, MPI_Op op,
+                        MPI_Win win, RequestArgument request = {}) {
+  return start(function, win, to.rank, request, [&](Window& w) {
+    RmaOperation operation = on_target(w, RmaAction::get_accumulate, to, request.has_value());
     add_origin(operation, from, op, true);
     add_result(operation, into, "result_addr");
     return operation;
@@ -208,150 +203,68 @@ const Datatype& check_predefined(MPI_Datatype type) {
 
 }  // namespace
 
-int PMPI_Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
-             int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
-             MPI_Win win) {
-  return put("MPI_Put", {origin_addr, origin_count, origin_datatype},
-             {target_rank, target_disp, target_count, target_datatype}, win);
-}
-VIADUCT_MPI(Put);
-
-int PMPI_Put_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
-               int target_rank, MPI_Aint target_disp, MPI_Count target_count,
-               MPI_Datatype target_datatype, MPI_Win win) {
-  return put("MPI_Put_c", {origin_addr, origin_count, origin_datatype},
-             {target_rank, target_disp, target_count, target_datatype}, win);
-}
-VIADUCT_MPI(Put_c);
-
-int PMPI_Rput(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
-              int target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype,
-              MPI_Win win, MPI_Request* request) {
-  return put("MPI_Rput", {origin_addr, origin_count, origin_datatype},
-             {target_rank, target_disp, target_count, target_datatype}, win, request);
-}
-VIADUCT_MPI(Rput);
-
-int PMPI_Rput_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
-                int target_rank, MPI_Aint target_disp, MPI_Count target_count,
-                MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
-  return put("MPI_Rput_c", {origin_addr, origin_count, origin_datatype},
-             {target_rank, target_disp, target_count, target_datatype}, win, request);
-}
-VIADUCT_MPI(Rput_c);
-
-int PMPI_Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-             MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win) {
-  return get("MPI_Get", {origin_addr, origin_count, origin_datatype},
-             {target_rank, target_disp, target_count, target_datatype}, win);
-}
-VIADUCT_MPI(Get);
-
-int PMPI_Get_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
-               int target_rank, MPI_Aint target_disp, MPI_Count target_count,
-               MPI_Datatype target_datatype, MPI_Win win) {
-  return get("MPI_Get_c", {origin_addr, origin_count, origin_datatype},
-             {target_rank, target_disp, target_count, target_datatype}, win);
-}
-VIADUCT_MPI(Get_c);
-
-int PMPI_Rget(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-              MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win,
-              MPI_Request* request) {
-  return get("MPI_Rget", {origin_addr, origin_count, origin_datatype},
-             {target_rank, target_disp, target_count, target_datatype}, win, request);
-}
-VIADUCT_MPI(Rget);
-
-int PMPI_Rget_c(void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
-                int target_rank, MPI_Aint target_disp, MPI_Count target_count,
-                MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request) {
-  return get("MPI_Rget_c", {origin_addr, origin_count, origin_datatype},
-             {target_rank, target_disp, target_count, target_datatype}, win, request);
-}
-VIADUCT_MPI(Rget_c);
-
-int PMPI_Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                    int target_rank, MPI_Aint target_disp, int target_count,
-                    MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
-  return accumulate("MPI_Accumulate", {origin_addr, origin_count, origin_datatype},
-                    {target_rank, target_disp, target_count, target_datatype}, op, win);
-}
-VIADUCT_MPI(Accumulate);
-
-int PMPI_Accumulate_c(const void* origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
-                      int target_rank, MPI_Aint target_disp, MPI_Count target_count,
-                      MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
-  return accumulate("MPI_Accumulate_c", {origin_addr, origin_count, origin_datatype},
-                    {target_rank, target_disp, target_count, target_datatype}, op, win);
-}
-VIADUCT_MPI(Accumulate_c);
-
-int PMPI_Raccumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                     int target_rank, MPI_Aint target_disp, int target_count,
-                     MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request) {
-  return accumulate("MPI_Raccumulate", {origin_addr, origin_count, origin_datatype},
-                    {target_rank, target_disp, target_count, target_datatype}, op, win, request);
-}
-VIADUCT_MPI(Raccumulate);
-
-int PMPI_Raccumulate_c(const void* origin_addr, MPI_Count origin_count,
-                       MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
-                       MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
-                       MPI_Request* request) {
-  return accumulate("MPI_Raccumulate_c", {origin_addr, origin_count, origin_datatype},
-                    {target_rank, target_disp, target_count, target_datatype}, op, win, request);
-}
-VIADUCT_MPI(Raccumulate_c);
-
-int PMPI_Get_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                        void* result_addr, int result_count, MPI_Datatype result_datatype,
-                        int target_rank, MPI_Aint target_disp, int target_count,
-                        MPI_Datatype target_datatype, MPI_Op op, MPI_Win win) {
-  return get_accumulate("MPI_Get_accumulate", {origin_addr, origin_count, origin_datatype},
-                        {result_addr, result_count, result_datatype},
-                        {target_rank, target_disp, target_count, target_datatype}, op, win);
-}
-VIADUCT_MPI(Get_accumulate);
-
-int PMPI_Get_accumulate_c(const void* origin_addr, MPI_Count origin_count,
-                          MPI_Datatype origin_datatype, void* result_addr, MPI_Count result_count,
-                          MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
-                          MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op,
-                          MPI_Win win) {
-  return get_accumulate("MPI_Get_accumulate_c", {origin_addr, origin_count, origin_datatype},
-                        {result_addr, result_count, result_datatype},
-                        {target_rank, target_disp, target_count, target_datatype}, op, win);
-}
-VIADUCT_MPI(Get_accumulate_c);
-
-int PMPI_Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                         void* result_addr, int result_count, MPI_Datatype result_datatype,
-                         int target_rank, MPI_Aint target_disp, int target_count,
-                         MPI_Datatype target_datatype, MPI_Op op, MPI_Win win,
-                         MPI_Request* request) {
-  return get_accumulate("MPI_Rget_accumulate", {origin_addr, origin_count, origin_datatype},
-                        {result_addr, result_count, result_datatype},
-                        {target_rank, target_disp, target_count, target_datatype}, op, win,
-                        request);
-}
-VIADUCT_MPI(Rget_accumulate);
-
-int PMPI_Rget_accumulate_c(const void* origin_addr, MPI_Count origin_count,
-                           MPI_Datatype origin_datatype, void* result_addr, MPI_Count result_count,
-                           MPI_Datatype result_datatype, int target_rank, MPI_Aint target_disp,
-                           MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op,
-                           MPI_Win win, MPI_Request* request) {
-  return get_accumulate("MPI_Rget_accumulate_c", {origin_addr, origin_count, origin_datatype},
-                        {result_addr, result_count, result_datatype},
-                        {target_rank, target_disp, target_count, target_datatype}, op, win,
-                        request);
-}
-VIADUCT_MPI(Rget_accumulate_c);
+VIADUCT_MPI_COUNTED(Put,
+                    (const void* origin_addr, Count origin_count, MPI_Datatype origin_datatype,
+                     int target_rank, MPI_Aint target_disp, Count target_count,
+                     MPI_Datatype target_datatype, MPI_Win win),
+                    put_call(function, {origin_addr, origin_count, origin_datatype},
+                             {target_rank, target_disp, target_count, target_datatype}, win));
+VIADUCT_MPI_COUNTED(Rput,
+                    (const void* origin_addr, Count origin_count, MPI_Datatype origin_datatype,
+                     int target_rank, MPI_Aint target_disp, Count target_count,
+                     MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request),
+                    put_call(function, {origin_addr, origin_count, origin_datatype},
+                             {target_rank, target_disp, target_count, target_datatype}, win,
+                             request));
+VIADUCT_MPI_COUNTED(Get,
+                    (void* origin_addr, Count origin_count, MPI_Datatype origin_datatype,
+                     int target_rank, MPI_Aint target_disp, Count target_count,
+                     MPI_Datatype target_datatype, MPI_Win win),
+                    get_call(function, {origin_addr, origin_count, origin_datatype},
+                             {target_rank, target_disp, target_count, target_datatype}, win));
+VIADUCT_MPI_COUNTED(Rget,
+                    (void* origin_addr, Count origin_count, MPI_Datatype origin_datatype,
+                     int target_rank, MPI_Aint target_disp, Count target_count,
+                     MPI_Datatype target_datatype, MPI_Win win, MPI_Request* request),
+                    get_call(function, {origin_addr, origin_count, origin_datatype},
+                             {target_rank, target_disp, target_count, target_datatype}, win,
+                             request));
+VIADUCT_MPI_COUNTED(Accumulate,
+                    (const void* origin_addr, Count origin_count, MPI_Datatype origin_datatype,
+                     int target_rank, MPI_Aint target_disp, Count target_count,
+                     MPI_Datatype target_datatype, MPI_Op op, MPI_Win win),
+                    accumulate_call(function, {origin_addr, origin_count, origin_datatype},
+                                    {target_rank, target_disp, target_count, target_datatype}, op,
+                                    win));
+VIADUCT_MPI_COUNTED(Raccumulate,
+                    (const void* origin_addr, Count origin_count, MPI_Datatype origin_datatype,
+                     int target_rank, MPI_Aint target_disp, Count target_count,
+                     MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request),
+                    accumulate_call(function, {origin_addr, origin_count, origin_datatype},
+                                    {target_rank, target_disp, target_count, target_datatype}, op,
+                                    win, request));
+VIADUCT_MPI_COUNTED(Get_accumulate,
+                    (const void* origin_addr, Count origin_count, MPI_Datatype origin_datatype,
+                     void* result_addr, Count result_count, MPI_Datatype result_datatype,
+                     int target_rank, MPI_Aint target_disp, Count target_count,
+                     MPI_Datatype target_datatype, MPI_Op op, MPI_Win win),
+                    get_accumulate_call(function, {origin_addr, origin_count, origin_datatype},
+                                        {result_addr, result_count, result_datatype},
+                                        {target_rank, target_disp, target_count, target_datatype},
+                                        op, win));
+VIADUCT_MPI_COUNTED(Rget_accumulate,
+                    (const void* origin_addr, Count origin_count, MPI_Datatype origin_datatype,
+                     void* result_addr, Count result_count, MPI_Datatype result_datatype,
+                     int target_rank, MPI_Aint target_disp, Count target_count,
+                     MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request* request),
+                    get_accumulate_call(function, {origin_addr, origin_count, origin_datatype},
+                                        {result_addr, result_count, result_datatype},
+                                        {target_rank, target_disp, target_count, target_datatype},
+                                        op, win, request));
 
 int PMPI_Fetch_and_op(const void* origin_addr, void* result_addr, MPI_Datatype datatype,
                       int target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win) {
-  return start("MPI_Fetch_and_op", win, target_rank, nullptr, false, [&](Window& w) {
+  return start("MPI_Fetch_and_op", win, target_rank, {}, [&](Window& w) {
     check_predefined(datatype);
     RmaOperation operation =
         on_target(w, RmaAction::get_accumulate, {target_rank, target_disp, 1, datatype}, false);
@@ -365,7 +278,7 @@ VIADUCT_MPI(Fetch_and_op);
 int PMPI_Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr,
                           MPI_Datatype datatype, int target_rank, MPI_Aint target_disp,
                           MPI_Win win) {
-  return start("MPI_Compare_and_swap", win, target_rank, nullptr, false, [&](Window& w) {
+  return start("MPI_Compare_and_swap", win, target_rank, {}, [&](Window& w) {
     const Datatype& type = check_predefined(datatype);
     const Elementary kind = type.elementary();
     if (!(kind >= Elementary::int8 && kind <= Elementary::int128) && kind != Elementary::logical &&

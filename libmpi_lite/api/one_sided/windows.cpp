@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "libmpi_lite/api/arguments/arguments.hpp"
+#include "libmpi_lite/api/counted.hpp"
 #include "libmpi_lite/api/one_sided/window_argument.hpp"
 #include "libmpi_lite/core/keyval.hpp"
 
@@ -117,58 +118,24 @@ int shared_query(const char* function, MPI_Win win, int rank, MPI_Aint* size, Un
 
 }  // namespace
 
-int PMPI_Win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm,
-                    MPI_Win* win) {
-  return create("MPI_Win_create", {MPI_WIN_FLAVOR_CREATE, base, size, disp_unit}, info, comm,
-                nullptr, win);
-}
-VIADUCT_MPI(Win_create);
-
-int PMPI_Win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
-                      MPI_Win* win) {
-  return create("MPI_Win_create_c", {MPI_WIN_FLAVOR_CREATE, base, size, disp_unit}, info, comm,
-                nullptr, win);
-}
-VIADUCT_MPI(Win_create_c);
-
-int PMPI_Win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
-                      MPI_Win* win) {
-  return create("MPI_Win_allocate", {MPI_WIN_FLAVOR_ALLOCATE, nullptr, size, disp_unit}, info, comm,
-                baseptr, win);
-}
-VIADUCT_MPI(Win_allocate);
-
-int PMPI_Win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
-                        void* baseptr, MPI_Win* win) {
-  return create("MPI_Win_allocate_c", {MPI_WIN_FLAVOR_ALLOCATE, nullptr, size, disp_unit}, info,
-                comm, baseptr, win);
-}
-VIADUCT_MPI(Win_allocate_c);
-
-int PMPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm,
-                             void* baseptr, MPI_Win* win) {
-  return create("MPI_Win_allocate_shared", {MPI_WIN_FLAVOR_SHARED, nullptr, size, disp_unit}, info,
-                comm, baseptr, win);
-}
-VIADUCT_MPI(Win_allocate_shared);
-
-int PMPI_Win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
-                               void* baseptr, MPI_Win* win) {
-  return create("MPI_Win_allocate_shared_c", {MPI_WIN_FLAVOR_SHARED, nullptr, size, disp_unit},
-                info, comm, baseptr, win);
-}
-VIADUCT_MPI(Win_allocate_shared_c);
-
-int PMPI_Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {
-  return shared_query("MPI_Win_shared_query", win, rank, size, disp_unit, baseptr);
-}
-VIADUCT_MPI(Win_shared_query);
-
-int PMPI_Win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit,
-                            void* baseptr) {
-  return shared_query("MPI_Win_shared_query_c", win, rank, size, disp_unit, baseptr);
-}
-VIADUCT_MPI(Win_shared_query_c);
+VIADUCT_MPI_COUNTED(Win_create,
+                    (void* base, MPI_Aint size, Disp disp_unit, MPI_Info info, MPI_Comm comm,
+                     MPI_Win* win),
+                    create(function, {MPI_WIN_FLAVOR_CREATE, base, size, disp_unit}, info, comm,
+                           nullptr, win));
+VIADUCT_MPI_COUNTED(Win_allocate,
+                    (MPI_Aint size, Disp disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
+                     MPI_Win* win),
+                    create(function, {MPI_WIN_FLAVOR_ALLOCATE, nullptr, size, disp_unit}, info,
+                           comm, baseptr, win));
+VIADUCT_MPI_COUNTED(Win_allocate_shared,
+                    (MPI_Aint size, Disp disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
+                     MPI_Win* win),
+                    create(function, {MPI_WIN_FLAVOR_SHARED, nullptr, size, disp_unit}, info, comm,
+                           baseptr, win));
+VIADUCT_MPI_COUNTED(Win_shared_query,
+                    (MPI_Win win, int rank, MPI_Aint* size, Disp* disp_unit, void* baseptr),
+                    shared_query(function, win, rank, size, disp_unit, baseptr));
 
 int PMPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   return create("MPI_Win_create_dynamic", {MPI_WIN_FLAVOR_DYNAMIC}, info, comm, nullptr, win);
