@@ -99,7 +99,7 @@ constexpr mbcf::Options with_context(std::uint64_t context) {
 // may need a copy of the largest control message.
 constexpr std::size_t kMaxLongEntries = 64;
 // Bytes of a message that is written at once: as a rule the link has room for so much.
-constexpr std::size_t kMostWrittenNow = 64u << 10;
+constexpr std::size_t kMaxWrittenNow = 64u << 10;
 // Bytes of a transfer in pieces that are sent in one go, so that others get their turn.
 constexpr std::size_t kPiecesAtATime = 64u << 10;
 // The eager limit where all that is not written goes eagerly, as in MPI/MBCF, unless the user has
@@ -318,7 +318,7 @@ bool MbcfChannel<D>::write_now(int to, Bytes data, const RemoteKey& remote_key, 
   bool refused;
   if (data.size() <= most) [[likely]]
     return accepted(to, driver_.write({p.id, key, 0}, data, then, kSilent, now()), refused);
-  return data.size() <= kMostWrittenNow && write_row(to, key, data, most, then);
+  return data.size() <= kMaxWrittenNow && write_row(to, key, data, most, then);
 }
 
 // More than a frame: a row of writes on the lane of short requests, where they stay in order with

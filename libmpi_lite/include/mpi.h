@@ -1,8 +1,7 @@
 /* The Message Passing Interface as libmpi_abi has it: the C interface of MPI 5.0 and what MPI-3
- * removed of MPI-1.3, but for files, and processes that are started
- * later; with the application binary interface of MPI 5.0 (chapter 20). A program that was compiled
- * with another header of that interface runs unchanged; what is not declared here is not in the
- * library.
+ * removed of MPI-1.3, but for files and processes that are started later; with the application
+ * binary interface of MPI 5.0 (chapter 20). A program that was compiled with another header of that
+ * interface runs unchanged; what is not declared here is not in the library.
  *
  * MPI_X_c is MPI_X with counts of 64 bits (section 2.5.8).
  *

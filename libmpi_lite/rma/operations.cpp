@@ -14,10 +14,10 @@ namespace {
 
 // Bytes of strips and data in one message at most: more does not make it faster, and the target
 // composes its answer in memory of its own.
-constexpr std::size_t kMostRoom = 16 << 10;
+constexpr std::size_t kMaxRoom = 16 << 10;
 // The same for an operation that acts directly, and has to be packed in between.
 constexpr std::size_t kDirectRoom = 64 << 10;
-constexpr unsigned kMostFetches = 64;  // messages to one target whose answers have not arrived
+constexpr unsigned kMaxFetches = 64;   // messages to one target whose answers have not arrived
 constexpr unsigned kBetweenPolls = 8;  // operations
 
 std::byte* packed_at(const Items& items, MPI_Count position) {
@@ -97,7 +97,7 @@ bool Window::has_backlog() const {
   return std::ranges::any_of(waiting_, [&](int rank) {
     const Target& t = target(rank);
     return !t.waiting.empty() && may_send(t) &&
-           !(t.waiting.front().fetches() && t.fetches >= kMostFetches);
+           !(t.waiting.front().fetches() && t.fetches >= kMaxFetches);
   });
 }
 
@@ -105,7 +105,7 @@ bool Window::has_backlog() const {
 bool Window::advance(RmaOperation& operation, Target& t) {
   if (t.room == 0)
     t.room =
-        std::min(kMostRoom, Transfer::self().rma_limit(process(operation.rank)) - sizeof(RmaHead));
+        std::min(kMaxRoom, Transfer::self().rma_limit(process(operation.rank)) - sizeof(RmaHead));
   while (operation.position < operation.total)
     if (!send_fragment(operation, t)) return false;
   if (operation.request && operation.fetch == 0) {
@@ -131,7 +131,7 @@ bool Window::send_fragment(RmaOperation& operation, Target& t) {
   if (!operation.accumulates() && block && operation.position == 0 &&
       operation.total > static_cast<MPI_Count>(t.room))
     return send_long(operation, t);
-  if (operation.fetches() && t.fetches >= kMostFetches) return false;
+  if (operation.fetches() && t.fetches >= kMaxFetches) return false;
   const MPI_Count length = choose_region(operation, t.room, region);
   RmaHead h = head(operation.action);
   h.offset = region.offset;

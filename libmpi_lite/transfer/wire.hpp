@@ -181,7 +181,7 @@ constexpr void set_length(std::uint8_t (&high)[3], std::uint32_t& low, std::uint
   for (unsigned i = 0; i < 3; ++i) high[i] = static_cast<std::uint8_t>(length >> (32 + 8 * i));
 }
 // Longer messages and buffers take no part in the write protocol.
-inline constexpr std::uint64_t kMostWritten = (std::uint64_t{1} << 56) - 1;
+inline constexpr std::uint64_t kMaxWritten = (std::uint64_t{1} << 56) - 1;
 
 // Bytes that an eager message counts against the receiver's budget in addition to its data. The
 // receiver keeps an object for each unexpected message, so messages without data are not free.

@@ -50,9 +50,9 @@ constexpr unsigned kMaxMissed = 6;
 constexpr unsigned kMaxRtrsAtATime = 8;
 // Bytes of the largest buffer whose RTR waits for company. The program may compute for long before
 // it lets the library poll, and a longer message would have to wait.
-constexpr std::size_t kMostWaiting = 4096;
+constexpr std::size_t kMaxWaiting = 4096;
 // Bytes of the longest message that an RTR rides on: together they fit most frames.
-constexpr std::size_t kMostRidden = 1024;
+constexpr std::size_t kMaxRidden = 1024;
 
 bool accepts(int rtr_tag, int tag) {
   return rtr_tag == MPI_ANY_TAG || rtr_tag == tag;
@@ -78,14 +78,14 @@ void Transfer::ask(Peer& p, ReceiveRequest& receive) {
     make_due(p, oldest);
     if (&oldest == &receive) break;
   }
-  if (p.least_written != 0 || receive.bytes > MPI_Count{kMostWaiting}) send_due_rtrs(p);
+  if (p.least_written != 0 || receive.bytes > MPI_Count{kMaxWaiting}) send_due_rtrs(p);
 }
 
 // With a backlog the channel is full, and the RTR would be late. limits().early leaves room in the
 // channel for receives whose RTS has arrived.
 bool Transfer::may_ask(const Peer& p, const ReceiveRequest& receive) const {
   return static_cast<std::uint64_t>(receive.bytes) >= p.least_written &&
-         static_cast<std::uint64_t>(receive.bytes) <= kMostWritten && receive.type->contiguous() &&
+         static_cast<std::uint64_t>(receive.bytes) <= kMaxWritten && receive.type->contiguous() &&
          !backlogged(p) && open_rtrs_[p.channel] < p.early;
 }
 
@@ -157,7 +157,7 @@ void Transfer::send_due_rtrs() {
 }
 
 void Transfer::let_ride(Peer& p, RiddenHead& head, std::size_t body) {
-  if (p.due_rtrs.size() != 1 || body > kMostRidden) {
+  if (p.due_rtrs.size() != 1 || body > kMaxRidden) {
     if (!p.due_rtrs.empty()) send_due_rtrs(p);
     return;
   }
@@ -267,7 +267,7 @@ WrittenHead Transfer::written_head(const Rtr& rtr, int tag, std::uint64_t bytes)
 // RTR in count_sent() (the third rule).
 bool Transfer::write_to_rtr(Peer& p, SendRequest& send) {
   const auto bytes = static_cast<std::uint64_t>(send.bytes);
-  if (p.pending_rtrs.empty() || bytes < p.least_written || bytes > kMostWritten ||
+  if (p.pending_rtrs.empty() || bytes < p.least_written || bytes > kMaxWritten ||
       !send.type->contiguous())
     return false;
   const auto found = find_rtr(p, send.context, send.tag);
@@ -292,7 +292,7 @@ bool Transfer::write_to_rtr(Peer& p, SendRequest& send) {
 // With `auto` the receive may not ask at all, as it backs off; and a short message is there before
 // its receive could ask.
 bool Transfer::may_be_asked(const Envelope& to, std::size_t bytes) {
-  if (config_.write_protocol != WriteProtocol::sr || bytes <= kMostWaiting) return false;
+  if (config_.write_protocol != WriteProtocol::sr || bytes <= kMaxWaiting) return false;
   Peer& p = peer(to.comm->peer(to.rank));
   return p.write_protocol && !p.lost && bytes >= p.least_written &&
          find_rtr(p, to.context, to.tag) == p.pending_rtrs.end();

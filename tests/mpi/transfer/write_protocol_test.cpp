@@ -96,8 +96,8 @@ TEST_F(Asking, AMessageThatIsTooLongIsTruncated) {
 
 // Beyond 4 GiB.
 TEST_F(Asking, LengthsHave56Bits) {
-  constexpr std::uint64_t kLengths[] = {0,           1, 0xffffffff, 0x100000000, 0x123456789abcde,
-                                        kMostWritten};
+  constexpr std::uint64_t kLengths[] = {0,          1, 0xffffffff, 0x100000000, 0x123456789abcde,
+                                        kMaxWritten};
   for (const std::uint64_t length : kLengths) {
     RtrHead head{};
     set_length(head.capacity_high, head.capacity_low, length);
