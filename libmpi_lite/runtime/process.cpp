@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <optional>
 #include <thread>
 
 #include "drivers/link/config.hpp"
@@ -243,14 +244,21 @@ void Process::end() {
 }
 
 // A fence of the process manager instead of a barrier of messages: a job's end needs no connections
-// that its program has not made. A process that is lost fails it, as it would fail a barrier.
+// that its program has not made. The manager ends the fence, or the job, when a process dies. Where
+// it does not, a loss ends the wait, but not at once: a process that has passed the fence leaves,
+// and this one may hear of that first and of the manager's answer later.
 void Process::wait_for_all() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kAnswerIsLate{10};
   const Envelope anybody{world_.get(), world_->context(), MPI_ANY_SOURCE, MPI_ANY_TAG};
+  std::optional<Clock::time_point> lost_since;
   launch_->start_fence();
   wait_until(
       [&] {
         if (launch_->fence_passed()) return true;
-        transfer->check_sender(anybody);
+        if (!transfer->any_lost()) return false;
+        if (!lost_since) lost_since = Clock::now();
+        if (Clock::now() - *lost_since > kAnswerIsLate) transfer->check_sender(anybody);
         return false;
       },
       [] { return WaitedFor{.event = "all processes to call MPI_Finalize"}; });

@@ -90,6 +90,7 @@ class Transfer final : private ChannelSink {
   // Bytes of head and body that such a message may have.
   std::size_t rma_limit(int process) { return peer(process).through->limits().control; }
   bool is_lost(int process) { return peer(process).lost; }
+  bool any_lost() const { return lost_ > 0; }
   void cancel(SendRequest& send);
   void cancel(ReceiveRequest& receive);
   // Lets `receive` have a message that has been taken out of the queues.

@@ -6,7 +6,9 @@ viaduct_run=$(realpath "$1") jobs=$2 all_on=$3 stress=$(realpath "$4") point_to_
 shift 5
 others=()
 for program; do others+=("$(realpath "$program")"); done
-source "$(dirname "${BASH_SOURCE[0]}")/../../tap.sh"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+late_answers=$here/../launch/late_answers
+source "$here/../../tap.sh"
 
 passes() {  # exit status 0, and something was tested
   local said
@@ -32,6 +34,8 @@ for channel in mbcf startx; do
     on_hosts "${program##*/}, 4 ranks over $channel" -n 4 "$program"
   done
   on_hosts "stress, 4 ranks over $channel" -n 4 "$stress" --seeds 1:$jobs
+  # Those that end the job first have left before rank 1 learns of its end.
+  on_hosts "the process manager answers late, 3 ranks over $channel" -n 3 "$late_answers" 1 300 "$stress" --seeds 1:1
   for VIADUCT_WRITE_PROTOCOL in sr nsr; do
     [[ $channel == mbcf ]] || continue
     export VIADUCT_WRITE_PROTOCOL
