@@ -275,6 +275,8 @@ class Bed:
                               "--mca", "plm_rsh_agent", self.openmpi_shell(),
                               "--mca", "pml", "ob1", "--mca", "btl", "vader,tcp,self" if ranks > 2 else "tcp,self",
                               "--mca", "oob_tcp_if_include", net, "--mca", "btl_tcp_if_include", net,
+                              # Its windows over UCX are chosen, and then fail for want of a device.
+                              "--mca", "osc", "^ucx",
                               *(OPENMPI_YIELDS if oversubscribed else []), "-n", str(ranks), program])
 
     def openmpi_shell(self):
@@ -363,6 +365,38 @@ class Bar:
         cells = [self.title, self.unit, samples.text(ours, self.what),
                  *(samples.text(p, self.what) for p in peers)]
         return judged(cells, mine, theirs, peer, self.bound, self.at_most)
+
+
+# The tests of one-sided communication: name, bytes, title, unit.
+ONE_SIDED = [("put", 8, "put and flush", "us"), ("put", 16 << 10, "put and flush", "us"),
+             ("get", 8, "get and flush", "us"), ("get", 16 << 10, "get and flush", "us"),
+             ("accumulate", 8, "accumulate and flush", "us"),
+             ("accumulate", 16 << 10, "accumulate and flush", "us"),
+             ("fetch-op", 8, "fetch_and_op and flush", "us"),
+             ("cas", 8, "compare_and_swap and flush", "us"),
+             ("put-rate", 8, "puts, 64 and a flush", "/s"),
+             ("acc-rate", 8, "accumulates, 64 and a flush", "/s"),
+             ("created-put", 8, "put, MPI_Win_create", "us"),
+             ("created-put", 16 << 10, "put, MPI_Win_create", "us"),
+             ("created-fetch-op", 8, "fetch_and_op, MPI_Win_create", "us"),
+             ("lock", 8, "lock, put, unlock", "us"), ("fence", 8, "put and fence", "us")]
+LATENCIES = ("put", "get", "fetch-op", "cas", "created-put", "created-fetch-op")
+
+
+def one_sided_tests(*without):
+    names = dict.fromkeys(test for test, *_ in ONE_SIDED)
+    return ",".join(name for name in names if name not in without)
+
+
+def one_sided_bars(short, others, peers):
+    """`short`: what the times of short operations must reach; `others`: what all other times must."""
+    bars = []
+    for test, size, title, unit in ONE_SIDED:
+        bound = short if test in LATENCIES and size == 8 else others
+        at_most = unit == "us"
+        bars.append(Bar((test, size), f"{title}, {size} bytes", unit, bound if at_most else 1 / bound, at_most,
+                        peers))
+    return bars
 
 
 def print_table(heading, rows):

@@ -68,6 +68,7 @@ struct Test {
 };
 std::vector<Test> point_to_point_tests();
 std::vector<Test> collective_tests();
+std::vector<Test> one_sided_tests();
 std::vector<Test> all_tests();
 
 // MPI_COMM_WORLD's, asked once.

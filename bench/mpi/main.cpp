@@ -39,6 +39,7 @@ void fail(const std::string& what) {
 std::vector<Test> all_tests() {
   std::vector<Test> tests = point_to_point_tests();
   for (Test& test : collective_tests()) tests.push_back(std::move(test));
+  for (Test& test : one_sided_tests()) tests.push_back(std::move(test));
   return tests;
 }
 

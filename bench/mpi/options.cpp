@@ -18,10 +18,10 @@ void print_help() {
          "SYNOPSIS\n"
          "    mpiexec -n RANKS mpi_bench [--test NAME,...] [--sizes A:B|A,B,...] [--rounds N]\n"
          "        [--seconds S] [--warmup N] [--pin] [--json FILE]\n\n"
-         "TESTS (point-to-point ones use the first and the last rank)\n";
+         "TESTS (point-to-point and one-sided ones use the first and the last rank)\n";
   for (const Test& test : all_tests()) {
     std::string name = test.name;
-    name.resize(16, ' ');
+    name.resize(18, ' ');
     std::cout << "    " << name << test.what << "\n";
   }
   std::cout

@@ -16,14 +16,14 @@ const char* name_of(Unit unit) {
 }
 
 void print_heading() {
-  std::printf("%-14s %9s %12s %12s %12s  %-6s %7s\n", "test", "bytes", "least", "median", "most",
+  std::printf("%-16s %9s %12s %12s %12s  %-6s %7s\n", "test", "bytes", "least", "median", "most",
               "unit", "samples");
   std::fflush(stdout);
 }
 
 void print_row(const Row& row) {
   const int digits = row.unit == Unit::us ? 3 : row.unit == Unit::mb_per_s ? 1 : 0;
-  std::printf("%-14s %9zu %12.*f %12.*f %12.*f  %-6s %7d\n", row.test.c_str(), row.bytes, digits,
+  std::printf("%-16s %9zu %12.*f %12.*f %12.*f  %-6s %7d\n", row.test.c_str(), row.bytes, digits,
               row.min, digits, row.median, digits, row.max, name_of(row.unit), row.samples);
   std::fflush(stdout);
 }
