@@ -17,8 +17,7 @@ namespace {
 constexpr std::size_t kMaxRoom = 16 << 10;
 // The same for an operation that acts directly, and has to be packed in between.
 constexpr std::size_t kDirectRoom = 64 << 10;
-constexpr unsigned kMaxFetches = 64;   // messages to one target whose answers have not arrived
-constexpr unsigned kBetweenPolls = 8;  // operations
+constexpr unsigned kMaxFetches = 64;  // messages to one target whose answers have not arrived
 
 std::byte* packed_at(const Items& items, MPI_Count position) {
   return items.first_byte() + position;
@@ -53,11 +52,19 @@ struct Window::LongTransfer {
 };
 
 void Window::start(RmaOperation&& operation) {
-  if (++calls_ % kBetweenPolls == 0) progress();
+  poll_now_and_then();
   Target& t = target(operation.rank);
   if (t.lost) throw_error(operation.rank, MPI_ERR_PROC_ABORTED);
   if (lock_all_ && t.lock == LockState::none) ask_lock(operation.rank, false, lock_all_unchecked_);
   if (t.waiting.empty() && may_send(t) && advance(operation, t)) return;
+  if (operation.action == RmaAction::compare_and_swap) {
+    const auto size = static_cast<std::size_t>(operation.total);
+    operation.kept.reset(new std::byte[2 * size]);
+    std::memcpy(operation.kept.get(), operation.expected_value, size);
+    std::memcpy(operation.kept.get() + size, operation.swap_value, size);
+    operation.expected_value = operation.kept.get();
+    operation.swap_value = operation.kept.get() + size;
+  }
   operation.origin_type = Ref<Datatype>(operation.origin.type);
   operation.result_type = Ref<Datatype>(operation.result.type);
   const int rank = operation.rank;
@@ -119,7 +126,7 @@ bool Window::send_fragment(RmaOperation& operation, Target& t) {
   Region region{};
   // Results come in the order of the fragments, so an operation that has begun with messages goes
   // on with messages. Accumulates must not overtake those that are on their way.
-  const bool overtakes = operation.accumulates() && (t.dirty || t.fetches > 0);
+  const bool overtakes = operation.accumulates() && !(t.acknowledged() && t.fetches == 0);
   if (t.memory && operation.fetch == 0 && !overtakes) {
     const MPI_Count length = choose_region(operation, kDirectRoom, region);
     if (act_directly(operation, t, region)) {
@@ -141,11 +148,22 @@ bool Window::send_fragment(RmaOperation& operation, Target& t) {
   if (operation.basic)
     h.type =
         static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(operation.basic->constant()));
-  if (operation.fetches()) h.id = fetch_id(operation);
+  const bool last = operation.position + length == operation.total;
+  if (operation.fetches()) {
+    h.id = fetch_id(operation);
+  } else if (t.flushed_alone && !t.dirty && last) {
+    h.flag = 1;
+    h.id = t.flush_sent + 1;
+  }
   const Bytes body = pack_fragment(operation, region, true);
   if (!Transfer::self().try_send_rma(process(operation.rank), bytes_of(h), body)) return false;
-  operation.fetches() ? void(++t.fetches) : void(t.dirty = true);
   operation.position += length;
+  if (operation.fetches()) {
+    ++t.fetches;
+    return true;
+  }
+  ++t.unflushed;
+  h.flag ? void(++t.flush_sent) : void(t.dirty = true);
   return true;
 }
 
@@ -195,8 +213,8 @@ Bytes Window::pack_fragment(const RmaOperation& operation, const Region& region,
   if (strips > 0) std::memcpy(at, region.strips.data(), strips);
   at += strips;
   if (swaps) {
-    std::memcpy(at, operation.expected_value.data(), length);
-    std::memcpy(at + length, operation.swap_value.data(), length);
+    std::memcpy(at, operation.expected_value, length);
+    std::memcpy(at + length, operation.swap_value, length);
   } else if (sends) {
     operation.origin.type->pack(operation.origin.data, operation.position, {at, length});
   }
@@ -215,6 +233,14 @@ bool Window::act_directly(RmaOperation& operation, Target& t, const Region& regi
   const Combination how{operation.op, operation.basic};
   if (operation.accumulates() && !own && !how.by_cpu_atomics(memory, region)) return false;
   const Items& result = operation.result;
+  const bool in_place = operation.fetches() && result.type->contiguous();
+  std::byte* into = nullptr;  // where what is fetched goes, packed
+  if (in_place) {
+    into = packed_at(result, operation.position);
+  } else if (operation.fetches()) {
+    unpacked_.resize(length);
+    into = unpacked_.data();
+  }
   switch (operation.action) {
     case RmaAction::put:
       if (region.strips.empty())
@@ -222,6 +248,7 @@ bool Window::act_directly(RmaOperation& operation, Target& t, const Region& regi
                                     {memory.find(region.offset, region.length), length});
       else
         write(memory, region, pack_fragment(operation, region, false).data());
+      unfenced_ = true;
       return true;
     case RmaAction::get:
       if (region.strips.empty()) {
@@ -229,23 +256,16 @@ bool Window::act_directly(RmaOperation& operation, Target& t, const Region& regi
                             {memory.find(region.offset, region.length), length});
         return true;
       }
-      unpacked_.resize(length);
-      read(memory, region, unpacked_.data());
+      read(memory, region, into);
       break;
     case RmaAction::accumulate:
-      accumulate(memory, region, how, pack_fragment(operation, region, false).data(), nullptr);
-      return true;
     case RmaAction::get_accumulate:
-      unpacked_.resize(length);
-      accumulate(memory, region, how, pack_fragment(operation, region, false).data(),
-                 unpacked_.data());
+      accumulate(memory, region, how, pack_fragment(operation, region, false).data(), into);
       break;
-    default:
-      unpacked_.resize(length);
-      compare_and_swap(memory, region, operation.expected_value.data(), operation.swap_value.data(),
-                       unpacked_.data());
+    default: compare_and_swap(memory, region, operation.expected_value, operation.swap_value, into);
   }
-  result.type->unpack(const_cast<void*>(result.data), operation.position, unpacked_);
+  if (into && !in_place)
+    result.type->unpack(const_cast<void*>(result.data), operation.position, unpacked_);
   return true;
 }
 
@@ -319,7 +339,10 @@ bool Window::send_long(RmaOperation& operation, Target& t) {
   if (!Transfer::self().try_send_rma(process(operation.rank), bytes_of(h), {})) return false;
   ++next_tag_;
   operation.position = operation.total;
-  if (!get) t.dirty = true;
+  if (!get) {
+    t.dirty = true;
+    ++t.unflushed;
+  }
   begin_transfer(operation.rank, true, get, static_cast<int>(tag),
                  get ? operation.result : operation.origin, get ? operation.total : 0,
                  std::exchange(operation.request, nullptr));

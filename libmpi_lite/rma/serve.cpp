@@ -29,14 +29,21 @@ bool Window::on_message(int rank, const RmaHead& head, Bytes rest) {
       return true;
     case RmaAction::unlock:
     case RmaAction::flush:
-    case RmaAction::complete:
-      if (origin(rank).transfers > 0)
-        origin(rank).deferred.push_back(head);
-      else
-        serve_in_order(rank, head);
+    case RmaAction::complete: defer_or_serve(rank, head); return true;
+    case RmaAction::put:
+    case RmaAction::accumulate:
+      if (!serve(rank, head, rest)) return false;
+      if (head.flag != 0) defer_or_serve(rank, head);
       return true;
     default: return serve(rank, head, rest);
   }
+}
+
+void Window::defer_or_serve(int rank, const RmaHead& head) {
+  if (origin(rank).transfers > 0)
+    origin(rank).deferred.push_back(head);
+  else
+    serve_in_order(rank, head);
 }
 
 // Messages that say that all before them is done.

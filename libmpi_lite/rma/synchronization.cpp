@@ -117,6 +117,8 @@ void Window::finish(std::span<const int> ranks) {
 // that it can tell.
 void Window::ask_flush(int rank, bool unlocks) {
   Target& t = target(rank);
+  if (t.unflushed > 0) t.flushed_alone = t.unflushed == 1;
+  t.unflushed = 0;
   if (t.lost || (!t.dirty && !unlocks)) return;
   RmaHead h = head(unlocks ? RmaAction::unlock : RmaAction::flush);
   h.flag = t.dirty ? 1 : 0;
@@ -134,9 +136,18 @@ void Window::flush_ranks(std::span<const int> ranks) {
   throw_errors(ranks);
 }
 
+// Operations that have acted on shared memory are done but for the order of the CPU's stores and
+// later loads.
+void Window::fence_stores() {
+  if (std::exchange(unfenced_, false)) std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
 void Window::flush(int rank) {
   check_locked(rank, "MPI_Win_flush");
-  flush_ranks({&rank, 1});
+  Target& t = target(rank);
+  if (!t.settled()) return flush_ranks({&rank, 1});
+  poll_now_and_then();
+  fence_stores();
 }
 
 void Window::flush_all() {
@@ -146,6 +157,7 @@ void Window::flush_all() {
 
 void Window::flush_local(int rank) {
   check_locked(rank, "MPI_Win_flush_local");
+  if (target(rank).settled()) return poll_now_and_then();
   progress();
   finish_locally({&rank, 1});
   throw_errors({&rank, 1});
@@ -222,7 +234,7 @@ void Window::complete() {
   const std::vector<int> ranks = std::exchange(access_ranks_, {});
   for (const int rank : ranks) {
     Target& t = target(rank);
-    t.access = t.open = false;
+    t.access = t.open = t.flushed_alone = false;
     if (t.lost) t.error = MPI_ERR_PROC_ABORTED;
   }
   access_ = false;

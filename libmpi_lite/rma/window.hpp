@@ -17,7 +17,6 @@
 
 #include <mpi.h>
 
-#include <array>
 #include <deque>
 #include <memory>
 #include <span>
@@ -48,20 +47,29 @@ class RmaRequest final : public Request {
 
 // A data operation at its origin. The caller has checked the arguments, and that the data fits.
 struct RmaOperation {
-  RmaAction action = RmaAction::put;  // put, get, accumulate, get_accumulate or compare_and_swap
-  int rank = 0;                       // of the target
-  Items origin{};                     // what is sent; nothing in a get, or with MPI_NO_OP
-  Items result{};                     // where fetched data goes
-  MPI_Aint offset = 0;                // in the target's window, in bytes
-  Ref<Datatype> target_type;          // how the data lies there
-  MPI_Count total = 0;                // bytes of data
-  const Op* op = nullptr;             // accumulates
-  const Datatype* basic = nullptr;    // accumulates: the predefined type of all elements
-  // compare_and_swap: what to compare with, and what to store; an element each.
-  std::array<std::byte, kLargestElement> expected_value{}, swap_value{};
+  RmaOperation(RmaAction what, int at_rank, MPI_Aint at_offset, Ref<Datatype> type, MPI_Count bytes)
+      : action(what),
+        rank(at_rank),
+        offset(at_offset),
+        target_type(std::move(type)),
+        total(bytes) {}
+
+  RmaAction action;                 // put, get, accumulate, get_accumulate or compare_and_swap
+  int rank;                         // of the target
+  Items origin{};                   // what is sent; nothing in a get, or with MPI_NO_OP
+  MPI_Aint offset;                  // in the target's window, in bytes
+  Ref<Datatype> target_type;        // how the data lies there
+  Items result{};                   // where fetched data goes
+  MPI_Count total;                  // bytes of data
+  const Op* op = nullptr;           // accumulates
+  const Datatype* basic = nullptr;  // accumulates: the predefined type of all elements
+  // compare_and_swap: what to compare with, and what to store; an element each. Copied if the
+  // operation waits.
+  const std::byte *expected_value = nullptr, *swap_value = nullptr;
   Ref<RmaRequest> request;  // of MPI_Rput and its kin; nothing: none
 
   // ---- the engine's ----
+  std::unique_ptr<std::byte[]> kept;       // the elements of a compare_and_swap that waits
   Ref<Datatype> origin_type, result_type;  // holds, as the program may free its handles
   MPI_Count position = 0;                  // bytes that have gone
   int error = MPI_SUCCESS;                 // of a part that acted directly
@@ -160,9 +168,13 @@ class Window final : public Counted {
         nullptr;           // where this process can reach it; else messages are sent
     std::size_t room = 0;  // bytes of strips and data in one message; 0: not known
     LockState lock = LockState::none;
-    bool access = false;  // in the group of MPI_Win_start
-    bool open = false;    // the lock is granted, or the post has arrived: operations may go
-    bool dirty = false;   // messages have gone that no flush has covered
+    bool access = false;     // in the group of MPI_Win_start
+    bool open = false;       // the lock is granted, or the post has arrived: operations may go
+    bool dirty = false;      // messages have gone that no flush has covered
+    unsigned unflushed = 0;  // messages since the last flush, but for those that are answered
+    // The last flush came after one such message. So the next one is likely to be the only one,
+    // too, and asks for the answer itself.
+    bool flushed_alone = false;
     bool lost = false;
     unsigned posts = 0;      // that no start has used
     unsigned fetches = 0;    // messages whose answers have not arrived
@@ -171,7 +183,13 @@ class Window final : public Counted {
     int error = MPI_SUCCESS;  // of an operation, to be reported by the next synchronization
     std::deque<RmaOperation> waiting;  // operations that have not gone, in order
     bool locally_complete() const { return waiting.empty() && fetches == 0 && transfers == 0; }
+    bool acknowledged() const { return !dirty && flush_done == flush_sent; }
     bool complete() const { return locally_complete() && flush_done == flush_sent; }
+    // A flush has nothing to do or to tell.
+    bool settled() const {
+      return locally_complete() && acknowledged() && error == MPI_SUCCESS && !lost &&
+             lock != LockState::asked;
+    }
   };
   // The other process as an origin of operations on this one's memory.
   struct Origin {
@@ -210,6 +228,10 @@ class Window final : public Counted {
   bool allocate_private(MPI_Aint size);
 
   // operations.cpp
+  void poll_now_and_then() {
+    if (++calls_ % kBetweenPolls == 0) [[unlikely]]
+      progress();
+  }
   bool may_send(const Target& t) const { return fence_open_ || t.open; }
   bool advance(RmaOperation& operation, Target& t);  // whether all of it has gone
   bool send_fragment(RmaOperation& operation, Target& t);
@@ -236,6 +258,7 @@ class Window final : public Counted {
   void serve_deferred(int rank);
   void answer(int rank, const RmaHead& request, Bytes data, int error);
   void refuse(int rank, const RmaHead& request);
+  void defer_or_serve(int rank, const RmaHead& head);
   void grant(int rank);
 
   // synchronization.cpp
@@ -244,6 +267,7 @@ class Window final : public Counted {
   void check_locked_all(const char* function) const;
   void ask_lock(int rank, bool exclusive, bool no_check);
   void ask_flush(int rank, bool unlocks);
+  void fence_stores();
   // Each of these waits for all of `ranks`; a lost one counts as done.
   void drain(std::span<const int> ranks);
   void finish_locally(std::span<const int> ranks);
@@ -281,9 +305,13 @@ class Window final : public Counted {
   int locked_ = 0;                         // targets that lock() has locked
   bool access_ = false, exposed_ = false;  // MPI_Win_start, MPI_Win_post: with these ranks
   std::vector<int> access_ranks_, exposure_ranks_;
-  unsigned calls_ = 0;  // of start()
+  bool unfenced_ = false;  // puts have stored to shared memory since the last fence of the CPU
+  unsigned calls_ = 0;     // of start() and of flushes that had nothing to wait for
 
   std::vector<int> all_ranks_;
+  // Polls cost more than operations on shared memory, and messages that are sent without a poll
+  // between them share a frame.
+  static constexpr unsigned kBetweenPolls = 32;
   static constexpr std::uint32_t kGetTag = 1u << 22;  // in the tags of messages that answer gets
   static inline unsigned with_waiting_ = 0;           // windows that have waiting operations
 };

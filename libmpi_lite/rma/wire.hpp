@@ -15,12 +15,12 @@ namespace viaduct::mpi {
 
 enum class RmaAction : std::uint8_t {
   // From origin to target. `offset`, `length` and the strips name the target's memory.
-  put,               // the data follows
-  put_long,          // the data comes as a message in the window's context, with the tag `id`
-  get,               // the answer brings the data
-  get_long,          // the data is to go as a message in the window's context, with the tag `id`
-  accumulate,        // the data follows
-  get_accumulate,    // the same; the answer brings what was there. MPI_NO_OP: no data follows
+  put,             // the data follows; `flag`: the target answers with `flushed`
+  put_long,        // the data comes as a message in the window's context, with the tag `id`
+  get,             // the answer brings the data
+  get_long,        // the data is to go as a message in the window's context, with the tag `id`
+  accumulate,      // the same
+  get_accumulate,  // the data follows; the answer brings what was there. MPI_NO_OP: no data follows
   compare_and_swap,  // what to compare with and what to store follow, an element each
   lock,              // `flag`: exclusive; the target answers with `locked` when the lock is granted
   unlock,            // releases the lock; `flag`: the target answers with `flushed`
@@ -29,7 +29,7 @@ enum class RmaAction : std::uint8_t {
   // From target to origin.
   answer,   // the data that an operation fetches, which `id` names; in the order of the requests
   locked,   // the lock is granted
-  flushed,  // the answer to flush and unlock, with their `id`
+  flushed,  // all up to the message of that `id` that asked for it is done
   post,     // the exposure epoch of MPI_Win_post has begun
 };
 

@@ -6,7 +6,6 @@
 // the next synchronization, or by the request. Data that does not fit the other side is
 // MPI_ERR_TRUNCATE.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "libmpi_lite/api/arguments/arguments.hpp"
@@ -34,11 +33,16 @@ struct OriginArguments {
 // The range of bytes that `count` items take from the displacement on must be in the window.
 void check_range(const Window& window, const TargetArguments& to, const Datatype& type,
                  MPI_Aint offset) {
+  const MPI_Aint size = window.size_of(to.rank);
+  // At once where nothing can overflow.
+  MPI_Aint bytes;
+  if (type.contiguous() && type.true_lb() == 0 && offset <= size &&
+      !__builtin_mul_overflow(to.count, type.size(), &bytes) && bytes <= size - offset) [[likely]]
+    return;
   if (window.flavor() == MPI_WIN_FLAVOR_DYNAMIC || to.count == 0 || type.size() == 0) return;
   const WideBytes others = WideBytes{to.count - 1} * type.extent();
   const WideBytes low = WideBytes{offset} + type.true_lb() + std::min<WideBytes>(others, 0);
   const WideBytes high = WideBytes{offset} + type.true_ub() + std::max<WideBytes>(others, 0);
-  const MPI_Aint size = window.size_of(to.rank);
   if (low < 0 || high > size)
     fail(MPI_ERR_RMA_RANGE,
          "%lld items at target_disp %lld are not within the %lld bytes of the window at rank %d",
@@ -58,13 +62,7 @@ RmaOperation on_target(Window& window, RmaAction action, const TargetArguments& 
   check_range(window, to, type, offset);
   if (to.count > INT_MAX) check_length(to.count, type);
   window.check_epoch(to.rank, passive);
-  RmaOperation operation;
-  operation.action = action;
-  operation.rank = to.rank;
-  operation.offset = offset;
-  operation.target_type = Ref<Datatype>(&type);
-  operation.total = to.count * type.size();
-  return operation;
+  return {action, to.rank, offset, Ref<Datatype>(&type), to.count * type.size()};
 }
 
 Items check_origin(const OriginArguments& from, const char* argument, int rank) {
@@ -289,9 +287,9 @@ int PMPI_Compare_and_swap(const void* origin_addr, const void* compare_addr, voi
         on_target(w, RmaAction::compare_and_swap, {target_rank, target_disp, 1, datatype}, false);
     add_result(operation, {result_addr, 1, datatype}, "result_addr");
     operation.basic = &type;
-    const auto size = static_cast<std::size_t>(type.size());
-    std::memcpy(operation.expected_value.data(), check_pointer(compare_addr, "compare_addr"), size);
-    std::memcpy(operation.swap_value.data(), check_pointer(origin_addr, "origin_addr"), size);
+    operation.expected_value =
+        static_cast<const std::byte*>(check_pointer(compare_addr, "compare_addr"));
+    operation.swap_value = static_cast<const std::byte*>(check_pointer(origin_addr, "origin_addr"));
     return operation;
   });
 }

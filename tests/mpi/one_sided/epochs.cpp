@@ -196,6 +196,39 @@ void passive() {
   MPI_Win_unlock_all(w.win);
 }
 
+// A put or an accumulate that is flushed alone asks for the answer itself if the one before was
+// flushed alone as well. So the numbers of operations before a flush vary, and some are long ones,
+// which take another way.
+void flushes() {
+  job::section("flushes after one operation, and after several");
+  constexpr int kLong = 40'000;
+  Ints w(kLong + 8);
+  const int next = (rank() + 1) % size(), before = (rank() + size() - 1) % size();
+  std::vector<int> long_value(kLong);
+  int sum = 0;
+  MPI_Win_lock_all(0, w.win);
+  for (int turn = 0; turn < 40; ++turn) {
+    const int value = 100 * turn + rank(), puts = turn % 7 == 6 ? 3 : 1, one = 1;
+    long_value[kLong - 1] = value;
+    if (turn % 9 == 8) MPI_Put(long_value.data(), kLong, MPI_INT, next, 8, kLong, MPI_INT, w.win);
+    for (int i = 0; i < puts; ++i) MPI_Put(&value, 1, MPI_INT, next, i, 1, MPI_INT, w.win);
+    MPI_Win_flush(next, w.win);
+    MPI_Accumulate(&one, 1, MPI_INT, next, 7, 1, MPI_INT, MPI_SUM, w.win);
+    turn % 2 ? MPI_Win_flush(next, w.win) : MPI_Win_flush_all(w.win);
+    ++sum;
+    // The message tells the next rank that all of it is there.
+    MPI_Sendrecv(nullptr, 0, MPI_INT, next, 0, nullptr, 0, MPI_INT, before, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    MPI_Win_sync(w.win);
+    const int theirs = 100 * turn + before;
+    for (int i = 0; i < puts; ++i) CHECK_EQ(w.data[static_cast<std::size_t>(i)], theirs);
+    if (turn % 9 == 8) CHECK_EQ(w.data[kLong + 7], theirs);
+    CHECK_EQ(w.data[7], sum);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Win_unlock_all(w.win);
+}
+
 // Messages of the program in every communicator, while operations of a window are under way.
 void among_messages() {
   job::section("operations among messages of the program");
@@ -231,6 +264,7 @@ int main(int argc, char** argv) {
   locks();
   lock_all();
   passive();
+  flushes();
   among_messages();
   return job::report();
 }
