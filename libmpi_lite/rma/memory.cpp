@@ -10,9 +10,7 @@
 
 namespace viaduct::mpi {
 
-std::byte* WindowMemory::find(MPI_Aint offset, MPI_Aint length) const {
-  if (offset < 0 || length < 0) return nullptr;
-  if (!dynamic_) return offset <= size_ && length <= size_ - offset ? base_ + offset : nullptr;
+std::byte* WindowMemory::find_attached(MPI_Aint offset, MPI_Aint length) const {
   const auto behind = attached_.upper_bound(offset);
   if (behind == attached_.begin()) return nullptr;
   const auto& [begin, size] = *std::prev(behind);

@@ -29,7 +29,11 @@ class WindowMemory {
 
   // Where the bytes [offset, offset + length) are; nullptr: not all of them are in the window. In
   // dynamic windows the offset is an address, and the bytes must be in one attached block.
-  std::byte* find(MPI_Aint offset, MPI_Aint length) const;
+  std::byte* find(MPI_Aint offset, MPI_Aint length) const {
+    if (offset < 0 || length < 0) return nullptr;
+    if (dynamic_) return find_attached(offset, length);
+    return offset <= size_ && length <= size_ - offset ? base_ + offset : nullptr;
+  }
 
   // Dynamic windows: attaches a block. false: it overlaps one that is attached.
   bool attach(void* base, MPI_Aint size);
@@ -37,6 +41,8 @@ class WindowMemory {
   bool detach(const void* base);
 
  private:
+  std::byte* find_attached(MPI_Aint offset, MPI_Aint length) const;
+
   std::byte* base_ = nullptr;
   MPI_Aint size_ = 0;
   bool shared_ = false;

@@ -35,6 +35,16 @@ MPI_Count shorten(std::vector<Strip>& strips, MPI_Count excess) {
   return cut;
 }
 
+// Most copies are of one element, for which a call would take longer. They may overlap if a process
+// puts to itself.
+void copy_block(std::byte* into, const std::byte* from, MPI_Count length) {
+  std::uint64_t element;
+  if (length != sizeof element)
+    return void(std::memmove(into, from, static_cast<std::size_t>(length)));
+  std::memcpy(&element, from, sizeof element);
+  std::memcpy(into, &element, sizeof element);
+}
+
 bool is_get(RmaAction action) {
   return action == RmaAction::get;
 }
@@ -128,6 +138,7 @@ bool Window::send_fragment(RmaOperation& operation, Target& t) {
   // on with messages. Accumulates must not overtake those that are on their way.
   const bool overtakes = operation.accumulates() && !(t.acknowledged() && t.fetches == 0);
   if (t.memory && operation.fetch == 0 && !overtakes) {
+    if (act_on_block(operation, *t.memory)) return true;
     const MPI_Count length = choose_region(operation, kDirectRoom, region);
     if (act_directly(operation, t, region)) {
       operation.position += length;
@@ -219,6 +230,38 @@ Bytes Window::pack_fragment(const RmaOperation& operation, const Region& region,
     operation.origin.type->pack(operation.origin.data, operation.position, {at, length});
   }
   return scratch_;
+}
+
+// The rest of an operation on memory that this process reaches, if all of its data is one block
+// everywhere: nothing is packed. false: it is not.
+bool Window::act_on_block(RmaOperation& operation, const WindowMemory& memory) {
+  const Datatype& type = *operation.target_type;
+  const Items &origin = operation.origin, &result = operation.result;
+  if (!type.contiguous() || (origin.type && !origin.type->contiguous()) ||
+      (result.type && !result.type->contiguous()))
+    return false;
+  const MPI_Aint offset = operation.offset + type.true_lb() + operation.position;
+  const MPI_Count length = operation.total - operation.position;
+  std::byte* const at = memory.find(offset, length);
+  if (!at) return false;
+  const std::byte* const from = origin.type ? packed_at(origin, operation.position) : nullptr;
+  std::byte* const into = result.type ? packed_at(result, operation.position) : nullptr;
+  if (operation.accumulates()) {
+    const Region region{offset, length, {}};
+    const Combination how{operation.op, operation.basic};
+    if (!how.by_cpu_atomics(memory, region)) return false;
+    if (operation.action == RmaAction::compare_and_swap)
+      compare_and_swap(memory, region, operation.expected_value, operation.swap_value, into);
+    else
+      accumulate(memory, region, how, from, into);
+  } else if (into) {
+    copy_block(into, at, length);
+  } else {
+    copy_block(at, from, length);
+    unfenced_ = true;
+  }
+  operation.position = operation.total;
+  return true;
 }
 
 // Acts on memory that this process reaches. false: only the target may do it, by a message.

@@ -236,6 +236,7 @@ class Window final : public Counted {
   bool advance(RmaOperation& operation, Target& t);  // whether all of it has gone
   bool send_fragment(RmaOperation& operation, Target& t);
   bool send_long(RmaOperation& operation, Target& t);
+  bool act_on_block(RmaOperation& operation, const WindowMemory& memory);
   bool act_directly(RmaOperation& operation, Target& t, const Region& region);
   MPI_Count choose_region(const RmaOperation& operation, std::size_t room, Region& region);
   Bytes pack_fragment(const RmaOperation& operation, const Region& region, bool with_strips);

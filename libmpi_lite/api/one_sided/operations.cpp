@@ -65,7 +65,7 @@ RmaOperation on_target(Window& window, RmaAction action, const TargetArguments& 
   return {action, to.rank, offset, Ref<Datatype>(&type), to.count * type.size()};
 }
 
-Items check_origin(const OriginArguments& from, const char* argument, int rank) {
+inline Items check_origin(const OriginArguments& from, const char* argument, int rank) {
   return check_items(from.data, from.count, from.type, argument, rank);
 }
 
