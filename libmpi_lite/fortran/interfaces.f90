@@ -181,7 +181,7 @@
       integer, optional, intent(out) :: ierror
     end subroutine
   end interface
-  interface
+  interface MPI_Win_allocate
     subroutine MPI_Win_allocate(size, disp_unit, info, comm, baseptr, win, ierror)
       import
       integer(8), intent(in) :: size
@@ -192,6 +192,18 @@
       type(MPI_Win), intent(out) :: win
       integer, optional, intent(out) :: ierror
     end subroutine
+    subroutine MPI_Win_allocate_c(size, disp_unit, info, comm, baseptr, win, ierror)
+      import
+      integer(8), intent(in) :: size
+      integer(8), intent(in) :: disp_unit
+      type(MPI_Info), intent(in) :: info
+      type(MPI_Comm), intent(in) :: comm
+      type(c_ptr), intent(out) :: baseptr
+      type(MPI_Win), intent(out) :: win
+      integer, optional, intent(out) :: ierror
+    end subroutine
+  end interface
+  interface MPI_Win_allocate_shared
     subroutine MPI_Win_allocate_shared(size, disp_unit, info, comm, baseptr, win, ierror)
       import
       integer(8), intent(in) :: size
@@ -202,12 +214,33 @@
       type(MPI_Win), intent(out) :: win
       integer, optional, intent(out) :: ierror
     end subroutine
+    subroutine MPI_Win_allocate_shared_c(size, disp_unit, info, comm, baseptr, win, ierror)
+      import
+      integer(8), intent(in) :: size
+      integer(8), intent(in) :: disp_unit
+      type(MPI_Info), intent(in) :: info
+      type(MPI_Comm), intent(in) :: comm
+      type(c_ptr), intent(out) :: baseptr
+      type(MPI_Win), intent(out) :: win
+      integer, optional, intent(out) :: ierror
+    end subroutine
+  end interface
+  interface MPI_Win_shared_query
     subroutine MPI_Win_shared_query(win, rank, size, disp_unit, baseptr, ierror)
       import
       type(MPI_Win), intent(in) :: win
       integer, intent(in) :: rank
       integer(8), intent(out) :: size
       integer, intent(out) :: disp_unit
+      type(c_ptr), intent(out) :: baseptr
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Win_shared_query_c(win, rank, size, disp_unit, baseptr, ierror)
+      import
+      type(MPI_Win), intent(in) :: win
+      integer, intent(in) :: rank
+      integer(8), intent(out) :: size
+      integer(8), intent(out) :: disp_unit
       type(c_ptr), intent(out) :: baseptr
       integer, optional, intent(out) :: ierror
     end subroutine

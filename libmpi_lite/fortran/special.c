@@ -107,28 +107,38 @@ MPI_NAME(alloc_mem_cptr_);
 
 // ---- windows that the library allocates memory for ----------------------------------------------
 
-#define WIN_ALLOCATE(name, Function)                                                             \
-  void pmpi_##name##_(MPI_Aint* size, int* disp_unit, int* info, int* comm, void** baseptr,      \
-                      int* win, int* ierror) {                                                   \
-    MPI_Win made = MPI_WIN_NULL;                                                                 \
-    give_code(ierror, Function(*size, *disp_unit, MPI_Info_fromint(*info),                       \
-                               MPI_Comm_fromint(*comm), baseptr, &made));                        \
-    *win = MPI_Win_toint(made);                                                                  \
-  }                                                                                              \
-  MPI_NAME(name##_);                                                                             \
+// `Disp`: the type of disp_unit, which is an address in procedures with large counts.
+#define WIN_ALLOCATE(name, Function, Disp)                                                   \
+  void pmpi_##name##_(MPI_Aint* size, Disp* disp_unit, int* info, int* comm, void** baseptr, \
+                      int* win, int* ierror) {                                               \
+    MPI_Win made = MPI_WIN_NULL;                                                             \
+    give_code(ierror, Function(*size, *disp_unit, MPI_Info_fromint(*info),                   \
+                               MPI_Comm_fromint(*comm), baseptr, &made));                    \
+    *win = MPI_Win_toint(made);                                                              \
+  }                                                                                          \
+  MPI_NAME(name##_)
+// The specific procedure with a TYPE(C_PTR), for module mpi and mpif.h.
+#define WIN_ALLOCATE_CPTR(name)                                                                  \
   void pmpi_##name##_cptr_(MPI_Aint* size, int* disp_unit, int* info, int* comm, void** baseptr, \
                            int* win, int* ierror) {                                              \
     pmpi_##name##_(size, disp_unit, info, comm, baseptr, win, ierror);                           \
   }                                                                                              \
   MPI_NAME(name##_cptr_)
-WIN_ALLOCATE(win_allocate, MPI_Win_allocate);
-WIN_ALLOCATE(win_allocate_shared, MPI_Win_allocate_shared);
+WIN_ALLOCATE(win_allocate, MPI_Win_allocate, int);
+WIN_ALLOCATE_CPTR(win_allocate);
+WIN_ALLOCATE(win_allocate_c, MPI_Win_allocate_c, MPI_Aint);
+WIN_ALLOCATE(win_allocate_shared, MPI_Win_allocate_shared, int);
+WIN_ALLOCATE_CPTR(win_allocate_shared);
+WIN_ALLOCATE(win_allocate_shared_c, MPI_Win_allocate_shared_c, MPI_Aint);
 
-void pmpi_win_shared_query_(int* win, int* rank, MPI_Aint* size, int* disp_unit, void** baseptr,
-                            int* ierror) {
-  give_code(ierror, MPI_Win_shared_query(MPI_Win_fromint(*win), *rank, size, disp_unit, baseptr));
-}
-MPI_NAME(win_shared_query_);
+#define WIN_SHARED_QUERY(name, Function, Disp)                                              \
+  void pmpi_##name##_(int* win, int* rank, MPI_Aint* size, Disp* disp_unit, void** baseptr, \
+                      int* ierror) {                                                        \
+    give_code(ierror, Function(MPI_Win_fromint(*win), *rank, size, disp_unit, baseptr));    \
+  }                                                                                         \
+  MPI_NAME(name##_)
+WIN_SHARED_QUERY(win_shared_query, MPI_Win_shared_query, int);
+WIN_SHARED_QUERY(win_shared_query_c, MPI_Win_shared_query_c, MPI_Aint);
 void pmpi_win_shared_query_cptr_(int* win, int* rank, MPI_Aint* size, int* disp_unit,
                                  void** baseptr, int* ierror) {
   pmpi_win_shared_query_(win, rank, size, disp_unit, baseptr, ierror);

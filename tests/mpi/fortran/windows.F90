@@ -19,6 +19,7 @@ subroutine windows
   ERRHANDLER :: handler
 #ifdef MPI_F08
   type(c_ptr) :: base
+  integer(MPI_ADDRESS_KIND) :: wide_unit
 #else
   integer(MPI_ADDRESS_KIND) :: base
 #endif
@@ -92,6 +93,20 @@ subroutine windows
   call MPI_Win_shared_query(win, 0, size_of_all, unit, base, ierror)
   call check(size_of_all == bytes .and. unit == bytes, 'shared_query')
   call MPI_Win_free(win, ierror)
+#ifdef MPI_F08
+  ! The unit is an address: the procedures with large counts.
+  wide_unit = bytes
+  call MPI_Win_allocate_shared(size_of_all, wide_unit, MPI_INFO_NULL, node, base, win, ierror)
+  size_of_all = 0
+  wide_unit = 0
+  call MPI_Win_shared_query(win, 0, size_of_all, wide_unit, base, ierror)
+  call check(size_of_all == bytes .and. wide_unit == bytes, 'shared_query with a large unit')
+  call MPI_Win_free(win, ierror)
+  call MPI_Win_allocate(size_of_all, wide_unit, MPI_INFO_NULL, node, base, win, ierror)
+  call MPI_Win_shared_query(win, 0, size_of_all, unit, base, ierror)
+  call check(unit == bytes .and. c_associated(base), 'allocate with a large unit')
+  call MPI_Win_free(win, ierror)
+#endif
   call MPI_Win_allocate(size_of_all, bytes, MPI_INFO_NULL, node, base, win, ierror)
   call MPI_Win_free(win, ierror)
   call MPI_Comm_free(node, ierror)
