@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "drivers/base/blocking_wait.hpp"
 #include "drivers/port/config_vars.hpp"
 #include "drivers/port/device_queue.hpp"
 #include "drivers/port/eal.hpp"
@@ -179,7 +180,10 @@ bool wait_readable(std::span<const int> files, int also, base::Duration most) {
   polled[count] = {also, POLLIN, 0};  // -1 is passed over
   const auto seconds = std::chrono::floor<std::chrono::seconds>(most);
   const timespec limit{seconds.count(), (most - seconds).count()};
-  if (::ppoll(polled.data(), count + 1, &limit, nullptr) <= 0) return true;
+  {
+    const base::BlockingWait others_turn;
+    if (::ppoll(polled.data(), count + 1, &limit, nullptr) <= 0) return true;
+  }
   return std::all_of(polled.begin(), polled.begin() + count,
                      [](const pollfd& p) { return p.revents == 0 || (p.revents & POLLIN) != 0; });
 }

@@ -48,6 +48,7 @@ int raise_error(const char* function, Comm* comm, int code, const char* what) {
     case Errhandler::Kind::user: {
       MPI_Comm handle = on->handle;
       int given = code;
+      const LibraryLock::Unlocked others_turn;
       handler->function(&handle, &given);
       break;
     }
@@ -60,6 +61,12 @@ int raise_error(const char* function, Comm* comm, int code, const char* what) {
                             where(function, comm) + ": " + what + " (" + error_name(code) + ")");
   }
   return code;
+}
+
+// The phase is looked at only when the lock has been taken.
+void Entry::check_slowly(const char* function) {
+  if (LibraryLock::shared()) lock();
+  check_running(function);
 }
 
 void check_running(const char* function) {

@@ -15,8 +15,10 @@
 //  VIADUCT_MPI(Send);
 //
 // Choices where the standard leaves one: all arguments are checked, in every build. Errors without
-// a communicator go to the handler of MPI_COMM_SELF or MPI_COMM_WORLD (call.cpp). Threads: at most
-// MPI_THREAD_SERIALIZED, so nothing here takes a lock.
+// a communicator go to the handler of MPI_COMM_SELF or MPI_COMM_WORLD (call.cpp).
+//
+// Threads: class Entry takes the lock of the library, where threads share it. It is held until the
+// function returns, but not while an error handler of the program runs.
 #pragma once
 
 #include <mpi.h>
@@ -27,6 +29,7 @@
 #include "libmpi_lite/core/data/op.hpp"
 #include "libmpi_lite/core/error.hpp"
 #include "libmpi_lite/core/request.hpp"
+#include "libmpi_lite/core/threads/library_lock.hpp"
 #include "libmpi_lite/transfer/process.hpp"
 #include "libmpi_lite/transfer/transfer.hpp"
 
@@ -36,6 +39,34 @@
 
 namespace viaduct::mpi {
 
+// The stay of a thread in the library, for the duration of an MPI function. To be the first local
+// variable, so that all references to objects are gone when the lock is given back.
+class Entry {
+ public:
+  Entry() = default;
+  ~Entry() {
+    if (locked_) [[unlikely]]
+      LibraryLock::unlock();
+  }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+  // Between MPI_Init and MPI_Finalize; elsewhere throws Error. Takes the lock where threads share
+  // the library.
+  void check(const char* function) {
+    if (Process::calls_are_checked()) [[unlikely]]
+      check_slowly(function);
+  }
+  // Takes the lock: for functions that any thread may call at any time, whatever the thread level.
+  void lock() {
+    LibraryLock::lock();
+    locked_ = true;
+  }
+
+ private:
+  void check_slowly(const char* function);
+  bool locked_ = false;
+};
+
 // Calls the error handler of `comm` (nullptr: the handler for errors without a communicator, see
 // call.cpp) with `code`, and returns `code`, which the MPI function returns. With
 // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT the job ends and the function does not return; `what`
@@ -44,8 +75,7 @@ namespace viaduct::mpi {
 // release.
 int raise_error(const char* function, Comm* comm, int code, const char* what);
 
-// Throws Error if the library is not between MPI_Init and MPI_Finalize. Kept out of line: call()
-// tests the phase itself.
+// Throws Error if the library is not between MPI_Init and MPI_Finalize.
 void check_running(const char* function);
 
 // Throws Error with a code (an error class of the standard) and a formatted sentence, which names
@@ -53,11 +83,10 @@ void check_running(const char* function);
 [[gnu::cold, noreturn]] void fail(int code, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// A call that is allowed at any time, also before MPI_Init and after MPI_Finalize (section 11.4.1).
-// Its errors are errors without a communicator. Other exceptions (memory, setup) become
-// MPI_ERR_OTHER.
+// Runs `body`, whose errors are errors without a communicator. Other exceptions (memory, setup)
+// become MPI_ERR_OTHER.
 template <class Body>
-int call_any_time(const char* function, Body body) {
+int call_entered(const char* function, Body body) {
   try {
     body();
     return MPI_SUCCESS;
@@ -68,12 +97,21 @@ int call_any_time(const char* function, Body body) {
   }
 }
 
+// A call that is allowed at any time, also before MPI_Init and after MPI_Finalize, and in any
+// thread (sections 11.4.1 and 11.6).
+template <class Body>
+int call_any_time(const char* function, Body body) {
+  Entry entry;
+  entry.lock();
+  return call_entered(function, body);
+}
+
 // A call without a communicator argument, between MPI_Init and MPI_Finalize.
 template <class Body>
 int call(const char* function, Body body) {
-  return call_any_time(function, [&] {
-    if (Process::phase() != Process::Phase::running) [[unlikely]]
-      check_running(function);
+  Entry entry;
+  return call_entered(function, [&] {
+    entry.check(function);
     body();
   });
 }
@@ -83,10 +121,10 @@ int call(const char* function, Body body) {
 // is an error without a communicator.
 template <class Body>
 [[gnu::always_inline]] inline int call(const char* function, MPI_Comm comm, Body body) {
+  Entry entry;
   Comm* c = nullptr;
   try {
-    if (Process::phase() != Process::Phase::running) [[unlikely]]
-      check_running(function);
+    entry.check(function);
     c = comm_handles.find(reinterpret_cast<std::uintptr_t>(comm));
     if (!c) [[unlikely]]
       fail(MPI_ERR_COMM, "argument comm (%p) is not a communicator", static_cast<void*>(comm));

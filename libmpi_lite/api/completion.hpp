@@ -27,8 +27,10 @@ class RequestError final : public Error {
 // throw.
 template <class Body>
 int call_on_requests(const char* function, Body body) {
+  Entry entry;
   std::optional<RequestError> failed;
-  const int result = call(function, [&] {
+  const int result = call_entered(function, [&] {
+    entry.check(function);
     try {
       body();
     } catch (const RequestError& e) {

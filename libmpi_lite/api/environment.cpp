@@ -4,7 +4,7 @@
 // Choices where the standard leaves one: MPI_Init does not look at argc and argv. MPI_Abort ends
 // the whole job whatever its communicator is. MPI_Wtime is CLOCK_MONOTONIC, not synchronised
 // between hosts (MPI_WTIME_IS_GLOBAL is false). MPI_Alloc_mem is ordinary memory, aligned to cache
-// lines: the channels need no special memory. The thread level is at most MPI_THREAD_SERIALIZED.
+// lines: the channels need no special memory.
 #include <time.h>
 #include <unistd.h>
 

@@ -89,6 +89,8 @@ VIADUCT_MPI(Errhandler_free);
 // call(), whose errors are this function's own.
 int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode) {
   constexpr auto kName = "MPI_Comm_call_errhandler";
+  Entry entry;
+  entry.lock();
   Ref<Comm> on;
   std::string text = "the program has called the error handler: ";
   const int checked = call(kName, comm, [&](Comm& c) {
@@ -129,6 +131,8 @@ VIADUCT_MPI(Win_get_errhandler);
 // As MPI_Comm_call_errhandler.
 int PMPI_Win_call_errhandler(MPI_Win win, int errorcode) {
   constexpr auto kName = "MPI_Win_call_errhandler";
+  Entry entry;
+  entry.lock();
   Ref<Comm> on;
   std::string text = "the program has called the error handler: ";
   const int checked = call_on_window(kName, win, [&](Window& w) {

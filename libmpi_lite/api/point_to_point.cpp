@@ -75,20 +75,38 @@ Ref<Message> take_message(MPI_Message* message) {
   return m;
 }
 
-// A probe of MPI_PROC_NULL succeeds at once, with the status of MPI_PROC_NULL. False: another
-// source.
-bool probe_proc_null(const Envelope& from, MPI_Status* status) {
-  if (from.rank != MPI_PROC_NULL) return false;
+// A probe of MPI_PROC_NULL succeeds at once.
+bool can_probe(const Envelope& from) {
+  return from.rank == MPI_PROC_NULL || has_message(from);
+}
+bool can_probe_or_fail(const Envelope& from) {
+  if (can_probe(from)) return true;
+  check_sender(from);
+  return false;
+}
+// Polls once if there is no message yet: what a lost process has sent may still come.
+bool poll_to_probe(const Envelope& from) {
+  if (can_probe(from)) return true;
+  if (!progress()) DumpSignal::answer_if_asked(nullptr);
+  return can_probe_or_fail(from);
+}
+void wait_to_probe(const Envelope& from) {
+  if (can_probe(from)) return;
+  progress();
+  wait_until([&] { return can_probe_or_fail(from); }, [&] { return WaitedFor{.probe = &from}; });
+}
+
+// True: a message is there, or the source is MPI_PROC_NULL.
+bool take_probe(const Envelope& from, MPI_Status* status) {
+  if (from.rank != MPI_PROC_NULL) return probe(from, status);
   if (status != MPI_STATUS_IGNORE) copy_status(empty_status(MPI_PROC_NULL), *status);
   return true;
 }
-
-// One attempt of a matched probe. True: a message was there, or the source is MPI_PROC_NULL; then
-// `*message` is the handle.
-bool try_matched_probe(const Envelope& from, MPI_Message* message, MPI_Status* status) {
-  if (probe_proc_null(from, status)) {
+// The same for a matched probe; then `*message` is the handle.
+bool take_matched_probe(const Envelope& from, MPI_Message* message, MPI_Status* status) {
+  if (from.rank == MPI_PROC_NULL) {
     *message = MPI_MESSAGE_NO_PROC;
-    return true;
+    return take_probe(from, status);
   }
   Ref<Message> m = matched_probe(from, status);
   if (!m) return false;
@@ -341,8 +359,8 @@ VIADUCT_MPI(Startall);
 int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   return call("MPI_Probe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
-    if (probe_proc_null(from, status)) return;
-    wait_until([&] { return probe(from, status); }, [&] { return WaitedFor{.probe = &from}; });
+    wait_to_probe(from);
+    take_probe(from, status);
   });
 }
 VIADUCT_MPI(Probe);
@@ -351,8 +369,7 @@ int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* statu
   return call("MPI_Iprobe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
     check_pointer(flag, "flag");
-    *flag = probe_proc_null(from, status) || probe(from, status);
-    if (!*flag) DumpSignal::answer_if_asked(nullptr);
+    *flag = poll_to_probe(from) && take_probe(from, status);
   });
 }
 VIADUCT_MPI(Iprobe);
@@ -361,8 +378,8 @@ int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_St
   return call("MPI_Mprobe", comm, [&](Comm& c) {
     const Envelope from = check_source(c, source, tag);
     check_pointer(message, "message");
-    wait_until([&] { return try_matched_probe(from, message, status); },
-               [&] { return WaitedFor{.probe = &from}; });
+    wait_to_probe(from);
+    take_matched_probe(from, message, status);
   });
 }
 VIADUCT_MPI(Mprobe);
@@ -373,8 +390,7 @@ int PMPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* mes
     const Envelope from = check_source(c, source, tag);
     check_pointer(message, "message");
     check_pointer(flag, "flag");  // before a message is taken
-    *flag = try_matched_probe(from, message, status);
-    if (!*flag) DumpSignal::answer_if_asked(nullptr);
+    *flag = poll_to_probe(from) && take_matched_probe(from, message, status);
   });
 }
 VIADUCT_MPI(Improbe);

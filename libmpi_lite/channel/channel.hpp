@@ -154,9 +154,13 @@ class Channel {
   virtual void oversubscribed() {}
   // Sleeps until something may have come through this channel, until the channel itself has
   // something to do (a timer), until the file descriptor `bell` (-1: none) is readable, or until
-  // that many microseconds have passed. false: the channel did not sleep, because it has nothing to
+  // that many microseconds have passed. While the thread sleeps, others may call the channel
+  // (core/threads/library_lock.hpp). false: the channel did not sleep, because it has nothing to
   // sleep on or has work to do.
   virtual bool sleep(std::chrono::microseconds, int /*bell*/) { return false; }
+  // Another thread of this process sleeps in sleep(), or on a bell of this channel: ends that, if
+  // nothing but this channel can.
+  virtual void end_sleep() {}
   // For a process that sleeps on another channel: from now until disarm_bell(), arrivals on this
   // channel make the file descriptor `bell` readable. `bell` stays -1 if nothing can arrive. false:
   // this channel cannot wake a sleeper, or something has arrived or is to be done already; then

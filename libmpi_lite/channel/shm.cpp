@@ -21,6 +21,7 @@
 #include "libmpi_lite/channel/shm_copy.hpp"
 #include "libmpi_lite/channel/shm_ring.hpp"
 #include "libmpi_lite/core/config_vars.hpp"
+#include "libmpi_lite/core/threads/library_lock.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -83,6 +84,7 @@ class ShmChannel final : public Channel {
     segment_->presence.store(Presence::ended_early, std::memory_order_release);
   }
   bool sleep(std::chrono::microseconds most, int bell) override;
+  void end_sleep() override;
   bool arm_bell(int& bell) override;
   void disarm_bell() override;
   bool sleeps_lightly() const override { return true; }
@@ -335,12 +337,30 @@ bool ShmChannel::sleep(std::chrono::microseconds most, int) {
   if (fall_asleep(Segment::on_futex)) {
     const auto seconds = std::chrono::floor<std::chrono::seconds>(most);
     const timespec limit{seconds.count(), std::chrono::nanoseconds(most - seconds).count()};
-    const long woken =
-        ::syscall(SYS_futex, &segment_->asleep, FUTEX_WAIT, Segment::on_futex, &limit, nullptr, 0);
-    if (woken != 0 && errno == ETIMEDOUT) check_liveness();
+    bool in_vain;
+    {
+      const LibraryLock::Unlocked others_turn;
+      const long woken = ::syscall(SYS_futex, &segment_->asleep, FUTEX_WAIT, Segment::on_futex,
+                                   &limit, nullptr, 0);
+      in_vain = woken != 0 && errno == ETIMEDOUT;
+    }
+    if (in_vain) check_liveness();
   }
   segment_->asleep.store(Segment::awake, std::memory_order_relaxed);
   return true;
+}
+
+void ShmChannel::end_sleep() {
+  switch (segment_->asleep.exchange(Segment::awake, std::memory_order_relaxed)) {
+    case Segment::on_futex:
+      ::syscall(SYS_futex, &segment_->asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+      break;
+    case Segment::on_bell: {
+      [[maybe_unused]] const ssize_t rung = ::write(bell_write_end_.get(), "", 1);
+      break;
+    }
+    default: break;  // an arrival has
+  }
 }
 
 bool ShmChannel::arm_bell(int& bell) {

@@ -1,11 +1,14 @@
 // Agreement on contexts: each process proposes the lowest context that it has not used, and all
-// take the largest proposal.
+// take the largest proposal. Where threads of some process may agree on several contexts at the
+// same time, two agreements could have the same result; so all take one that the first process,
+// which has it for itself, proposes beside.
 #include "libmpi_lite/collective/agreement.hpp"
 
 #include <algorithm>
 
 #include "libmpi_lite/collective/algorithms/algorithms.hpp"
 #include "libmpi_lite/core/error.hpp"
+#include "libmpi_lite/core/threads/library_lock.hpp"
 #include "libmpi_lite/transfer/process.hpp"
 
 namespace viaduct::mpi {
@@ -23,39 +26,66 @@ constexpr std::uint32_t kLastContext = kFirstFlagOfContext - kStep;
 std::uint32_t next_context = kStep;
 std::uint32_t given_contexts = 0;  // how many this process has given
 
-// `context` is what all have agreed on. Throws Error, at all processes alike, if it is too large.
-std::uint32_t take_context(std::uint32_t context) {
-  if (context > kLastContext)
-    throw Error(MPI_ERR_OTHER, "more communicators have been made than there are contexts");
-  next_context = context + kStep;
-  return context;
-}
-
-// A context that no other process gives, and this one not again; 0: they are used up.
-std::uint32_t give_context() {
+// The next context that this process can give, and no other process; 0: they are used up.
+std::uint32_t next_given_context() {
   const Group& world = *Process::self().world().group();
   const std::uint64_t number =
       std::uint64_t{given_contexts} * static_cast<std::uint64_t>(world.size()) +
       static_cast<std::uint64_t>(world.rank());
   if (number >= kLastContext / kStep) return 0;
-  ++given_contexts;
   return static_cast<std::uint32_t>(number) * kStep + kContextsOfComm;
 }
 
-Reduction largest_context(Collective& op) {
-  const Op& max = *op_handles.find(reinterpret_cast<std::uintptr_t>(MPI_MAX));
-  return {op, max, MPI_UINT32_T, 1};
+std::uint32_t give_context() {
+  const std::uint32_t context = next_given_context();
+  ++given_contexts;
+  return context;
 }
 
-Task largest_over(Collective& op, std::uint32_t& context) {
-  const Reduction largest = largest_context(op);
-  co_await allreduce(op, largest, &context, &context);
+// What a process says in an agreement; sent as three MPI_UINT32_Ts. All take the largest of each.
+struct Proposal {
+  std::uint32_t several = LibraryLock::shared() ? 1 : 0;  // agreements at a time are possible
+  std::uint32_t context = next_context;
+  std::uint32_t given = 0;  // the context that this process gives; 0: it gives none
+};
+constexpr MPI_Count kProposalItems = 3;
+static_assert(sizeof(Proposal) == kProposalItems * sizeof(std::uint32_t));
+
+// `first`: this process is the one that gives a context, if one is to be given. Where other threads
+// may give contexts meanwhile, this one is taken now.
+Proposal make_proposal(bool first) {
+  Proposal proposal;
+  if (first) proposal.given = proposal.several != 0 ? give_context() : next_given_context();
+  return proposal;
+}
+
+// `agreed` is what all have agreed on. Throws Error, at all processes alike, if there are no more
+// contexts.
+std::uint32_t take_context(const Proposal& agreed) {
+  const std::uint32_t context = agreed.several != 0 ? agreed.given : agreed.context;
+  if (context > kLastContext || context == 0)
+    throw Error(MPI_ERR_OTHER, "more communicators have been made than there are contexts");
+  if (agreed.several == 0)
+    next_context = context + kStep;
+  else if (!LibraryLock::shared() && context == next_given_context())
+    ++given_contexts;
+  return context;
+}
+
+Reduction largest_proposal(Collective& op) {
+  const Op& max = *op_handles.find(reinterpret_cast<std::uintptr_t>(MPI_MAX));
+  return {op, max, MPI_UINT32_T, kProposalItems};
+}
+
+Task agree_over(Collective& op, Proposal& proposal) {
+  const Reduction largest = largest_proposal(op);
+  co_await allreduce(op, largest, &proposal, &proposal);
 }
 
 // Over a part of a communicator. allreduce() is not for that: its plan is for the whole.
-Task largest_over(Subgroup subgroup, std::uint32_t& context) {
-  const Reduction largest = largest_context(subgroup.op());
-  co_await doubling_allreduce(subgroup, largest, &context);
+Task agree_over(Subgroup subgroup, Proposal& proposal) {
+  const Reduction largest = largest_proposal(subgroup.op());
+  co_await doubling_allreduce(subgroup, largest, &proposal);
 }
 
 // The leaders exchange `ours` and `theirs`, and broadcast what they got within their groups.
@@ -70,12 +100,14 @@ Task exchange(Collective& op, const Leaders& leaders, Items ours, Items theirs) 
 }
 
 // Over both groups: the largest of each, then the larger of the two.
-Task largest_over(Collective& op, const Leaders& leaders, std::uint32_t& context) {
-  co_await largest_over(op, context);
-  std::uint32_t theirs = 0;
+Task agree_over(Collective& op, const Leaders& leaders, Proposal& proposal) {
+  co_await agree_over(op, proposal);
+  Proposal theirs;
   Datatype& type = datatype(MPI_UINT32_T);
-  co_await exchange(op, leaders, {&context, 1, &type}, {&theirs, 1, &type});
-  context = std::max(context, theirs);
+  co_await exchange(op, leaders, {&proposal, kProposalItems, &type},
+                    {&theirs, kProposalItems, &type});
+  proposal = {std::max(proposal.several, theirs.several),
+              std::max(proposal.context, theirs.context), std::max(proposal.given, theirs.given)};
 }
 
 // One process gives the context, as several communicators may be waiting for theirs, in different
@@ -132,18 +164,18 @@ std::vector<int> exchange_lists(const Leaders& leaders, const std::vector<int>& 
 }
 
 std::uint32_t agree_on_context(const Leaders& leaders) {
-  std::uint32_t context = next_context;
+  Proposal proposal = make_proposal(leaders.local->rank() == leaders.leader);
   auto op = make<Collective>(*leaders.local, CollectiveKind::construction);
-  finish_collective(*op->run(largest_over(*op, leaders, context)));
-  return take_context(context);
+  finish_collective(*op->run(agree_over(*op, leaders, proposal)));
+  return take_context(proposal);
 }
 
 std::uint32_t agree_on_context(Comm& comm) {
   if (comm.inter()) return agree_on_context(leaders_of(comm));
-  std::uint32_t context = next_context;
+  Proposal proposal = make_proposal(comm.rank() == 0);
   auto op = make<Collective>(comm, CollectiveKind::construction);
-  finish_collective(*op->run(largest_over(*op, context)));
-  return take_context(context);
+  finish_collective(*op->run(agree_over(*op, proposal)));
+  return take_context(proposal);
 }
 
 // Only the members of `group` call this, so the collectives of `comm`, which are numbered, cannot
@@ -151,11 +183,11 @@ std::uint32_t agree_on_context(Comm& comm) {
 std::uint32_t agree_on_context(Comm& comm, const Group& group, int tag) {
   std::vector<int> ranks;
   for (const int process : group.world_ranks()) ranks.push_back(comm.group()->rank_of(process));
-  std::uint32_t context = next_context;
+  Proposal proposal = make_proposal(group.rank() == 0);
   auto op = make<Collective>(comm, agreement_tag(tag));
   const Subgroup subgroup{op.get(), ranks.data(), group.size(), group.rank(), false};
-  finish_collective(*op->run(largest_over(subgroup, context)));
-  return take_context(context);
+  finish_collective(*op->run(agree_over(subgroup, proposal)));
+  return take_context(proposal);
 }
 
 Ref<Request> start_settling(Comm& comm, Ref<Comm> made) {

@@ -25,6 +25,7 @@
 #include "libmpi_lite/core/data/datatype.hpp"
 #include "libmpi_lite/core/keyval.hpp"
 #include "libmpi_lite/core/predefined.hpp"
+#include "libmpi_lite/core/threads/library_lock.hpp"
 #include "libmpi_lite/launch/common.hpp"
 #include "libmpi_lite/rma/window.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
@@ -41,6 +42,9 @@ std::thread::id main_thread_id;      // of the thread that called MPI_Init
 struct ExitWatch {
   ~ExitWatch() {
     if (!transfer || Process::phase() != Process::Phase::running) return;
+    // Other threads may still be in MPI; none of them is to find that `transfer` is gone.
+    if (!LibraryLock::lock_for_good()) static_cast<void>(transfer.release());
+    if (!transfer) return;
     if (Process::self().size() > 1)
       std::fprintf(stderr,
                    "viaduct: rank %d ends without MPI_Finalize: the program has called exit() or "
@@ -54,6 +58,7 @@ struct ExitWatch {
 // process, and must not close them when it exits: so the child's copy is never destroyed.
 void leave_to_parent() {
   static_cast<void>(transfer.release());
+  LibraryLock::reset_in_child();
 }
 
 // Makes progress until `done()` or until the time is over.
@@ -149,8 +154,8 @@ std::array<base::ConfigTable, 3> Process::config_tables() {
 
 void Process::start(int thread_level) {
   if (phase_ == Phase::running) {
-    thread_level_ = std::max(thread_level_, std::min(thread_level, MPI_THREAD_SERIALIZED));
-    return;
+    thread_level_ = std::max(thread_level_, thread_level);
+    return set_phase(Phase::running);
   }
   for (const std::string& name : base::unknown_config_vars(config_tables(), "VIADUCT_VIPL_"))
     std::fprintf(stderr,
@@ -181,7 +186,7 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   launch_ = std::move(launch);
   rank_ = launch_->rank();
   size_ = launch_->size();
-  thread_level_ = std::min(thread_level, MPI_THREAD_SERIALIZED);
+  thread_level_ = thread_level;
   main_thread_id = std::this_thread::get_id();
   check_settings(*launch_);
   TransferConfig config;
@@ -206,7 +211,14 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   world_ = Ref(comm_handles.find(reinterpret_cast<std::uintptr_t>(MPI_COMM_WORLD)));
   // Last: messages of those that are done may come meanwhile.
   transfer->connect_all();
-  phase_ = Phase::running;
+  set_phase(Phase::running);
+}
+
+void Process::set_phase(Phase phase) {
+  phase_ = phase;
+  const bool shared = phase == Phase::running && thread_level_ == MPI_THREAD_MULTIPLE;
+  LibraryLock::set_shared(shared);
+  calls_are_checked_ = phase != Phase::running || shared;
 }
 
 void Process::finalize() {
@@ -223,6 +235,7 @@ void Process::end_session() {
 // Of a program that has used sessions only.
 void Process::end_at_exit() {
   Process& process = self();
+  LibraryLock::lock();
   if (phase_ == Phase::running && process.sessions_ == 0 && !process.initialized_) process.end();
 }
 
@@ -239,7 +252,7 @@ void Process::end() {
     wait_for_at_most(std::chrono::milliseconds(500), [&] { return !busy(); });
   }
   leave();
-  phase_ = Phase::finalized;
+  set_phase(Phase::finalized);
   launch_->finalize();
 }
 
@@ -253,9 +266,11 @@ void Process::wait_for_all() {
   const Envelope anybody{world_.get(), world_->context(), MPI_ANY_SOURCE, MPI_ANY_TAG};
   std::optional<Clock::time_point> lost_since;
   launch_->start_fence();
+  bool passed = false;  // fence_passed() says so once
   wait_until(
       [&] {
-        if (launch_->fence_passed()) return true;
+        passed = passed || launch_->fence_passed();
+        if (passed) return true;
         if (!transfer->any_lost()) return false;
         if (!lost_since) lost_since = Clock::now();
         if (Clock::now() - *lost_since > kAnswerIsLate) transfer->check_sender(anybody);
@@ -269,7 +284,7 @@ bool Process::busy() const {
 }
 
 void Process::leave() {
-  phase_ = Phase::before_init;
+  set_phase(Phase::before_init);
   world_ = nullptr;
   forget_handles();
   transfer->finished();  // without this call the others take the end of this process for a loss

@@ -127,7 +127,14 @@ void SendBuffer::on_sent() {
 }
 
 void SendBuffer::flush() {
-  for (const Segment& s : segments_) wait(*s.send);
+  // Other threads may change the list meanwhile.
+  for (;;) {
+    const auto open =
+        std::ranges::find_if(segments_, [](const Segment& s) { return !s.send->complete; });
+    if (open == segments_.end()) break;
+    const Ref<Request> send = open->send;
+    wait(*send);
+  }
   segments_.clear();
 }
 

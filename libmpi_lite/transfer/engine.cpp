@@ -3,10 +3,14 @@
 // progress. The handlers are in the files of their protocols (see engine.hpp).
 #include "libmpi_lite/transfer/engine.hpp"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "libmpi_lite/core/error.hpp"
+#include "libmpi_lite/core/threads/library_lock.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -282,9 +286,26 @@ bool Transfer::sleep(std::chrono::microseconds most) {
   int bell = -1;
   const auto armed = std::find_if_not(channels_.begin(), last,
                                       [&](const auto& channel) { return channel->arm_bell(bell); });
+  // Other threads can end a sleep: by a bell that there is anyway, or by this one.
+  const bool own_bell = bell < 0 && LibraryLock::shared() && (*last)->between_nodes();
+  if (own_bell) {
+    if (!own_bell_) own_bell_ = base::UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    bell = own_bell_.get();
+  }
   const bool slept = armed == last && (*last)->sleep(most, bell);
   std::for_each(channels_.begin(), armed, [](const auto& channel) { channel->disarm_bell(); });
+  if (own_bell) {
+    std::uint64_t rings;
+    [[maybe_unused]] const ssize_t rung = ::read(bell, &rings, sizeof rings);
+  }
   return slept;
+}
+
+void Transfer::end_sleep() {
+  for (const std::unique_ptr<Channel>& channel : channels_) channel->end_sleep();
+  constexpr std::uint64_t kRing = 1;
+  if (own_bell_) [[maybe_unused]]
+    const ssize_t rung = ::write(own_bell_.get(), &kRing, sizeof kRing);
 }
 
 bool Transfer::sleeps_lightly() const {

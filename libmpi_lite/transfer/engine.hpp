@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "drivers/base/unique_fd.hpp"
 #include "libmpi_lite/transfer/collective_sink.hpp"
 #include "libmpi_lite/transfer/counters.hpp"
 #include "libmpi_lite/transfer/match.hpp"
@@ -143,6 +144,8 @@ class Transfer final : private ChannelSink {
   // Sleeps until a message may have come or a channel has work, for at most `most`. false: the
   // process did not sleep, because there is something to do, or nothing could wake it.
   bool sleep(std::chrono::microseconds most);
+  // Ends the sleep() of another thread of this process.
+  void end_sleep();
   // To sleep and be woken takes little longer than to yield.
   bool sleeps_lightly() const;
   bool shares_cpu() const;
@@ -393,6 +396,7 @@ class Transfer final : private ChannelSink {
   TransferConfig config_;
   std::vector<std::unique_ptr<Channel>> channels_;
   const ChooseChannel choose_;
+  base::UniqueFd own_bell_;                   // of sleep(), made when it is first needed
   std::vector<TransferCounters> counters_;    // by channel
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; nullptr: not opened yet
   int lost_ = 0;                              // how many of the peers are lost

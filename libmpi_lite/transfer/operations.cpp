@@ -26,14 +26,8 @@ void fill(MPI_Status* status, const Message* message) {
   set_status_bytes(*status, static_cast<std::int64_t>(m.length));
 }
 
-// One look for a probe: at what is here, and at what one poll brings.
-Unexpected* look(const Envelope& from) {
-  MatchQueues& queues = Transfer::self().queues(from.context);
-  if (Unexpected* m = queues.find_message(from.rank, from.tag)) return m;
-  progress();
-  if (Unexpected* m = queues.find_message(from.rank, from.tag)) return m;
-  Transfer::self().check_sender(from);
-  return nullptr;
+Unexpected* find_message(const Envelope& from) {
+  return Transfer::self().queues(from.context).find_message(from.rank, from.tag);
 }
 
 }  // namespace
@@ -116,14 +110,22 @@ void start(Request& persistent) {
 
 // ---- probes ------------------------------------------------------------------------------------
 
+bool has_message(const Envelope& from) {
+  return find_message(from) != nullptr;
+}
+
+void check_sender(const Envelope& from) {
+  Transfer::self().check_sender(from);
+}
+
 bool probe(const Envelope& from, MPI_Status* status) {
-  const Unexpected* message = look(from);
+  const Unexpected* const message = find_message(from);
   if (message) fill(status, message);
   return message != nullptr;
 }
 
 Ref<Message> matched_probe(const Envelope& from, MPI_Status* status) {
-  Unexpected* message = look(from);
+  Unexpected* const message = find_message(from);
   if (!message) return nullptr;
   Ref<Unexpected> taken = Transfer::self().queues(from.context).take(*message);
   taken->comm = Ref<Comm>(from.comm);

@@ -2,10 +2,12 @@
 // that lower layers may ask for the rank and the launcher, and is implemented in runtime/, which
 // ties all layers together. It owns the launcher's connection; the Transfer is in process.cpp.
 //
-// Threads: one thread at a time is in the library and calls these functions.
+// Threads: one thread at a time is in the library and calls these functions; any thread may ask for
+// the phase.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -32,7 +34,7 @@ class Process {
   static Process& self();  // the only one; made at the first call
 
   // MPI_Init and MPI_Session_init: the first of them joins the job and makes the predefined
-  // objects. `thread_level` as asked for; at most MPI_THREAD_SERIALIZED is provided. Throws
+  // objects. `thread_level` as asked for, which is provided. Throws
   // SetupError.
   void init(int thread_level);
   void begin_session(int thread_level);
@@ -57,6 +59,9 @@ class Process {
   void leave();
 
   static Phase phase() { return phase_; }
+  // Whether an MPI function has more to do first than to be called: it is not between MPI_Init and
+  // MPI_Finalize, or threads share the library.
+  static bool calls_are_checked() { return calls_are_checked_.load(std::memory_order_relaxed); }
   // The environment variables that MPI_Init reads: of the port, of the link, and MPI's own.
   static std::array<base::ConfigTable, 3> config_tables();
   int rank() const { return rank_; }
@@ -78,10 +83,12 @@ class Process {
 
  private:
   Process() = default;
-  void wait_for_all();                              // a barrier over the job
-  static inline Phase phase_ = Phase::before_init;  // static, as every MPI call reads it
-  void start(int thread_level);                     // joins the job, or is in it
-  void end();                                       // leaves it
+  void wait_for_all();  // a barrier over the job
+  void set_phase(Phase phase);
+  static inline Phase phase_ = Phase::before_init;
+  static inline std::atomic<bool> calls_are_checked_ = true;  // static, as every MPI call reads it
+  void start(int thread_level);                               // joins the job, or is in it
+  void end();                                                 // leaves it
   static void end_at_exit();
 
   int rank_ = 0, size_ = 1, thread_level_ = 0;

@@ -6,7 +6,8 @@
 // `source` in a status is a rank in the communicator: the sender has put it into the message.
 // The caller has checked all arguments.
 //
-// Threads: one thread at a time is in the library (MPI_THREAD_SERIALIZED); nothing here locks.
+// Threads: one thread at a time is in the library (core/threads/library_lock.hpp); nothing here
+// locks. While a function waits, other threads may come in.
 // Buffers belong to the caller and must stay valid until the request is complete.
 #pragma once
 
@@ -75,10 +76,12 @@ Ref<Request> make_send(const Items& items, const Envelope& to, SendMode mode);
 Ref<Request> make_receive(const Items& into, const Envelope& from);
 void start(Request& persistent);
 
-// Looks for a message that could be received now, and fills in its status (MPI 5.0, section 3.8).
-// Polls the channels once, so does not wait. Throws Error if there is no message and a process that
-// could have sent it is lost. matched_probe() takes the message out of the matching: only
-// start_matched_receive() can then receive it.
+// Whether a message has arrived that could be received now (MPI 5.0, section 3.8). Does not poll.
+bool has_message(const Envelope& from);
+// Where there is none: throws Error if a process that could have sent it is lost.
+void check_sender(const Envelope& from);
+// Fills in the status of the message; false: there is none. matched_probe() takes the message out
+// of the matching: only start_matched_receive() can then receive it.
 bool probe(const Envelope& from, MPI_Status* status);
 Ref<Message> matched_probe(const Envelope& from, MPI_Status* status);  // nullptr: none
 Ref<Request> start_matched_receive(const Items& into, Message& message);

@@ -69,7 +69,7 @@ void LongWait::configure() {
   patience_ = seconds(config_vars().number("VIADUCT_HANG_REPORT_SECONDS"));
 }
 
-std::chrono::nanoseconds LongWait::lasted() {
+std::chrono::nanoseconds LongWait::lasted() const {
   return since_ == std::chrono::nanoseconds{} ? since_ : coarse_now() - since_;
 }
 
@@ -77,7 +77,6 @@ void LongWait::look(const WaitedFor& what) {
   const auto now = coarse_now();
   if (since_ == std::chrono::nanoseconds{}) {
     since_ = looked_ = now;
-    asked_ = reported_ = false;
     return;
   }
   if (now - looked_ < kBetweenLooks) return;
@@ -151,12 +150,12 @@ void DumpSignal::on_signal(int) {
   errno = saved;
 }
 
-void DumpSignal::answer(const WaitedFor* what) {
+void DumpSignal::answer(const WaitedFor* what, const LongWait* wait) {
   asked_ = 0;
   std::string text = "in " + called_function();
-  if (what)
-    text += ", has waited " + link::text(LongWait::lasted()) + " for " +
-            Transfer::self().text_of(*what);
+  if (what && wait)
+    text +=
+        ", has waited " + link::text(wait->lasted()) + " for " + Transfer::self().text_of(*what);
   text += '\n' + Transfer::self().dump();
   // Each line names the rank, as the lines of several ranks may mix.
   std::string out;

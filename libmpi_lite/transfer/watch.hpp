@@ -24,7 +24,7 @@ struct WaitedFor {
 
 inline constexpr auto kAnyOfSeveral = [] { return WaitedFor{}; };
 
-// The wait that this process is in: one thread at a time is in the library, and waits do not nest.
+// How long a wait has lasted; each wait has one of these.
 //
 //    begin() -> not timed -- first look() --> timed -- patience less 1 s --> peers asked
 //                                                                                |
@@ -32,20 +32,18 @@ inline constexpr auto kAnyOfSeveral = [] { return WaitedFor{}; };
 class LongWait {
  public:
   static void configure();  // reads VIADUCT_HANG_REPORT_SECONDS
-  // A wait begins: its first poll was in vain.
-  static void begin() { since_ = {}; }
   // To be called now and then while nothing happens. Reports at most once in a wait; each report
   // doubles the patience of the later waits, so that a program which means to wait is not noisy.
-  static void look(const WaitedFor& what);
-  // Counted from the first look() of this wait; 0 before.
-  static std::chrono::nanoseconds lasted();
+  void look(const WaitedFor& what);
+  // Counted from the first look(); 0 before.
+  std::chrono::nanoseconds lasted() const;
 
  private:
-  static void report(const WaitedFor& what);
+  void report(const WaitedFor& what);
 
   static inline std::chrono::seconds patience_{};  // of a wait until its report; 0: no reports
-  static inline std::chrono::nanoseconds since_{}, looked_{};  // first and last look; coarse clock
-  static inline bool asked_ = false, reported_ = false;        // in this wait
+  std::chrono::nanoseconds since_{}, looked_{};    // first and last look; coarse clock
+  bool asked_ = false, reported_ = false;
 };
 
 // The signal that asks for a dump of the state (VIADUCT_DUMP_SIGNAL). The handler sets a flag; the
@@ -57,14 +55,14 @@ class DumpSignal {
   // Restores the default action, unless the program has taken the signal over meanwhile.
   static void give_back();
   // `what` is nullptr where a call polls and does not wait.
-  static void answer_if_asked(const WaitedFor* what) {
+  static void answer_if_asked(const WaitedFor* what, const LongWait* wait = nullptr) {
     if (asked_ != 0) [[unlikely]]
-      answer(what);
+      answer(what, wait);
   }
 
  private:
   static void on_signal(int);
-  static void answer(const WaitedFor* what);
+  static void answer(const WaitedFor* what, const LongWait* wait);
   static inline volatile std::sig_atomic_t asked_ = 0;
 };
 

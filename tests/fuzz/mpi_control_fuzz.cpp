@@ -13,10 +13,10 @@ using namespace viaduct::mpi;
 // What a process tells of itself when it waits for long is not part of this.
 namespace viaduct::mpi {
 void LongWait::look(const WaitedFor&) {}
-std::chrono::nanoseconds LongWait::lasted() {
+std::chrono::nanoseconds LongWait::lasted() const {
   return {};
 }
-void DumpSignal::answer(const WaitedFor*) {}
+void DumpSignal::answer(const WaitedFor*, const LongWait*) {}
 }  // namespace viaduct::mpi
 
 namespace {

@@ -11,10 +11,10 @@ namespace viaduct::mpi {
 // window's communicator stands for it where errors are raised (Window::comm()).
 template <class Body>
 int call_on_window(const char* function, MPI_Win win, Body body) {
+  Entry entry;
   Ref<Window> w;  // held: a callback may free the window
   try {
-    if (Process::phase() != Process::Phase::running) [[unlikely]]
-      check_running(function);
+    entry.check(function);
     w = Ref<Window>(win_handles.find(reinterpret_cast<std::uintptr_t>(win)));
     if (!w) [[unlikely]]
       fail(MPI_ERR_WIN, "argument win (%p) is not a window", static_cast<void*>(win));

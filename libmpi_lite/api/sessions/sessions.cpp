@@ -30,6 +30,7 @@ int raise_to(const char* function, const Ref<Errhandler>& handler, MPI_Session h
   const Errhandler::Kind kind = handler ? handler->kind : Errhandler::Kind::fatal;
   if (kind == Errhandler::Kind::user) {
     int given = code;
+    const LibraryLock::Unlocked others_turn;
     reinterpret_cast<MPI_Session_errhandler_function*>(handler->function)(&handle, &given);
   } else if (kind != Errhandler::Kind::give_back) {
     Process::self().abort(code,
@@ -55,6 +56,8 @@ int call_with(const char* function, const Ref<Errhandler>& handler, const MPI_Se
 // A call on a session: `body(Session&)`. An unknown handle is an error without a communicator.
 template <class Body>
 int call_on(const char* function, MPI_Session handle, Body body) {
+  Entry entry;
+  entry.lock();
   Ref<Session> session;
   const int found = call(function, [&] {
     session = Ref<Session>(session_handles.find(reinterpret_cast<std::uintptr_t>(handle)));
@@ -134,6 +137,8 @@ Ref<Group> check_own_group(MPI_Group group, const char* argument) {
 // The functions that make a communicator have no communicator to give an error to, but a handler.
 template <class Body>
 int create_with(const char* function, MPI_Errhandler errhandler, MPI_Comm* made, Body body) {
+  Entry entry;
+  entry.lock();
   if (made) *made = MPI_COMM_NULL;
   Ref<Errhandler> handler;
   const int checked = call(function, [&] {
@@ -158,6 +163,8 @@ Ref<Comm> create_from(const Ref<Group>& group, int tag) {
 
 int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
   constexpr auto kName = "MPI_Session_init";
+  Entry entry;
+  entry.lock();
   define_errhandlers();
   if (session) *session = MPI_SESSION_NULL;
   Ref<Errhandler> handler;

@@ -3,7 +3,7 @@
 // their errors: no error handler is called. Control variables are the environment variables of
 // Process::config_tables() (cvars.cpp), performance variables the counters of the channels
 // (pvars.cpp), categories the layers and channels that have them (categories.cpp). There are no
-// enumerations and no events. Thread rule: that of the library, one thread at a time.
+// enumerations and no events. Any thread may call them.
 #pragma once
 
 #include <mpi.h>
@@ -28,6 +28,8 @@ bool initialized();
 
 template <class Body>
 int call(Body body) {
+  Entry entry;
+  entry.lock();
   if (!initialized()) return MPI_T_ERR_NOT_INITIALIZED;
   try {
     body();

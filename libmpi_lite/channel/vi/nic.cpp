@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "drivers/base/setup_error.hpp"
+#include "libmpi_lite/core/threads/library_lock.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -141,6 +142,7 @@ bool ViNic::sleep(std::chrono::nanoseconds most, int bell) {
   pollfd fds[2]{{descriptor_, POLLIN, 0}, {bell, POLLIN, 0}};
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
   const timespec limit{seconds.count(), (most - seconds).count()};
+  const LibraryLock::Unlocked others_turn;
   ::ppoll(fds, bell >= 0 ? 2 : 1, &limit, nullptr);
   return true;
 }
