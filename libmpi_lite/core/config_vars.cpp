@@ -29,6 +29,8 @@ constexpr std::array kTable{
     ConfigVar{"VIADUCT_STATS", "off", "",
               "MPI_Finalize prints what went which way, and what was dropped or sent again",
               kOnOff},
+    ConfigVar{"VIADUCT_ASYNC_PROGRESS", "off", "",
+              "a thread of each MPI process makes progress while the program computes", kOnOff},
     ConfigVar{"VIADUCT_HANG_REPORT_SECONDS", "60", "s",
               "an MPI call that has waited so long says what for, once; 0: never",
               whole_number(0, 1'000'000)},

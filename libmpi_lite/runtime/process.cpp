@@ -28,13 +28,15 @@
 #include "libmpi_lite/core/threads/library_lock.hpp"
 #include "libmpi_lite/launch/common.hpp"
 #include "libmpi_lite/rma/window.hpp"
+#include "libmpi_lite/runtime/progress_thread.hpp"
 #include "libmpi_lite/transfer/engine.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-std::unique_ptr<Transfer> transfer;  // from join() to leave()
-std::thread::id main_thread_id;      // of the thread that called MPI_Init
+std::unique_ptr<Transfer> transfer;               // from join() to leave()
+std::unique_ptr<ProgressThread> progress_thread;  // with VIADUCT_ASYNC_PROGRESS
+std::thread::id main_thread_id;                   // of the thread that called MPI_Init
 
 // Notices an exit without MPI_Finalize. Static objects are destroyed in reverse order, so this one
 // goes before `transfer`, which its destructor needs. The program's exit handlers run earlier if it
@@ -44,6 +46,7 @@ struct ExitWatch {
     if (!transfer || Process::phase() != Process::Phase::running) return;
     // Other threads may still be in MPI; none of them is to find that `transfer` is gone.
     if (!LibraryLock::lock_for_good()) static_cast<void>(transfer.release());
+    static_cast<void>(progress_thread.release());  // it waits for the lock until the process ends
     if (!transfer) return;
     if (Process::self().size() > 1)
       std::fprintf(stderr,
@@ -58,6 +61,7 @@ struct ExitWatch {
 // process, and must not close them when it exits: so the child's copy is never destroyed.
 void leave_to_parent() {
   static_cast<void>(transfer.release());
+  static_cast<void>(progress_thread.release());
   LibraryLock::reset_in_child();
 }
 
@@ -212,11 +216,14 @@ void Process::join(std::unique_ptr<Launch> launch, int thread_level,
   // Last: messages of those that are done may come meanwhile.
   transfer->connect_all();
   set_phase(Phase::running);
+  if (config_vars().on("VIADUCT_ASYNC_PROGRESS"))
+    progress_thread = std::make_unique<ProgressThread>();
 }
 
 void Process::set_phase(Phase phase) {
   phase_ = phase;
-  const bool shared = phase == Phase::running && thread_level_ == MPI_THREAD_MULTIPLE;
+  const bool shared = phase == Phase::running && (thread_level_ == MPI_THREAD_MULTIPLE ||
+                                                  config_vars().on("VIADUCT_ASYNC_PROGRESS"));
   LibraryLock::set_shared(shared);
   calls_are_checked_ = phase != Phase::running || shared;
 }
@@ -284,6 +291,7 @@ bool Process::busy() const {
 }
 
 void Process::leave() {
+  progress_thread.reset();
   set_phase(Phase::before_init);
   world_ = nullptr;
   forget_handles();
