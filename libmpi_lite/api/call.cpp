@@ -65,8 +65,12 @@ int raise_error(const char* function, Comm* comm, int code, const char* what) {
 
 // The phase is looked at only when the lock has been taken.
 void Entry::check_slowly(const char* function) {
-  if (LibraryLock::shared()) lock();
+  LibraryLock::lock();
   check_running(function);
+}
+
+void Entry::leave() {
+  if (LibraryLock::owned()) LibraryLock::unlock();
 }
 
 void check_running(const char* function) {

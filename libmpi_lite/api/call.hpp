@@ -17,8 +17,8 @@
 // Choices where the standard leaves one: all arguments are checked, in every build. Errors without
 // a communicator go to the handler of MPI_COMM_SELF or MPI_COMM_WORLD (call.cpp).
 //
-// Threads: class Entry takes the lock of the library, where threads share it. It is held until the
-// function returns, but not while an error handler of the program runs.
+// Threads: class Entry, or LockedEntry, takes the lock of the library, where threads share it. It
+// is held until the function returns, but not while an error handler of the program runs.
 #pragma once
 
 #include <mpi.h>
@@ -40,31 +40,39 @@
 namespace viaduct::mpi {
 
 // The stay of a thread in the library, for the duration of an MPI function. To be the first local
-// variable, so that all references to objects are gone when the lock is given back.
+// variable, so that all references to objects are gone when the lock is given back. It has no
+// members, as each would be an instruction more for each call.
 class Entry {
  public:
   Entry() = default;
   ~Entry() {
-    if (locked_) [[unlikely]]
-      LibraryLock::unlock();
+    if (Process::calls_are_checked()) [[unlikely]]
+      leave();
   }
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
   // Between MPI_Init and MPI_Finalize; elsewhere throws Error. Takes the lock where threads share
-  // the library.
+  // the library. To be called once, whatever comes after.
   void check(const char* function) {
     if (Process::calls_are_checked()) [[unlikely]]
       check_slowly(function);
   }
-  // Takes the lock: for functions that any thread may call at any time, whatever the thread level.
-  void lock() {
-    LibraryLock::lock();
-    locked_ = true;
-  }
 
  private:
-  void check_slowly(const char* function);
-  bool locked_ = false;
+  static void check_slowly(const char* function);
+  // Gives the lock back, unless it was not taken: MPI_Finalize is called without, and ends when
+  // calls are checked again.
+  static void leave();
+};
+
+// The same for functions that any thread may call at any time: takes the lock, whatever the thread
+// level.
+class LockedEntry {
+ public:
+  LockedEntry() { LibraryLock::lock(); }
+  ~LockedEntry() { LibraryLock::unlock(); }
+  LockedEntry(const LockedEntry&) = delete;
+  LockedEntry& operator=(const LockedEntry&) = delete;
 };
 
 // Calls the error handler of `comm` (nullptr: the handler for errors without a communicator, see
@@ -101,8 +109,7 @@ int call_entered(const char* function, Body body) {
 // thread (sections 11.4.1 and 11.6).
 template <class Body>
 int call_any_time(const char* function, Body body) {
-  Entry entry;
-  entry.lock();
+  const LockedEntry entry;
   return call_entered(function, body);
 }
 

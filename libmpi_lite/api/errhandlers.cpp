@@ -89,8 +89,7 @@ VIADUCT_MPI(Errhandler_free);
 // call(), whose errors are this function's own.
 int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode) {
   constexpr auto kName = "MPI_Comm_call_errhandler";
-  Entry entry;
-  entry.lock();
+  const LockedEntry entry;
   Ref<Comm> on;
   std::string text = "the program has called the error handler: ";
   const int checked = call(kName, comm, [&](Comm& c) {
@@ -131,8 +130,7 @@ VIADUCT_MPI(Win_get_errhandler);
 // As MPI_Comm_call_errhandler.
 int PMPI_Win_call_errhandler(MPI_Win win, int errorcode) {
   constexpr auto kName = "MPI_Win_call_errhandler";
-  Entry entry;
-  entry.lock();
+  const LockedEntry entry;
   Ref<Comm> on;
   std::string text = "the program has called the error handler: ";
   const int checked = call_on_window(kName, win, [&](Window& w) {

@@ -49,8 +49,9 @@ int request_call(const char* name, Make make_request, const void* buf, Count cou
 
 // MPI_Irecv and MPI_Recv_init: `make_request` is start_receive or make_receive.
 template <class Make, class Count>
-int receive_call(const char* name, Make make_request, void* buf, Count count, MPI_Datatype datatype,
-                 int source, int tag, MPI_Comm comm, MPI_Request* request) {
+[[gnu::always_inline]] inline int receive_call(const char* name, Make make_request, void* buf,
+                                               Count count, MPI_Datatype datatype, int source,
+                                               int tag, MPI_Comm comm, MPI_Request* request) {
   return call(name, comm, [&](Comm& c) {
     const Items into = check_items(buf, count, datatype, "buf", source);
     const Envelope from = check_source(c, source, tag);

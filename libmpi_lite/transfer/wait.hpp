@@ -167,10 +167,12 @@ void wait_until(Done done, What what) {
   if (done()) return;
   if (LibraryLock::shared()) [[unlikely]]
     return SharedWait(done, what).run();
+  bool any = progress();
+  if (done()) return;
   for (Idle idle;;) {
-    const bool any = progress();
-    if (done()) return;
     any ? idle.reset() : idle.pause(what);
+    any = progress();
+    if (done()) return;
   }
 }
 

@@ -56,8 +56,7 @@ int call_with(const char* function, const Ref<Errhandler>& handler, const MPI_Se
 // A call on a session: `body(Session&)`. An unknown handle is an error without a communicator.
 template <class Body>
 int call_on(const char* function, MPI_Session handle, Body body) {
-  Entry entry;
-  entry.lock();
+  const LockedEntry entry;
   Ref<Session> session;
   const int found = call(function, [&] {
     session = Ref<Session>(session_handles.find(reinterpret_cast<std::uintptr_t>(handle)));
@@ -137,8 +136,7 @@ Ref<Group> check_own_group(MPI_Group group, const char* argument) {
 // The functions that make a communicator have no communicator to give an error to, but a handler.
 template <class Body>
 int create_with(const char* function, MPI_Errhandler errhandler, MPI_Comm* made, Body body) {
-  Entry entry;
-  entry.lock();
+  const LockedEntry entry;
   if (made) *made = MPI_COMM_NULL;
   Ref<Errhandler> handler;
   const int checked = call(function, [&] {
@@ -163,8 +161,7 @@ Ref<Comm> create_from(const Ref<Group>& group, int tag) {
 
 int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
   constexpr auto kName = "MPI_Session_init";
-  Entry entry;
-  entry.lock();
+  const LockedEntry entry;
   define_errhandlers();
   if (session) *session = MPI_SESSION_NULL;
   Ref<Errhandler> handler;

@@ -32,8 +32,7 @@ void give(char* out, int* length, std::string_view text) {
 int PMPI_T_init_thread(int required, int* provided) {
   if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE || provided == nullptr)
     return MPI_T_ERR_INVALID;
-  Entry entry;
-  entry.lock();
+  const LockedEntry entry;
   *provided = required;
   ++tool::users;
   return MPI_SUCCESS;

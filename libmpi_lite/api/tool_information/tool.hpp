@@ -28,8 +28,7 @@ bool initialized();
 
 template <class Body>
 int call(Body body) {
-  Entry entry;
-  entry.lock();
+  const LockedEntry entry;
   if (!initialized()) return MPI_T_ERR_NOT_INITIALIZED;
   try {
     body();
