@@ -66,11 +66,12 @@ int raise_error(const char* function, Comm* comm, int code, const char* what) {
 // The phase is looked at only when the lock has been taken.
 void Entry::check_slowly(const char* function) {
   LibraryLock::lock();
-  check_running(function);
+  if (Process::phase() != Process::Phase::running) [[unlikely]]
+    check_running(function);
 }
 
 void Entry::leave() {
-  if (LibraryLock::owned()) LibraryLock::unlock();
+  LibraryLock::unlock_if_owned();
 }
 
 void check_running(const char* function) {

@@ -170,6 +170,18 @@ bool all_ready(int count, const MPI_Request* handles) {
   return true;
 }
 
+// One wait for all requests. Where threads share the library, the end of each wait may take a
+// system call of the thread that polls.
+void wait_for_all(int count, const MPI_Request* handles) {
+  int first_open = 0;
+  wait_until(
+      [&] {
+        while (first_open < count && ready(check_request(handles[first_open]))) ++first_open;
+        return first_open == count;
+      },
+      [&] { return WaitedFor{.request = check_request(handles[first_open])}; });
+}
+
 // Progress for calls that ask and do not wait. A program that tests in a loop and gets nothing is
 // as good as one that waits, so it answers the dump signal.
 void poll() {
@@ -298,6 +310,7 @@ VIADUCT_MPI(Cancel);
 int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
   return call_on_requests("MPI_Waitall", [&] {
     check_requests(count, array_of_requests);
+    if (LibraryLock::shared()) wait_for_all(count, array_of_requests);
     MultiCompletion completions(array_of_statuses);
     for (int i = 0; i < count; ++i) {
       Request* r = check_request(array_of_requests[i]);

@@ -165,10 +165,10 @@ class SharedWait {
 template <class Done, class What>
 void wait_until(Done done, What what) {
   if (done()) return;
-  if (LibraryLock::shared()) [[unlikely]]
-    return SharedWait(done, what).run();
   bool any = progress();
   if (done()) return;
+  if (LibraryLock::shared()) [[unlikely]]
+    return SharedWait(done, what).run();
   for (Idle idle;;) {
     any ? idle.reset() : idle.pause(what);
     any = progress();

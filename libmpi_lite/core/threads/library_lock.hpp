@@ -15,8 +15,6 @@
 // back waits until it has been taken.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdint>
 
@@ -43,6 +41,10 @@ class LibraryLock {
   }
   static void unlock() {
     if (--depth_ == 0) release();
+  }
+  // For a thread that may not own it.
+  static void unlock_if_owned() {
+    if (owned()) unlock();
   }
   static bool owned() { return owner_.load(std::memory_order_relaxed) == this_thread(); }
   // What the owner does each time that it gives the lock up, while it still owns it; nullptr:
@@ -74,7 +76,9 @@ class LibraryLock {
   };
 
  private:
-  static std::uintptr_t this_thread() { return static_cast<std::uintptr_t>(::pthread_self()); }
+  // A number that each thread has for itself: the address of a variable, which takes an
+  // instruction or two.
+  static std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(&mark_); }
   // A plain store gives the lock back. It may become visible after the load that looks for
   // sleepers; a thread that goes to sleep has announced itself a microsecond before, and sleeps for
   // a limited time, so a wake-up that is missed delays it and no more.
@@ -93,6 +97,7 @@ class LibraryLock {
   static unsigned give_up();  // the depth; 0: this thread does not own the lock
   static void take_again(unsigned depth);
 
+  static inline constinit thread_local char mark_ [[gnu::tls_model("initial-exec")]] = 0;
   static inline std::atomic<bool> shared_ = false;
   static inline unsigned depth_ = 0;  // of the owner's locks
   static inline void (*at_release_)() = nullptr;
