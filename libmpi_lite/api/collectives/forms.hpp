@@ -18,8 +18,12 @@ namespace viaduct::mpi {
 
 // `check` is the check_*() of the operation. Blocking functions run the operation to its end. A
 // nonblocking one proceeds inside later calls of the library only.
+//
+// Always inlined, as a tail call would take the MPI function's frame from the stack, where a report
+// of a long wait looks for its name.
 template <class Check, class... Arguments>
-int run_collective(const char* function, MPI_Comm comm, Check check, Arguments... arguments) {
+[[gnu::always_inline]] inline int run_collective(const char* function, MPI_Comm comm, Check check,
+                                                 Arguments... arguments) {
   return call(function, comm, [&](Comm& c) {
     const auto checked = check(c, arguments...);
     const BlockingCall blocking;
@@ -36,8 +40,9 @@ int start_collective(const char* function, MPI_Comm comm, MPI_Request* request, 
 }
 // The info object is checked and has no hint that the library knows.
 template <class Check, class... Arguments>
-int init_collective(const char* function, MPI_Comm comm, MPI_Info info, MPI_Request* request,
-                    Check check, Arguments... arguments) {
+[[gnu::always_inline]] inline int init_collective(const char* function, MPI_Comm comm,
+                                                  MPI_Info info, MPI_Request* request, Check check,
+                                                  Arguments... arguments) {
   return call(function, comm, [&](Comm& c) {
     check_pointer(request, "request");
     check_hints(info);
