@@ -169,22 +169,23 @@ Case posted_latency(std::size_t bytes) {
 }
 
 // A window of messages one way. The answer says that the next window's receives are posted.
-Case posted_stream(std::size_t bytes) {
-  need_two("posted-stream");
+// `source`: of the receives.
+Case posted_stream_from(const char* test, int source, std::size_t bytes) {
+  need_two(test);
   constexpr std::size_t kMemory = 4u << 20;
   const int window = static_cast<int>(
       std::clamp<std::size_t>(kMemory / std::max<std::size_t>(bytes, 1), 2, kWindow));
   auto receives = std::make_shared<PostedReceives>(world_rank() == last() ? bytes : 0, window);
   auto data = std::make_shared<std::vector<std::byte>>(bytes);
-  if (world_rank() == last()) receives->post(first());
+  if (world_rank() == last()) receives->post(source);
   MPI_Barrier(MPI_COMM_WORLD);
-  return {.test = "posted-stream",
+  return {.test = test,
           .bytes = bytes,
           .unit = Unit::mb_per_s,
           .factor = static_cast<double>(bytes) * window,
           .batched = true,
           .root_clock = true,
-          .call = [receives, data, bytes] {
+          .call = [receives, data, bytes, source] {
             char answer = 0;
             if (world_rank() == first()) {
               for (MPI_Request& request : receives->requests)
@@ -194,10 +195,18 @@ Case posted_stream(std::size_t bytes) {
               MPI_Recv(&answer, 1, MPI_CHAR, last(), kPostedTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             } else if (world_rank() == last()) {
               receives->wait();
-              receives->post(first());
+              receives->post(source);
               MPI_Send(&answer, 1, MPI_CHAR, first(), kPostedTag, MPI_COMM_WORLD);
             }
           }};
+}
+
+Case posted_stream(std::size_t bytes) {
+  return posted_stream_from("posted-stream", first(), bytes);
+}
+
+Case any_source_stream(std::size_t bytes) {
+  return posted_stream_from("any-stream", MPI_ANY_SOURCE, bytes);
 }
 
 // The same as bandwidth, counted in messages.
@@ -280,6 +289,8 @@ std::vector<Test> point_to_point_tests() {
        posted_latency},
       {"posted-stream", "bandwidth, receives posted before their messages are sent", true,
        posted_stream},
+      {"any-stream", "the same as posted-stream, receives from MPI_ANY_SOURCE", true,
+       any_source_stream},
       {"rate", "messages of 8 bytes a second, 64 under way", false,
        [](std::size_t) { return message_rate(8); }},
       {"ring", "a token that goes round all ranks", true, ring},

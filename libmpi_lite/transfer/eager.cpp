@@ -63,7 +63,7 @@ bool Transfer::send_now(const Items& items, const Envelope& to, SendMode mode) {
   const Bytes data{items.first_byte(), static_cast<std::size_t>(bytes)};
   // No counter may change before the channel has taken the message: on `false` start() counts it.
   if (!p.through->send_control(p.rank, head, data)) return false;
-  if (p.write_protocol) count_sent(p, to.context, to.tag);
+  if (p.write_protocol) count_sent(p, to.context, to.tag, bytes);
   ++p.sent;
   p.eager_sent += static_cast<std::uint32_t>(bytes) + kEagerCharge;
   counters_[p.channel].add(Protocol::eager, bytes);
@@ -88,13 +88,14 @@ bool Transfer::send_now_with_rtrs(Peer& p, const Items& items, const Envelope& t
     sent = p.through->write_now(p.rank, data, rtr->remote_key, head);
     if (sent) {
       p.pending_rtrs.erase(rtr);
+      p.asked_last = true;
       counters_[p.channel].add(Protocol::write, items.bytes());
     }
   } else {
     head.add(EagerHead(to.context, *to.comm, to.tag));
     sent = p.through->send_control(p.rank, head, {items.first_byte(), bytes});
     if (sent) {
-      count_sent(p, to.context, to.tag);
+      count_sent(p, to.context, to.tag, items.bytes());
       ++p.sent;
       p.eager_sent += static_cast<std::uint32_t>(bytes) + kEagerCharge;
       counters_[p.channel].add(Protocol::eager, items.bytes());
@@ -120,7 +121,7 @@ void Transfer::start(SendRequest& send) {
   if (!p.due_rtrs.empty()) send_due_rtrs(p);
   if (p.write_protocol && write_to_rtr(p, send)) return;
   const bool eager = may_be_eager(p, send.bytes);
-  if (p.write_protocol) count_sent(p, send.context, send.tag);
+  if (p.write_protocol) count_sent(p, send.context, send.tag, send.bytes);
   ++p.sent;
   eager ? send_eager(p, send) : send_rts(p, send);
 }

@@ -217,6 +217,8 @@ class Transfer final : private ChannelSink {
     // Write protocol, receiver: RTRs in a row that were in vain, up to kMaxMissed; and how many of
     // the next receives send no RTR for that reason.
     unsigned rtrs_missed = 0, rtr_backoff = 0;
+    // Write protocol, sender: whether an RTR was there for the last message that is long enough.
+    bool asked_last = true;
     // Write protocol, receiver: short receives whose RTR rides on the next message to the peer, or
     // goes with the next poll. In the order of posting.
     std::vector<Ref<ReceiveRequest>> due_rtrs;
@@ -346,8 +348,9 @@ class Transfer final : private ChannelSink {
   // The oldest RTR that such a message satisfies; the end: there is none.
   std::deque<Rtr>::iterator find_rtr(Peer& peer, std::uint32_t context, int tag);
   static WrittenHead written_head(const Rtr& rtr, int tag, std::uint64_t bytes);
-  // Logs a message that goes by another protocol; to be called before `sent` counts it.
-  void count_sent(Peer& peer, std::uint32_t context, int tag);
+  // Logs a message of so many bytes that goes by another protocol; to be called before `sent`
+  // counts it.
+  void count_sent(Peer& peer, std::uint32_t context, int tag, MPI_Count bytes);
   // The peer has received `seen` messages: drops those from the log.
   void forget_seen(Peer& peer, std::uint32_t seen);
   void on_written(Peer& peer, const WrittenHead& head);

@@ -83,7 +83,7 @@ std::string Transfer::loss_text(int process) {
 void Transfer::send_loss(const Envelope& to, int process) {
   Peer& p = peer(to.comm->peer(to.rank));
   if (p.lost) return;
-  if (p.write_protocol) count_sent(p, to.context, to.tag);
+  if (p.write_protocol) count_sent(p, to.context, to.tag, 0);
   ++p.sent;
   LossHead head{};
   head.head = {Kind::loss, {}, to.context, to.comm->rank(), to.tag};

@@ -274,6 +274,7 @@ bool Transfer::write_to_rtr(Peer& p, SendRequest& send) {
   if (found == p.pending_rtrs.end()) return false;
   const Rtr rtr = *found;
   p.pending_rtrs.erase(found);
+  p.asked_last = true;
   const WrittenHead head = written_head(rtr, send.tag, bytes);
   const Bytes data{send.contiguous(), std::min(bytes, rtr.capacity)};
   counters_[p.channel].add(Protocol::write, send.bytes);
@@ -289,18 +290,22 @@ bool Transfer::write_to_rtr(Peer& p, SendRequest& send) {
   return true;
 }
 
-// With `auto` the receive may not ask at all, as it backs off; and a short message is there before
-// its receive could ask.
+// With `auto` the receive may not ask at all, as it backs off. So nobody waits for its RTR again
+// until one comes in time; nor where a write costs a long transfer and a message, as a rendezvous
+// does. A short message is there before its receive could ask.
 bool Transfer::may_be_asked(const Envelope& to, std::size_t bytes) {
-  if (config_.write_protocol != WriteProtocol::sr || bytes <= kMaxWaiting) return false;
+  if (bytes <= kMaxWaiting) return false;
   Peer& p = peer(to.comm->peer(to.rank));
+  const bool waits = p.asked_last && p.writes_now;
+  if (config_.write_protocol != WriteProtocol::sr && !waits) return false;
   return p.write_protocol && !p.lost && bytes >= p.least_written &&
          find_rtr(p, to.context, to.tag) == p.pending_rtrs.end();
 }
 
 // The message goes by another protocol. It uses up the RTR that it satisfies (the third rule). The
 // log keeps it for RTRs that are on their way and do not know of it (the second rule).
-void Transfer::count_sent(Peer& p, std::uint32_t context, int tag) {
+void Transfer::count_sent(Peer& p, std::uint32_t context, int tag, MPI_Count bytes) {
+  if (static_cast<std::uint64_t>(bytes) >= p.least_written) p.asked_last = false;
   bool accounted = false;
   if (!p.pending_rtrs.empty()) {
     const auto rtr = find_rtr(p, context, tag);

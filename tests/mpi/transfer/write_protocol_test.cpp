@@ -49,12 +49,14 @@ class Asking : public ProcessOfThree {
   static Kind kind_at(const std::vector<std::byte>& message, std::size_t at) {
     return static_cast<Kind>(message.at(at));
   }
-  void hear_rtr(int from, std::uint64_t capacity, int tag = 7) {
+  // `seen`: how many messages of this process that one had received.
+  void hear_rtr(int from, std::uint64_t capacity, int tag = 7, std::uint32_t seen = 0) {
     RtrHead head{};
     head.kind = Kind::ready_to_receive;
     head.context = kContext;
     head.tag = tag;
     head.receive = 77;
+    head.seen = seen;
     head.capacity_low = static_cast<std::uint32_t>(capacity);
     sink_->on_control(from, bytes_of(head).first(kRtr));
   }
@@ -302,6 +304,42 @@ TEST_F(Asking, ALossEndsReceivesWhoseRtrIsDue) {
   receive(8, 2);
   transfer_->progress();
   EXPECT_EQ(channel_->said.size(), 1u);
+}
+
+// An alltoall asks this before it sends a block.
+TEST_F(Asking, SendersMayWaitForAnyLongReceive) {
+  static std::byte memory[8192];
+  const Items block{memory, sizeof memory, &datatype(MPI_BYTE)};
+  EXPECT_FALSE(transfer_->may_be_asked(world(1), 8)) << "it is sent before it could be asked for";
+  EXPECT_TRUE(transfer_->may_be_asked(world(1), sizeof memory));
+  transfer_->start(*make<SendRequest>(block, world(1), 1, SendMode::standard));
+  EXPECT_TRUE(transfer_->may_be_asked(world(1), sizeof memory));
+  hear_rtr(1, sizeof memory, 8);
+  EXPECT_TRUE(transfer_->may_be_asked(world(1), sizeof memory)) << "it asks for another message";
+  hear_rtr(1, sizeof memory, 7, 1);
+  EXPECT_FALSE(transfer_->may_be_asked(world(1), sizeof memory)) << "it has asked";
+}
+
+class Choosing : public Asking {
+ protected:
+  Choosing() : Asking(WriteProtocol::automatic) {}
+};
+
+TEST_F(Choosing, SendersWaitOnlyForReceivesThatHaveAskedInTime) {
+  static std::byte memory[8192];
+  const Items block{memory, sizeof memory, &datatype(MPI_BYTE)};
+  const auto send_block = [&](int to) {
+    transfer_->start(*make<SendRequest>(block, world(to), to, SendMode::standard));
+  };
+  EXPECT_TRUE(transfer_->may_be_asked(world(1), sizeof memory));
+  send_block(1);
+  EXPECT_FALSE(transfer_->may_be_asked(world(1), sizeof memory)) << "nothing had asked";
+  EXPECT_TRUE(transfer_->may_be_asked(world(2), sizeof memory));
+  hear_rtr(1, sizeof memory, 7, 1);
+  EXPECT_FALSE(transfer_->may_be_asked(world(1), sizeof memory)) << "it has asked";
+  send_block(1);
+  EXPECT_EQ(transfer_->counters(0).sent.of(Protocol::write).messages, 1u);
+  EXPECT_TRUE(transfer_->may_be_asked(world(1), sizeof memory));
 }
 
 class NeverAsking : public Asking {
