@@ -1,6 +1,6 @@
 // The functions with large counts (MPI 5.0, section 2.5.8): that they do what their twins do, and
 // that numbers above 2^31 come through. With the argument "long", two ranks exchange more than 2^31
-// items.
+// items; with "long N", N times 64 MiB: 80 are more than 2^32 bytes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -375,9 +375,10 @@ void errors() {
 // ---- more than 2^31 items ----------------------------------------------------------------------
 
 // Addresses for more than 2^31 bytes, with memory for kUnit of them: it is there again and again.
+// 2^32 is no multiple of kUnit, so what is 2^32 bytes from its place is not what belongs there.
 class Repeated {
  public:
-  static constexpr std::size_t kUnit = 64 << 20;
+  static constexpr std::size_t kUnit = (64 << 20) + 4096;
   explicit Repeated(std::size_t times) : bytes_(times * kUnit) {
     const int memory = ::memfd_create("repeated", 0);
     if (::ftruncate(memory, kUnit) != 0) std::abort();
@@ -411,16 +412,19 @@ bool holds(const Repeated& memory, int seed) {
   return true;
 }
 
-void long_messages() {
-  const Repeated memory(33);  // 2^31 bytes and one unit more
+void long_messages(std::size_t units) {
+  const Repeated memory(units);
   const auto items = static_cast<MPI_Count>(memory.size());
   section("a message of more than 2^31 items");
   fill(memory, rank() == 0 ? 1 : 0);
+  MPI_Request request;
+  if (rank() == 1) MPI_Irecv_c(memory.data(), items, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request);
+  MPI_Barrier(MPI_COMM_WORLD);
   if (rank() == 0) {
     MPI_Send_c(memory.data(), items, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
   } else if (rank() == 1) {
     MPI_Status status;
-    MPI_Recv_c(memory.data(), items, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &status);
+    MPI_Wait(&request, &status);
     MPI_Count count = -1;
     MPI_Get_count_c(&status, MPI_BYTE, &count);
     CHECK_EQ(count, items);
@@ -448,6 +452,8 @@ int main(int argc, char** argv) {
   reductions();
   movement();
   errors();
-  if (argc > 1 && std::string(argv[1]) == "long") long_messages();
+  constexpr std::size_t kMoreThan31Bits = 33;
+  if (argc > 1 && std::string(argv[1]) == "long")
+    long_messages(argc > 2 ? std::stoul(argv[2]) : kMoreThan31Bits);
   return job::report();
 }
