@@ -626,18 +626,21 @@ TEST_F(Peers, ALossEndsBufferedSends) {
 // What a receive would hear of, a probe hears of.
 TEST_F(Peers, ALossEndsProbes) {
   const Envelope elsewhere{without_1_.get(), without_1_->context(), MPI_ANY_SOURCE, 7};
-  EXPECT_FALSE(probe(world(1), MPI_STATUS_IGNORE));
+  EXPECT_FALSE(has_message(world(1)));
+  EXPECT_NO_THROW(check_sender(world(1)));
   EXPECT_EQ(channel_->watched, std::vector{1});
   hear(1, Head{Kind::eager, {}, kContext, 1, 7});
   lose(1);
+  EXPECT_TRUE(has_message(world(1)));
   EXPECT_TRUE(probe(world(1), MPI_STATUS_IGNORE));
   EXPECT_TRUE(matched_probe(world(MPI_ANY_SOURCE), MPI_STATUS_IGNORE));
   const auto error_of = [&](const Envelope& from) {
+    EXPECT_FALSE(has_message(from));
+    EXPECT_FALSE(probe(from, MPI_STATUS_IGNORE));
+    EXPECT_FALSE(matched_probe(from, MPI_STATUS_IGNORE));
     try {
-      EXPECT_FALSE(probe(from, MPI_STATUS_IGNORE));
-      EXPECT_FALSE(matched_probe(from, MPI_STATUS_IGNORE));
+      check_sender(from);
     } catch (const Error& error) {
-      EXPECT_THROW(matched_probe(from, MPI_STATUS_IGNORE), Error);
       EXPECT_NE(std::string(error.what()).find("process 1"), std::string::npos) << error.what();
       return error.code();
     }
