@@ -15,7 +15,7 @@
 
 #include "libmpi_lite/core/data/counts.hpp"
 #include "libmpi_lite/core/data/op.hpp"
-#include "libmpi_lite/transfer/collective_sink.hpp"
+#include "libmpi_lite/transfer/sinks/collective_sink.hpp"
 #include "libmpi_lite/transfer/transfer.hpp"
 
 namespace viaduct::mpi {

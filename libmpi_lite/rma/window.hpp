@@ -28,7 +28,7 @@
 #include "libmpi_lite/rma/lock_queue.hpp"
 #include "libmpi_lite/rma/memory.hpp"
 #include "libmpi_lite/rma/wire.hpp"
-#include "libmpi_lite/transfer/rma_sink.hpp"
+#include "libmpi_lite/transfer/sinks/rma_sink.hpp"
 #include "libmpi_lite/transfer/transfer.hpp"
 
 namespace viaduct::mpi {

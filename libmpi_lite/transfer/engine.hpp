@@ -26,10 +26,10 @@
 #include <vector>
 
 #include "drivers/base/unique_fd.hpp"
-#include "libmpi_lite/transfer/collective_sink.hpp"
 #include "libmpi_lite/transfer/counters.hpp"
 #include "libmpi_lite/transfer/match.hpp"
-#include "libmpi_lite/transfer/rma_sink.hpp"
+#include "libmpi_lite/transfer/sinks/collective_sink.hpp"
+#include "libmpi_lite/transfer/sinks/rma_sink.hpp"
 #include "libmpi_lite/transfer/watch.hpp"
 
 namespace viaduct::mpi {
