@@ -358,7 +358,7 @@ void run(std::uint64_t seed, MPI_Comm node) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  long first = 1, last = std::max(6, job::share_of(160 / job::size()));
+  long first = 1, last = std::max(8, job::share_of(160 / job::size()));
   if (argc == 3 && std::string(argv[1]) == "--seeds")
     std::sscanf(argv[2], "%ld:%ld", &first, &last);
   MPI_Comm node;
