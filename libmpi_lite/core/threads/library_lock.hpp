@@ -6,7 +6,7 @@
 //
 // With a lower level, and without a progress thread, shared() is false and calls take no lock.
 //
-// One lock and not several, nor a queue of work for one owner: a short message takes some 50 ns in
+// One lock and not several, nor a queue of work for one owner: a short message takes little time in
 // the library, less than to hand it from one CPU's cache to another's.
 //
 // A thread that finds the lock taken spins for a microsecond or two, yields, then sleeps. The
