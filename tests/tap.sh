@@ -40,6 +40,22 @@ end_all() {
 }
 nothing_left() { [[ -z $(processes) ]]; }
 
+# Of programs started with NAME=VALUE in their environment, and all that they have started.
+processes_with() { grep -lsz -x -F -- "$1" /proc/[0-9]*/environ | sed 's|/proc/\([0-9]*\)/.*|\1|'; }
+# Among them is a guest. (Before it there are others: python3 may be a script that looks for the real one.)
+boots_with() {
+  local pid
+  for pid in $(processes_with "$1"); do
+    [[ $(readlink "/proc/$pid/exe") != */qemu-system-* ]] || return 0
+  done
+  return 1
+}
+nothing_left_with() {
+  local pids
+  pids=$(processes_with "$1")
+  [[ -z $pids ]] || { echo "still there:" && ps -o pid,ppid,stat,args -p "${pids//$'\n'/,}"; return 1; }
+}
+
 # Before a program in the background writes to a file that another process watches: its own redirection may
 # come too late, and what the file had before would be taken for the program's.
 empty() { : >"$1"; }

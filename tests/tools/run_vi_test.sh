@@ -6,13 +6,12 @@ run=$(realpath "$1")
 mkdir "$scratch/kept"
 # Everything viaduct-run starts here has this in its environment, which is how we find it again.
 mark=RUN_VI_TEST=$scratch
-ours() { grep -lsz -x -F "$mark" /proc/[0-9]*/environ | sed 's|/proc/\([0-9]*\)/.*|\1|'; }
-nothing_left() { [[ -z $(ours) ]]; }
-is_booting() { (($(ours | wc -l) > 1)) || ended; }
+nothing_left() { nothing_left_with "$mark"; }
+is_booting() { boots_with "$mark" || ended; }
 ended() { ! kill -0 "$runner" 2>/dev/null; }
 cleanup() {
   local pid
-  for pid in $(ours); do kill -9 "$pid" 2>/dev/null; done
+  for pid in $(processes_with "$mark"); do kill -9 "$pid" 2>/dev/null; done
   rm -rf "$scratch"
 }
 trap cleanup EXIT

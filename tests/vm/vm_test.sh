@@ -6,12 +6,11 @@ vm=$(realpath "$1")
 mkdir "$scratch/kept" "$scratch/tmp" "$scratch/a directory"
 # Everything viaduct-vm starts has this in its environment, which is how we find it again.
 mark=VM_TEST=$scratch
-ours() { grep -lsz -x -F "$mark" /proc/[0-9]*/environ | sed 's|/proc/\([0-9]*\)/.*|\1|'; }
-booting() { (($(ours | wc -l) == 2)); }  # viaduct-vm and QEMU
-nothing_left() { [[ -z $(ours) && -z $(ls -A "$scratch/tmp") ]]; }
+booting() { boots_with "$mark"; }
+nothing_left() { nothing_left_with "$mark" && [[ -z $(ls -A "$scratch/tmp") ]]; }
 cleanup() {
   local pid
-  for pid in $(ours); do kill -9 "$pid" 2>/dev/null; done
+  for pid in $(processes_with "$mark"); do kill -9 "$pid" 2>/dev/null; done
   rm -rf "$scratch"
 }
 trap cleanup EXIT
