@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <string>
 #include <unordered_map>
 
 #include "libmpi_lite/core/config_vars.hpp"
@@ -37,12 +38,24 @@ Plan::Plan(std::span<const int> names, int me, bool oversubscribed, bool two_sta
   }
 
   my_node_ = node_of_[at(me)];
-  oversubscribed_ = two_stage && oversubscribed;
+  oversubscribed_ = oversubscribed;
   // On a single node, stages are worth while only where waits are dear: then the ranks report to
   // one and hear from it, by a star, which is two waits for each rank. Between nodes they are worth
   // while if some node has several ranks.
   staged_ = nodes() == 1 ? oversubscribed_ : two_stage && names.size() > leaders_.size();
 }
+
+namespace {
+
+// Nodes of VIADUCT_NODE_RANKS are only pretended; each counts as a machine of its own.
+bool is_oversubscribed(int node_ranks) {
+  const std::string said = config_vars().text("VIADUCT_OVERSUBSCRIBED");
+  if (said != "auto") return said == "on";
+  return node_ranks > 0 ? node_ranks > sysconf(_SC_NPROCESSORS_ONLN)
+                        : Transfer::self().config().oversubscribed;
+}
+
+}  // namespace
 
 const Plan& make_plan(Comm& comm) {
   Process& process = Process::self();
@@ -57,10 +70,7 @@ const Plan& make_plan(Comm& comm) {
     else if (!one_node)
       name = process.node_of(comm.peer(rank));
   }
-  // Nodes of VIADUCT_NODE_RANKS are only pretended; each counts as a machine of its own.
-  const bool oversubscribed = node_ranks > 0 ? node_ranks > sysconf(_SC_NPROCESSORS_ONLN)
-                                             : Transfer::self().config().oversubscribed;
-  comm.plan = std::make_unique<Plan>(names, comm.rank(), oversubscribed,
+  comm.plan = std::make_unique<Plan>(names, comm.rank(), is_oversubscribed(node_ranks),
                                      config_vars().on("VIADUCT_TWO_STAGE"));
   return static_cast<const Plan&>(*comm.plan);
 }

@@ -55,8 +55,8 @@ class Plan final : public CommPlan {
   // by_node() is 0, 1, 2, ...: then the results of nodes, combined in node order, are in rank
   // order, as reductions with noncommutative operations need it.
   bool ordered() const { return ordered_; }
-  // On some machine processes of the job share CPUs (and VIADUCT_TWO_STAGE is on). Then each wait
-  // costs a switch to another process, and the algorithm with the fewest waits is the fastest one.
+  // On some machine processes of the job share CPUs, or VIADUCT_OVERSUBSCRIBED says so. Then each
+  // wait costs a switch to another process, and the algorithm with the fewest waits is the fastest.
   bool oversubscribed() const { return oversubscribed_; }
   // Algorithms work in stages (the ranks of each node, the leaders, the ranks of each node) rather
   // than over all ranks at once.

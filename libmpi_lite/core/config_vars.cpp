@@ -48,6 +48,11 @@ constexpr std::array kTable{
         "VIADUCT_TWO_STAGE", "on", "",
         "MPI collectives work within each node and between nodes; off: over all ranks at once",
         kOnOff},
+    ConfigVar{
+        "VIADUCT_OVERSUBSCRIBED", "auto", "",
+        "MPI collectives take the algorithms with the fewest waits, as each costs a switch to "
+        "another process; auto: where processes of the job share CPUs",
+        one_of("auto|on|off")},
     ConfigVar{"VIADUCT_NODE_RANKS", "0", "ranks",
               "MPI collectives count so many ranks to a node, for trials; 0: those that are on it",
               whole_number(0, std::numeric_limits<int>::max())},
