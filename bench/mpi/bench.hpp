@@ -1,6 +1,6 @@
 // mpi_bench: what an MPI library costs, by test and message size. Knows nothing but mpi.h, so that
 // it builds with any MPI library and compares them with the same loops. Every rank runs the same
-// tests in the same order; one thread a rank.
+// tests in the same order; one thread a rank, but in thread-rate.
 #pragma once
 
 #include <mpi.h>
@@ -19,7 +19,8 @@ struct Options {
   double seconds = 0.5;  // for each row, about
   int warmup = 10;       // calls before the first sample, at least; and a tenth of `seconds`
   bool pin = false;
-  std::string json;  // file; empty: none
+  bool multiple = false;  // ask for MPI_THREAD_MULTIPLE
+  std::string json;       // file; empty: none
 };
 // Every rank parses the same arguments; rank 0 (`print`) says what is wrong. False: exit with
 // `status`.
@@ -65,6 +66,7 @@ struct Test {
   const char* what;
   bool sized;  // runs once for each size
   std::function<Case(std::size_t bytes)> make;
+  bool multiple = false;  // needs MPI_THREAD_MULTIPLE
 };
 std::vector<Test> point_to_point_tests();
 std::vector<Test> collective_tests();

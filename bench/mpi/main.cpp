@@ -64,10 +64,25 @@ void print_library() {
             << std::endl;
 }
 
-// Without --test all tests are run.
+// Without --test all tests are run that can be.
 bool wanted(const Test& test, const Options& options) {
-  return options.tests.empty() ||
-         std::find(options.tests.begin(), options.tests.end(), test.name) != options.tests.end();
+  const bool possible = !test.multiple || options.multiple;
+  if (options.tests.empty()) return possible;
+  const bool named =
+      std::find(options.tests.begin(), options.tests.end(), test.name) != options.tests.end();
+  if (named && !possible) fail(std::string(test.name) + " needs --multiple");
+  return named;
+}
+
+// The level is said to MPI before the options are read, as only a rank knows whether it is to
+// print.
+void init_mpi(int& argc, char**& argv) {
+  const bool multiple = std::find(argv, argv + argc, std::string("--multiple")) != argv + argc;
+  const int wanted = multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  int provided;
+  MPI_Init_thread(&argc, &argv, wanted, &provided);
+  if (provided < wanted)
+    fail("this library does not give MPI_THREAD_MULTIPLE; leave --multiple out");
 }
 
 // The same tests and sizes in the same order at every rank.
@@ -93,7 +108,7 @@ void run(const Options& options) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  bench::init_mpi(argc, argv);
   bench::Options options;
   int status = 0;
   if (bench::parse_options(argc, argv, bench::world_rank() == 0, options, status)) {

@@ -17,7 +17,7 @@ void print_help() {
          "    mpi_bench - what an MPI library costs, by operation and message size\n\n"
          "SYNOPSIS\n"
          "    mpiexec -n RANKS mpi_bench [--test NAME,...] [--sizes A:B|A,B,...] [--rounds N]\n"
-         "        [--seconds S] [--warmup N] [--pin] [--json FILE]\n\n"
+         "        [--seconds S] [--warmup N] [--pin] [--multiple] [--json FILE]\n\n"
          "TESTS (point-to-point and one-sided ones use the first and the last rank)\n";
   for (const Test& test : all_tests()) {
     std::string name = test.name;
@@ -35,6 +35,7 @@ void print_help() {
          "    --warmup N        calls before the first sample, at least (default 10); a tenth of\n"
          "                      the time besides, and 0.1 s before the first row\n"
          "    --pin             bind rank i to core i, modulo the number of cores\n"
+         "    --multiple        ask for MPI_THREAD_MULTIPLE; thread-rate is run only with it\n"
          "    --json FILE       write the figures to FILE too\n"
          "    --help            this text\n\n"
          "    Collectives are given bytes for each rank (gather, scatter, allgather, alltoall)\n"
@@ -119,8 +120,8 @@ bool parse_options(int argc, char** argv, bool print, Options& options, int& sta
       status = 0;
       return false;
     }
-    if (option == "--pin") {
-      options.pin = true;
+    if (option == "--pin" || option == "--multiple") {
+      (option == "--pin" ? options.pin : options.multiple) = true;
       continue;
     }
     const std::string value = i + 1 < argc ? argv[++i] : "";

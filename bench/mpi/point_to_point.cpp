@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "bench.hpp"
 
@@ -72,27 +73,27 @@ Case latency(std::size_t bytes) {
 
 // A window of messages one way, then a short answer when all have arrived, so that rank 0's clock
 // sees the end.
-std::function<void()> window_call(std::size_t bytes) {
+std::function<void()> window_call(std::size_t bytes, MPI_Comm comm = MPI_COMM_WORLD) {
   auto data = std::make_shared<std::vector<std::byte>>(bytes * kWindow);
   auto requests = std::make_shared<std::vector<MPI_Request>>(kWindow);
-  return [data, requests, bytes] {
+  return [data, requests, bytes, comm] {
     const int count = count_of(bytes);
     std::byte* at = data->data();
     char answer = 0;
     if (world_rank() == first()) {
       for (MPI_Request& request : *requests) {
-        MPI_Isend(at, count, MPI_BYTE, last(), kTag, MPI_COMM_WORLD, &request);
+        MPI_Isend(at, count, MPI_BYTE, last(), kTag, comm, &request);
         at += bytes;
       }
       MPI_Waitall(kWindow, requests->data(), MPI_STATUSES_IGNORE);
-      MPI_Recv(&answer, 1, MPI_CHAR, last(), kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Recv(&answer, 1, MPI_CHAR, last(), kTag, comm, MPI_STATUS_IGNORE);
     } else if (world_rank() == last()) {
       for (MPI_Request& request : *requests) {
-        MPI_Irecv(at, count, MPI_BYTE, first(), kTag, MPI_COMM_WORLD, &request);
+        MPI_Irecv(at, count, MPI_BYTE, first(), kTag, comm, &request);
         at += bytes;
       }
       MPI_Waitall(kWindow, requests->data(), MPI_STATUSES_IGNORE);
-      MPI_Send(&answer, 1, MPI_CHAR, first(), kTag, MPI_COMM_WORLD);
+      MPI_Send(&answer, 1, MPI_CHAR, first(), kTag, comm);
     }
   };
 }
@@ -221,6 +222,42 @@ Case message_rate(std::size_t bytes) {
           .call = window_call(bytes)};
 }
 
+// The same by two threads a rank, each with a communicator of its own. A call is long, as it starts
+// a thread.
+Case thread_rate(std::size_t bytes) {
+  need_two("thread-rate");
+  constexpr int kWindows = 200;  // by each thread in a call
+  struct Comms {
+    Comms() {
+      for (MPI_Comm& comm : of_thread) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    }
+    ~Comms() {
+      for (MPI_Comm& comm : of_thread) MPI_Comm_free(&comm);
+    }
+    Comms(const Comms&) = delete;
+    Comms& operator=(const Comms&) = delete;
+    MPI_Comm of_thread[2];
+  };
+  auto comms = std::make_shared<Comms>();
+  const auto windows = [comms, bytes](int thread) {
+    return [comms, window = window_call(bytes, comms->of_thread[thread])] {
+      for (int i = 0; i < kWindows; ++i) window();
+    };
+  };
+  return {.test = "thread-rate",
+          .bytes = bytes,
+          .unit = Unit::per_second,
+          .factor = 2.0 * kWindows * kWindow,
+          .batched = true,
+          .root_clock = true,
+          .call = [mine = windows(0), other = windows(1)] {
+            if (world_rank() != first() && world_rank() != last()) return;
+            std::thread thread(other);
+            mine();
+            thread.join();
+          }};
+}
+
 // A token that goes round all ranks once.
 Case ring(std::size_t bytes) {
   auto data = std::make_shared<std::vector<std::byte>>(bytes);
@@ -293,6 +330,8 @@ std::vector<Test> point_to_point_tests() {
        any_source_stream},
       {"rate", "messages of 8 bytes a second, 64 under way", false,
        [](std::size_t) { return message_rate(8); }},
+      {"thread-rate", "the same by two threads a rank; needs --multiple", false,
+       [](std::size_t) { return thread_rate(8); }, true},
       {"ring", "a token that goes round all ranks", true, ring},
       {"halo", "one message from and to each of four neighbours on a grid of all ranks", true,
        halo},

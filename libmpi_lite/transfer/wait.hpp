@@ -120,6 +120,18 @@ class SharedWait {
   SharedWait(const SharedWait&) = delete;
   SharedWait& operator=(const SharedWait&) = delete;
 
+  // As long as no other thread waits, and none wants the lock, some polls need not be shared.
+  // Whether `done` is true.
+  template <class Done>
+  static bool poll_alone(Done& done) {
+    constexpr int kPolls = 32;  // less than a microsecond, if nothing comes
+    for (int i = 0; i < kPolls && !LibraryLock::wanted(); ++i) {
+      if (leader_ != nullptr || first_ != nullptr) return false;
+      progress();
+      if (done()) return true;
+    }
+    return false;
+  }
   void run();
   // For the Idle of this wait: Transfer::sleep() and a nap that other threads can end.
   bool sleep(std::chrono::microseconds most);
@@ -167,8 +179,10 @@ void wait_until(Done done, What what) {
   if (done()) return;
   bool any = progress();
   if (done()) return;
-  if (LibraryLock::shared()) [[unlikely]]
+  if (LibraryLock::shared()) [[unlikely]] {
+    if (SharedWait::poll_alone(done)) return;
     return SharedWait(done, what).run();
+  }
   for (Idle idle;;) {
     any ? idle.reset() : idle.pause(what);
     any = progress();

@@ -1,9 +1,13 @@
 // The cold half of library_lock.hpp: how threads wait for the lock.
 #include "libmpi_lite/core/threads/library_lock.hpp"
 
+#include <linux/membarrier.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "drivers/base/blocking_wait.hpp"
@@ -16,6 +20,11 @@ constexpr int kSpins = 40;  // looks before a yield; some 1 to 2 us
 constexpr int kYields = 4;  // before the first sleep
 constexpr int kStarving = kYields + 2;
 constexpr std::chrono::nanoseconds kSleep{1'000'000};
+constexpr std::chrono::milliseconds kPatienceAtTheEnd{100};
+
+bool membarrier(int command) {
+  return ::syscall(SYS_membarrier, command, 0, 0) == 0;
+}
 
 }  // namespace
 
@@ -24,7 +33,16 @@ bool LibraryLock::try_lock() {
          held_.exchange(1, std::memory_order_acquire) == 0;
 }
 
-void LibraryLock::lock_slowly() {
+void LibraryLock::lock_as_others() {
+  if (held_.exchange(1, std::memory_order_acquire) != 0) [[unlikely]]
+    wait_for_held();
+  if (favourite_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    end_favour();
+  owner_.store(this_thread(), std::memory_order_relaxed);
+  depth_ = 1;
+}
+
+void LibraryLock::wait_for_held() {
   contenders_.fetch_add(1);
   for (int tries = 0;; ++tries) {
     int spins = 0;
@@ -33,48 +51,74 @@ void LibraryLock::lock_slowly() {
       pause_cpu();
     }
     if (spins < kSpins) {
-      if (tries >= kStarving) starving_.fetch_sub(1);
+      if (tries >= kStarving) in_need_.fetch_sub(1);
       break;
     }
     if (tries < kYields) {
       ::sched_yield();
       continue;
     }
-    if (tries + 1 == kStarving) starving_.fetch_add(1);
-    asleep_.store(1);
+    if (tries + 1 == kStarving) in_need_.fetch_add(1);
+    in_need_.fetch_or(kAsleep);
     futex_wait(held_, 1, kSleep);
   }
   // Those that sleep are woken one at a time.
-  if (contenders_.fetch_sub(1) > 1) asleep_.store(1);
+  if (contenders_.fetch_sub(1) > 1) in_need_.fetch_or(kAsleep);
 }
 
 // Runs in the thread that has just given the lock back.
 void LibraryLock::let_others() {
-  if (asleep_.exchange(0) != 0) futex_wake(held_);
+  if ((in_need_.fetch_and(~kAsleep) & kAsleep) != 0) futex_wake(held_);
   constexpr int kMost = 50;  // some 50 us: the starving thread may not get a CPU
   for (int i = 0; i < kMost; ++i) {
-    if (starving_.load() == 0 || held_.load(std::memory_order_relaxed) != 0) return;
+    if ((in_need_.load() & ~kAsleep) == 0 || held_.load(std::memory_order_relaxed) != 0) return;
     ::sched_yield();
   }
 }
 
+bool LibraryLock::end_favour(bool patient) {
+  // After the barrier the favourite sees that it is none any more, or this thread sees it inside.
+  favourite_.store(0);
+  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  const auto until = std::chrono::steady_clock::now() + kPatienceAtTheEnd;
+  contenders_.fetch_add(1);
+  bool outside;
+  for (int tries = 0; !(outside = !inside_.load(std::memory_order_acquire)); ++tries) {
+    if (!patient && std::chrono::steady_clock::now() > until) break;
+    if (tries < kYields)
+      ::sched_yield();
+    else  // once in a process
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  contenders_.fetch_sub(1);
+  return outside;
+}
+
 bool LibraryLock::lock_for_good() {
   if (owned()) return true;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  const auto until = std::chrono::steady_clock::now() + kPatienceAtTheEnd;
   contenders_.fetch_add(1);
   while (!try_lock()) {
     if (std::chrono::steady_clock::now() > until) return false;
     ::sched_yield();
   }
+  if (!end_favour(false)) return false;
   owner_.store(this_thread(), std::memory_order_relaxed);
   depth_ = 1;
   return true;
 }
 
 void LibraryLock::reset_in_child() {
-  contenders_ = starving_ = asleep_ = 0;
+  contenders_ = in_need_ = 0;
   at_release_ = nullptr;
-  if (owned()) return;  // a function of the program, called by the library, has forked
+  favourite_ = 0;
+  // Otherwise a function of the program, called by the library, has forked. Another thread may have
+  // held_ and wait for this one.
+  if (owned()) {
+    held_ = inside_ ? 0 : 1;
+    return;
+  }
+  inside_ = false;
   held_ = 0;
   owner_ = 0;
   depth_ = 0;
@@ -100,7 +144,12 @@ void LibraryLock::take_again(unsigned depth) {
   depth_ = depth;
 }
 
+// Only who has held_ may appoint a favourite: others look for one when they have it. A favourite
+// stays when the lock is not shared any more, as functions that are allowed at any time still take
+// it. Where the kernel has no such barrier, or a sandbox denies it, there is none.
 void LibraryLock::set_shared(bool shared) {
+  if (shared && owned() && !inside_ && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+    favourite_ = this_thread();
   shared_ = shared;
   shared ? base::BlockingWait::set(give_up, take_again) : base::BlockingWait::set(nullptr, nullptr);
 }

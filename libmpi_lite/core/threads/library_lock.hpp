@@ -9,6 +9,13 @@
 // One lock and not several, nor a queue of work for one owner: a short message takes little time in
 // the library, less than to hand it from one CPU's cache to another's.
 //
+// As long as a single thread calls MPI, which is so for many programs that ask for
+// MPI_THREAD_MULTIPLE, it takes the lock without an atomic instruction: it is the lock's favourite,
+// and has a flag of its own, inside_, which it sets and then looks whether it still is the
+// favourite. The first other thread that has taken held_ ends that for good: it says that there is
+// no favourite any more, makes that visible to all CPUs and theirs visible to it (membarrier(2)),
+// and waits until the favourite is outside.
+//
 // A thread that finds the lock taken spins for a microsecond or two, yields, then sleeps. The
 // thread that gives the lock back wakes a sleeper, but does not keep the lock for it: whoever runs
 // takes it. A thread that has waited in vain for long is starving, and then whoever gives the lock
@@ -22,8 +29,8 @@ namespace viaduct::mpi {
 
 class LibraryLock {
  public:
-  // Whether calls have to take the lock. Changes only where a single thread is in MPI: at its
-  // beginning and its end.
+  // Whether calls have to take the lock. Changes only where a single thread is in MPI, at its
+  // beginning and its end. A thread that owns the lock when it becomes shared is the favourite.
   static bool shared() { return shared_.load(std::memory_order_relaxed); }
   static void set_shared(bool shared);
 
@@ -34,8 +41,7 @@ class LibraryLock {
       ++depth_;
       return;
     }
-    if (held_.exchange(1, std::memory_order_acquire) != 0) [[unlikely]]
-      lock_slowly();
+    if (!enter_as_favourite(me)) return lock_as_others();
     owner_.store(me, std::memory_order_relaxed);
     depth_ = 1;
   }
@@ -79,6 +85,18 @@ class LibraryLock {
   // A number that each thread has for itself: the address of a variable, which takes an
   // instruction or two.
   static std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(&mark_); }
+  // The flag is set before the second look. The fence holds the compiler to that; the CPU may look
+  // first, which end_favour() allows for.
+  static bool enter_as_favourite(std::uintptr_t me) {
+    if (favourite_.load(std::memory_order_relaxed) != me) [[unlikely]]
+      return false;
+    inside_.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (favourite_.load(std::memory_order_relaxed) == me) [[likely]]
+      return true;
+    inside_.store(false, std::memory_order_release);
+    return false;
+  }
   // A plain store gives the lock back. It may become visible after the load that looks for
   // sleepers; a thread that goes to sleep has announced itself a microsecond before, and sleeps for
   // a limited time, so a wake-up that is missed delays it and no more.
@@ -86,12 +104,18 @@ class LibraryLock {
     if (at_release_ != nullptr) [[unlikely]]
       at_release_();
     owner_.store(0, std::memory_order_relaxed);
-    held_.store(0, std::memory_order_release);
-    if (asleep_.load(std::memory_order_relaxed) != 0 ||
-        starving_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (inside_.load(std::memory_order_relaxed))
+      inside_.store(false, std::memory_order_release);  // the favourite, who has not taken held_
+    else
+      held_.store(0, std::memory_order_release);
+    if (in_need_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       let_others();
   }
-  static void lock_slowly();
+  static void lock_as_others();
+  static void wait_for_held();
+  // In a thread that has just taken held_. `patient`: waits for the favourite without end; else for
+  // 100 ms, and returns whether it is outside.
+  static bool end_favour(bool patient = true);
   static bool try_lock();
   static void let_others();
   static unsigned give_up();  // the depth; 0: this thread does not own the lock
@@ -103,8 +127,12 @@ class LibraryLock {
   static inline void (*at_release_)() = nullptr;
   alignas(64) static inline std::atomic<std::uint32_t> held_ = 0;
   static inline std::atomic<std::uintptr_t> owner_ = 0;
-  static inline std::atomic<std::uint32_t> asleep_ = 0;  // a thread may sleep until held_ is 0
-  static inline std::atomic<std::uint32_t> starving_ = 0, contenders_ = 0;  // threads
+  static inline std::atomic<std::uintptr_t> favourite_ = 0;  // a thread; 0: there is none
+  static inline std::atomic<bool> inside_ = false;           // the favourite owns the lock
+  // The number of threads that starve, and kAsleep: a thread may sleep until held_ is 0.
+  static constexpr std::uint32_t kAsleep = 1u << 31;
+  static inline std::atomic<std::uint32_t> in_need_ = 0;
+  static inline std::atomic<std::uint32_t> contenders_ = 0;  // threads that wait for the lock
 };
 
 }  // namespace viaduct::mpi
