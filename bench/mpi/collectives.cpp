@@ -51,6 +51,28 @@ Case bcast_round(std::size_t bytes) {
   });
 }
 
+// A round of broadcasts by the tree that MPICH makes of ranks counted from the root, all alike to
+// it: what MPI-StarT's two-stage broadcast is compared with.
+void binomial_broadcast(void* data, std::size_t bytes, int root) {
+  constexpr int kTag = 1;
+  const int size = world_size(), me = (world_rank() - root + size) % size;
+  const auto rank = [&](int relative) { return (relative + root) % size; };
+  const int count = static_cast<int>(bytes);
+  int mask = 1;
+  while (mask < size && (me & mask) == 0) mask <<= 1;
+  if (mask < size)
+    MPI_Recv(data, count, MPI_BYTE, rank(me - mask), kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (mask >>= 1; mask > 0; mask >>= 1)
+    if (me + mask < size) MPI_Send(data, count, MPI_BYTE, rank(me + mask), kTag, MPI_COMM_WORLD);
+}
+
+Case binomial_round(std::size_t bytes) {
+  const Buffer data = make_buffer(bytes);
+  return collective("binomial-round", bytes, Shape::some_run_ahead, [data, bytes] {
+    for (int root = 0; root < world_size(); ++root) binomial_broadcast(data->data(), bytes, root);
+  });
+}
+
 // Reductions add doubles: sizes are rounded down to whole ones, at least one.
 int doubles_in(std::size_t bytes) {
   return static_cast<int>(std::max<std::size_t>(1, bytes / sizeof(double)));
@@ -121,6 +143,8 @@ std::vector<Test> collective_tests() {
       {"barrier", "MPI_Barrier", false, barrier},
       {"bcast", "MPI_Bcast from rank 0", true, bcast},
       {"bcast-round", "one MPI_Bcast from each rank, one after another", true, bcast_round},
+      {"binomial-round", "the same by MPI_Send and MPI_Recv along MPICH's binomial trees", true,
+       binomial_round},
       {"reduce", "MPI_Reduce of doubles to rank 0", true, reduce},
       {"allreduce", "MPI_Allreduce of doubles", true, allreduce},
       {"gather", "MPI_Gather to rank 0", true, gather},
