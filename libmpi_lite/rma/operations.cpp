@@ -82,6 +82,26 @@ void Window::start(RmaOperation&& operation) {
   start_waiting(rank);
 }
 
+// Under a lock that is held, with no operation before it that waits.
+bool Window::copy_at_once(RmaAction action, int rank, MPI_Aint displacement, std::byte* mine,
+                          MPI_Count bytes) {
+  const Target& t = target(rank);
+  MPI_Aint offset;
+  if (!t.memory || !t.open || t.lock == LockState::none || t.lost || !t.waiting.empty() ||
+      __builtin_mul_overflow(displacement, t.unit, &offset))
+    return false;
+  std::byte* const at = t.memory->find(offset, bytes);
+  if (!at) return false;
+  poll_now_and_then();
+  if (is_get(action)) {
+    copy_block(mine, at, bytes);
+  } else {
+    copy_block(at, mine, bytes);
+    unfenced_ = true;
+  }
+  return true;
+}
+
 void Window::start_waiting(int rank) {
   if (std::ranges::find(waiting_, rank) != waiting_.end()) return;
   if (waiting_.empty()) ++with_waiting_;

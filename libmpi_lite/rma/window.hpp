@@ -127,6 +127,10 @@ class Window final : public Counted {
   // epoch of a lock, as request-based operations demand.
   void check_epoch(int rank, bool passive);
   void start(RmaOperation&& operation);
+  // The same for a put or a get of one block, `mine` in this process and as many bytes in the
+  // window: done if it needs no more than a copy. false: it is for start(), and nothing is checked.
+  bool copy_at_once(RmaAction action, int rank, MPI_Aint displacement, std::byte* mine,
+                    MPI_Count bytes);
 
   // ---- synchronization; asserts have been checked ----
   void fence(int assertion);

@@ -131,44 +131,70 @@ using RequestArgument = std::optional<MPI_Request*>;
 // `prepare(Window&)` checks the arguments and gives the operation. An operation on MPI_PROC_NULL is
 // done at once.
 template <class Prepare>
+[[gnu::noinline]] void start_on(Window& w, int rank, const RequestArgument& request,
+                                Prepare prepare) {
+  Ref<RmaRequest> made;
+  if (request) {
+    check_pointer(*request, "request");
+    made = make<RmaRequest>(w.comm());
+  }
+  if (rank == MPI_PROC_NULL) {
+    if (made) made->finish();
+  } else {
+    RmaOperation operation = prepare(w);
+    operation.request = made;
+    if (operation.total > 0)
+      w.start(std::move(operation));
+    else if (made)
+      made->finish();
+  }
+  if (made) **request = new_handle<MPI_Request>(request_handles, Ref<Request>(made.get()));
+}
+
+template <class Prepare>
 int start(const char* function, MPI_Win win, int rank, RequestArgument request, Prepare prepare) {
-  return call_on_window(function, win, [&](Window& w) {
-    Ref<RmaRequest> made;
-    if (request) {
-      check_pointer(*request, "request");
-      made = make<RmaRequest>(w.comm());
-    }
-    if (rank == MPI_PROC_NULL) {
-      if (made) made->finish();
-    } else {
-      RmaOperation operation = prepare(w);
-      operation.request = made;
-      if (operation.total > 0)
-        w.start(std::move(operation));
-      else if (made)
-        made->finish();
-    }
-    if (made) **request = new_handle<MPI_Request>(request_handles, Ref<Request>(made.get()));
-  });
+  return call_on_window(function, win, [&](Window& w) { start_on(w, rank, request, prepare); });
+}
+
+// Most puts and gets within a node are of one block, of the same type here and there. false: it is
+// another one, or one with a mistake, which start_on() finds.
+bool copy_at_once(Window& window, RmaAction action, const OriginArguments& origin,
+                  const TargetArguments& to) {
+  if (origin.type != to.type || origin.count != to.count || to.rank < 0 ||
+      to.rank >= window.comm()->size() || !origin.data || origin.data == MPI_IN_PLACE)
+    return false;
+  const Datatype* const type = datatype_handles.find(reinterpret_cast<std::uintptr_t>(to.type));
+  MPI_Count bytes;
+  if (!type || !type->committed() || !type->contiguous() || type->true_lb() != 0 ||
+      __builtin_mul_overflow(to.count, type->size(), &bytes) || bytes <= 0)
+    return false;
+  auto* const mine = static_cast<std::byte*>(const_cast<void*>(origin.data));
+  return window.copy_at_once(action, to.rank, to.displacement, mine, bytes);
 }
 
 int put_call(const char* function, const OriginArguments& from, const TargetArguments& to,
              MPI_Win win, RequestArgument request = {}) {
-  return start(function, win, to.rank, request, [&](Window& w) {
-    RmaOperation operation = on_target(w, RmaAction::put, to, request.has_value());
-    operation.origin = check_origin(from, "origin_addr", to.rank);
-    check_fits(operation.origin.bytes(), operation.total, "target_count and target_datatype");
-    operation.total = operation.origin.bytes();
-    return operation;
+  return call_on_window(function, win, [&](Window& w) {
+    if (!request && copy_at_once(w, RmaAction::put, from, to)) return;
+    start_on(w, to.rank, request, [&](Window&) {
+      RmaOperation operation = on_target(w, RmaAction::put, to, request.has_value());
+      operation.origin = check_origin(from, "origin_addr", to.rank);
+      check_fits(operation.origin.bytes(), operation.total, "target_count and target_datatype");
+      operation.total = operation.origin.bytes();
+      return operation;
+    });
   });
 }
 
 int get_call(const char* function, const OriginArguments& into, const TargetArguments& to,
              MPI_Win win, RequestArgument request = {}) {
-  return start(function, win, to.rank, request, [&](Window& w) {
-    RmaOperation operation = on_target(w, RmaAction::get, to, request.has_value());
-    add_result(operation, into, "origin_addr");
-    return operation;
+  return call_on_window(function, win, [&](Window& w) {
+    if (!request && copy_at_once(w, RmaAction::get, into, to)) return;
+    start_on(w, to.rank, request, [&](Window&) {
+      RmaOperation operation = on_target(w, RmaAction::get, to, request.has_value());
+      add_result(operation, into, "origin_addr");
+      return operation;
+    });
   });
 }
 

@@ -83,16 +83,17 @@ VIADUCT_MPI(Win_lock_all);
 namespace {
 
 // Functions on the operations to one rank.
-int on_rank(const char* function, int rank, MPI_Win win, void (Window::*act)(int)) {
+template <void (Window::*kAct)(int)>
+int on_rank(const char* function, int rank, MPI_Win win) {
   return call_on_window(function, win, [&](Window& w) {
-    if (rank != MPI_PROC_NULL) (w.*act)(check_window_rank(w, rank));
+    if (rank != MPI_PROC_NULL) (w.*kAct)(check_window_rank(w, rank));
   });
 }
 
 }  // namespace
 
 int PMPI_Win_unlock(int rank, MPI_Win win) {
-  return on_rank("MPI_Win_unlock", rank, win, &Window::unlock);
+  return on_rank<&Window::unlock>("MPI_Win_unlock", rank, win);
 }
 VIADUCT_MPI(Win_unlock);
 
@@ -102,7 +103,7 @@ int PMPI_Win_unlock_all(MPI_Win win) {
 VIADUCT_MPI(Win_unlock_all);
 
 int PMPI_Win_flush(int rank, MPI_Win win) {
-  return on_rank("MPI_Win_flush", rank, win, &Window::flush);
+  return on_rank<&Window::flush>("MPI_Win_flush", rank, win);
 }
 VIADUCT_MPI(Win_flush);
 
@@ -112,7 +113,7 @@ int PMPI_Win_flush_all(MPI_Win win) {
 VIADUCT_MPI(Win_flush_all);
 
 int PMPI_Win_flush_local(int rank, MPI_Win win) {
-  return on_rank("MPI_Win_flush_local", rank, win, &Window::flush_local);
+  return on_rank<&Window::flush_local>("MPI_Win_flush_local", rank, win);
 }
 VIADUCT_MPI(Win_flush_local);
 
