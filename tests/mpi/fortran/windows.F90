@@ -102,8 +102,10 @@ subroutine windows
   call MPI_Win_shared_query(win, 0, size_of_all, wide_unit, base, ierror)
   call check(size_of_all == bytes .and. wide_unit == bytes, 'shared_query with a large unit')
   call MPI_Win_free(win, ierror)
+  ! Only memory of one's own can be reached over every channel.
+  call MPI_Comm_rank(node, i, ierror)
   call MPI_Win_allocate(size_of_all, wide_unit, MPI_INFO_NULL, node, base, win, ierror)
-  call MPI_Win_shared_query(win, 0, size_of_all, unit, base, ierror)
+  call MPI_Win_shared_query(win, i, size_of_all, unit, base, ierror)
   call check(unit == bytes .and. c_associated(base), 'allocate with a large unit')
   call MPI_Win_free(win, ierror)
 #endif

@@ -1,6 +1,7 @@
 #!/bin/bash
 # MPI programs over Virtual Interfaces: on the two Soft-RoCE devices of one guest, or between two guests.
-# Prints TAP. Arguments: viaduct-vm, viaduct-run, how many guests, programs (they are found by their names).
+# Prints TAP. Arguments: viaduct-vm, viaduct-run, how many guests, programs (they are found by their names),
+# then -- and programs that run with any number of ranks.
 # The script calls itself in the guest, which is booted once for everything.
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 source "$here/../../tap.sh"
@@ -16,7 +17,13 @@ fi
 source "$here/../programs/deaths.sh"
 viaduct_run=$2 hosts=$3
 declare -A program
-for path in "${@:4}"; do program[${path##*/}]=$path; done
+others=()  # those after --
+for path in "${@:4}"; do
+  [[ $path != -- ]] || { others=(--); continue; }
+  program[${path##*/}]=$path
+  ((${#others[@]} == 0)) || others+=("${path##*/}")
+done
+others=("${others[@]:1}")
 copies=("${program[stress]}" "${program[survivors]}" "${program[observed]}")
 copy_programs "${copies[@]}"
 # What is written in one guest is not seen in the other.
@@ -73,7 +80,9 @@ remains() {
 }
 
 programs() {
+  local name
   check "point_to_point, 4 ranks" passes -n 4 point_to_point
+  for name in "${others[@]}"; do check "$name, 4 ranks" passes -n 4 "$name"; done
   check "halo, 4 ranks" correct -n 4 halo 66 20
 }
 
