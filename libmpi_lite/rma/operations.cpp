@@ -92,13 +92,13 @@ bool Window::copy_at_once(RmaAction action, int rank, MPI_Aint displacement, std
     return false;
   std::byte* const at = t.memory->find(offset, bytes);
   if (!at) return false;
-  poll_now_and_then();
   if (is_get(action)) {
     copy_block(mine, at, bytes);
   } else {
     copy_block(at, mine, bytes);
     unfenced_ = true;
   }
+  poll_now_and_then();
   return true;
 }
 

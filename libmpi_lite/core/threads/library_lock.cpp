@@ -33,11 +33,11 @@ bool LibraryLock::try_lock() {
          held_.exchange(1, std::memory_order_acquire) == 0;
 }
 
-void LibraryLock::lock_as_others() {
+void LibraryLock::lock_unbiased() {
   if (held_.exchange(1, std::memory_order_acquire) != 0) [[unlikely]]
     wait_for_held();
-  if (favourite_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    end_favour();
+  if (biased_to_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    revoke_bias();
   owner_.store(this_thread(), std::memory_order_relaxed);
   depth_ = 1;
 }
@@ -76,14 +76,14 @@ void LibraryLock::let_others() {
   }
 }
 
-bool LibraryLock::end_favour(bool patient) {
-  // After the barrier the favourite sees that it is none any more, or this thread sees it inside.
-  favourite_.store(0);
+bool LibraryLock::revoke_bias(bool patient) {
+  // After the barrier the other thread sees that there is no bias, or this one sees its flag.
+  biased_to_.store(0);
   membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   const auto until = std::chrono::steady_clock::now() + kPatienceAtTheEnd;
   contenders_.fetch_add(1);
-  bool outside;
-  for (int tries = 0; !(outside = !inside_.load(std::memory_order_acquire)); ++tries) {
+  bool free;
+  for (int tries = 0; !(free = !biased_held_.load(std::memory_order_acquire)); ++tries) {
     if (!patient && std::chrono::steady_clock::now() > until) break;
     if (tries < kYields)
       ::sched_yield();
@@ -91,7 +91,7 @@ bool LibraryLock::end_favour(bool patient) {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   contenders_.fetch_sub(1);
-  return outside;
+  return free;
 }
 
 bool LibraryLock::lock_for_good() {
@@ -102,7 +102,7 @@ bool LibraryLock::lock_for_good() {
     if (std::chrono::steady_clock::now() > until) return false;
     ::sched_yield();
   }
-  if (!end_favour(false)) return false;
+  if (!revoke_bias(false)) return false;
   owner_.store(this_thread(), std::memory_order_relaxed);
   depth_ = 1;
   return true;
@@ -111,14 +111,14 @@ bool LibraryLock::lock_for_good() {
 void LibraryLock::reset_in_child() {
   contenders_ = in_need_ = 0;
   at_release_ = nullptr;
-  favourite_ = 0;
+  biased_to_ = 0;
   // Otherwise a function of the program, called by the library, has forked. Another thread may have
   // held_ and wait for this one.
   if (owned()) {
-    held_ = inside_ ? 0 : 1;
+    held_ = biased_held_ ? 0 : 1;
     return;
   }
-  inside_ = false;
+  biased_held_ = false;
   held_ = 0;
   owner_ = 0;
   depth_ = 0;
@@ -144,12 +144,12 @@ void LibraryLock::take_again(unsigned depth) {
   depth_ = depth;
 }
 
-// Only who has held_ may appoint a favourite: others look for one when they have it. A favourite
-// stays when the lock is not shared any more, as functions that are allowed at any time still take
-// it. Where the kernel has no such barrier, or a sandbox denies it, there is none.
+// Only who has held_ may bias the lock: others look for a bias when they have it. It stays when the
+// lock is not shared any more, as functions that are allowed at any time still take it. Where the
+// kernel has no such barrier, or a sandbox denies it, there is no bias.
 void LibraryLock::set_shared(bool shared) {
-  if (shared && owned() && !inside_ && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
-    favourite_ = this_thread();
+  if (shared && owned() && !biased_held_ && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+    biased_to_ = this_thread();
   shared_ = shared;
   shared ? base::BlockingWait::set(give_up, take_again) : base::BlockingWait::set(nullptr, nullptr);
 }

@@ -10,11 +10,11 @@
 // the library, less than to hand it from one CPU's cache to another's.
 //
 // As long as a single thread calls MPI, which is so for many programs that ask for
-// MPI_THREAD_MULTIPLE, it takes the lock without an atomic instruction: it is the lock's favourite,
-// and has a flag of its own, inside_, which it sets and then looks whether it still is the
-// favourite. The first other thread that has taken held_ ends that for good: it says that there is
-// no favourite any more, makes that visible to all CPUs and theirs visible to it (membarrier(2)),
-// and waits until the favourite is outside.
+// MPI_THREAD_MULTIPLE, the lock is biased to it (biased locking): it takes the lock without an
+// atomic instruction, by a flag of its own, biased_held_, which it sets before it looks a second
+// time whether the bias is still there. The first other thread, when it has taken held_, revokes
+// the bias for good: it says that there is none, makes that visible to all CPUs and theirs visible
+// to it (membarrier(2)), and waits until the flag is cleared.
 //
 // A thread that finds the lock taken spins for a microsecond or two, yields, then sleeps. The
 // thread that gives the lock back wakes a sleeper, but does not keep the lock for it: whoever runs
@@ -30,7 +30,7 @@ namespace viaduct::mpi {
 class LibraryLock {
  public:
   // Whether calls have to take the lock. Changes only where a single thread is in MPI, at its
-  // beginning and its end. A thread that owns the lock when it becomes shared is the favourite.
+  // beginning and its end. When it becomes shared, it is biased to its owner.
   static bool shared() { return shared_.load(std::memory_order_relaxed); }
   static void set_shared(bool shared);
 
@@ -41,7 +41,7 @@ class LibraryLock {
       ++depth_;
       return;
     }
-    if (!enter_as_favourite(me)) return lock_as_others();
+    if (!try_lock_biased(me)) return lock_unbiased();
     owner_.store(me, std::memory_order_relaxed);
     depth_ = 1;
   }
@@ -86,15 +86,15 @@ class LibraryLock {
   // instruction or two.
   static std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(&mark_); }
   // The flag is set before the second look. The fence holds the compiler to that; the CPU may look
-  // first, which end_favour() allows for.
-  static bool enter_as_favourite(std::uintptr_t me) {
-    if (favourite_.load(std::memory_order_relaxed) != me) [[unlikely]]
+  // first, which revoke_bias() allows for.
+  static bool try_lock_biased(std::uintptr_t me) {
+    if (biased_to_.load(std::memory_order_relaxed) != me) [[unlikely]]
       return false;
-    inside_.store(true, std::memory_order_relaxed);
+    biased_held_.store(true, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (favourite_.load(std::memory_order_relaxed) == me) [[likely]]
+    if (biased_to_.load(std::memory_order_relaxed) == me) [[likely]]
       return true;
-    inside_.store(false, std::memory_order_release);
+    biased_held_.store(false, std::memory_order_release);
     return false;
   }
   // A plain store gives the lock back. It may become visible after the load that looks for
@@ -104,18 +104,18 @@ class LibraryLock {
     if (at_release_ != nullptr) [[unlikely]]
       at_release_();
     owner_.store(0, std::memory_order_relaxed);
-    if (inside_.load(std::memory_order_relaxed))
-      inside_.store(false, std::memory_order_release);  // the favourite, who has not taken held_
+    if (biased_held_.load(std::memory_order_relaxed))
+      biased_held_.store(false, std::memory_order_release);  // by the bias; held_ is not taken
     else
       held_.store(0, std::memory_order_release);
     if (in_need_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       let_others();
   }
-  static void lock_as_others();
+  static void lock_unbiased();
   static void wait_for_held();
-  // In a thread that has just taken held_. `patient`: waits for the favourite without end; else for
-  // 100 ms, and returns whether it is outside.
-  static bool end_favour(bool patient = true);
+  // In a thread that has just taken held_. `patient`: waits without end until the other thread has
+  // left; else for 100 ms, and returns whether it has.
+  static bool revoke_bias(bool patient = true);
   static bool try_lock();
   static void let_others();
   static unsigned give_up();  // the depth; 0: this thread does not own the lock
@@ -127,8 +127,8 @@ class LibraryLock {
   static inline void (*at_release_)() = nullptr;
   alignas(64) static inline std::atomic<std::uint32_t> held_ = 0;
   static inline std::atomic<std::uintptr_t> owner_ = 0;
-  static inline std::atomic<std::uintptr_t> favourite_ = 0;  // a thread; 0: there is none
-  static inline std::atomic<bool> inside_ = false;           // the favourite owns the lock
+  static inline std::atomic<std::uintptr_t> biased_to_ = 0;  // a thread; 0: there is none
+  static inline std::atomic<bool> biased_held_ = false;      // that thread owns the lock
   // The number of threads that starve, and kAsleep: a thread may sleep until held_ is 0.
   static constexpr std::uint32_t kAsleep = 1u << 31;
   static inline std::atomic<std::uint32_t> in_need_ = 0;

@@ -1,5 +1,5 @@
 // The lock of the library (libmpi_lite/core/threads/library_lock.hpp): one thread at a time owns
-// it, also while its favourite, which takes it without an atomic instruction, loses that favour.
+// it, also while its bias to a thread, which takes it without an atomic instruction, is revoked.
 #include "libmpi_lite/core/threads/library_lock.hpp"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ struct Locked {
   Locked& operator=(const Locked&) = delete;
 };
 
-// This thread is the favourite of a shared lock, until another thread has taken it.
-void become_favourite() {
+// A shared lock, biased to this thread until another one has taken it.
+void bias_to_this_thread() {
   const Locked locked;
   LibraryLock::set_shared(true);
 }
@@ -44,7 +44,7 @@ struct Guarded {
   }
 };
 
-TEST(LibraryLock, TheFavouriteLosesItsFavourAtAnyMoment) {
+TEST(LibraryLock, TheBiasIsRevokedAtAnyMoment) {
   Guarded guarded;
   std::atomic<int> round = 0, done = 0;
   std::thread other([&] {
@@ -60,7 +60,7 @@ TEST(LibraryLock, TheFavouriteLosesItsFavourAtAnyMoment) {
   const auto until = std::chrono::steady_clock::now() + 500ms;
   int rounds = 0, entered = 0;
   while (rounds < 100 || (rounds < 50'000 && std::chrono::steady_clock::now() < until)) {
-    become_favourite();
+    bias_to_this_thread();
     round = ++rounds;
     while (done.load() != rounds) {
       guarded.enter();
@@ -75,8 +75,8 @@ TEST(LibraryLock, TheFavouriteLosesItsFavourAtAnyMoment) {
   LibraryLock::set_shared(false);
 }
 
-TEST(LibraryLock, AnotherThreadWaitsUntilTheFavouriteIsOutside) {
-  become_favourite();
+TEST(LibraryLock, RevokingWaitsUntilTheLockIsFree) {
+  bias_to_this_thread();
   std::atomic<bool> taken = false;
   std::thread other;
   {
@@ -100,8 +100,8 @@ TEST(LibraryLock, AnotherThreadWaitsUntilTheFavouriteIsOutside) {
   LibraryLock::set_shared(false);
 }
 
-TEST(LibraryLock, AFavouriteThatPollsGivesATurn) {
-  become_favourite();
+TEST(LibraryLock, ABiasedThreadThatPollsGivesATurn) {
+  bias_to_this_thread();
   std::atomic<bool> taken = false;
   std::thread other;
   {
@@ -133,7 +133,7 @@ int lock_in_child() {
 }
 
 TEST(LibraryLock, AChildHasTheLockToItself) {
-  become_favourite();
+  bias_to_this_thread();
   EXPECT_EQ(lock_in_child(), 0);
   std::thread other;
   {
@@ -153,11 +153,11 @@ TEST(LibraryLock, AChildHasTheLockToItself) {
 }
 
 // Last, and in a child: the lock stays taken.
-TEST(LibraryLock, AtTheEndNobodyWaitsForAFavouriteThatStaysInside) {
+TEST(LibraryLock, AtTheEndNobodyWaitsForABiasedThreadThatKeepsTheLock) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(20);
-    become_favourite();
+    bias_to_this_thread();
     LibraryLock::lock();
     int status = 2;
     std::thread([&] { status = LibraryLock::lock_for_good() ? 1 : 0; }).join();
