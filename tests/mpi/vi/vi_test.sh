@@ -6,12 +6,23 @@
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 source "$here/../../tap.sh"
 
+# The guest's kernel is not quite up to killed processes: in 1 or 2 of 100 kills between two guests rxe (Linux
+# 6.1.192) loses a reference to a queue pair of the process. It then ends 50 s later, with a warning in
+# __rxe_cleanup, and the kernel may spin, so that the guest stands still.
 if [[ -z ${VIADUCT_VM_HOST-} ]]; then
-  "$1" --job --hosts "$3" --timeout 1700 "$here/vi_test.sh" "$@" 2>"$scratch/err"
-  status=$?
-  cat "$scratch/err" >&2
-  ((status != 77)) || echo "1..0 # SKIP $(tail -n 1 "$scratch/err")"
-  exit $((status == 77 ? 0 : status))
+  "$1" --verbose --job --hosts "$3" --timeout 850 "$here/vi_test.sh" "$@" 2>"$scratch/err" | tee "$scratch/out"
+  status=${PIPESTATUS[0]}
+  grep -av '^viaduct-vm: host[12] console:' "$scratch/err" >&2
+  case $status in
+    77) echo "1..0 # SKIP $(tail -n 1 "$scratch/err")"; exit 0 ;;
+    124)
+      count=$(grep -acE '^(not )?ok ' "$scratch/out")
+      grep -aq 'WARNING: .*__rxe_cleanup' "$scratch/err" || exit 124
+      skip "the rest" "the guest's kernel (rxe) has lost a queue pair of a killed process, and stands still"
+      failures=$(grep -ac '^not ok ' "$scratch/out")
+      finish ;;
+  esac
+  exit "$status"
 fi
 
 source "$here/../programs/deaths.sh"
@@ -124,10 +135,6 @@ tells_state() {
 }
 pkill_usr1() { local pid; for pid in $(processes); do kill -USR1 "$pid"; done; }
 
-# The guest's kernel is not quite up to this: in 1 or 2 of 100 kills between two guests rxe (Linux 6.1.192) loses a
-# reference to a queue pair of the killed process. It then ends 50 s later, with a warning in __rxe_cleanup on the
-# console (viaduct-vm --verbose), or the kernel spins and the guest stands still.
-#
 # A rank is killed in the middle of everything: viaduct-run names it, or the others, who hear of it at once over
 # their connections, were quicker to end the job. Nothing is left.
 rank_is_killed() {
@@ -144,7 +151,7 @@ rank_is_killed() {
   # Said by the program, which may have waited for several messages, or by the error handler if it has only begun.
   ((status == 137)) ||
     end='MPI_ERR_PROC_ABORTED(: a process has aborted|\)$)|MPI_ERR_IN_STATUS: the error code is in the status'
-  ((status != 0)) && grep -Eq "$end" "$scratch/out" && within 100 as_before "$before"
+  ((status != 0)) && grep -Eq "$end" "$scratch/out" && within 700 as_before "$before"
 }
 as_before() { diff <(remains) <(echo "$1"); }
 all_are_killed() {  # what is killed
