@@ -148,9 +148,8 @@ rank_is_killed() {
   status=$?
   echo "exit status $status"; cat "$scratch/out"
   local end='was killed by signal 9 \(SIGKILL\)$'
-  # Said by the program, which may have waited for several messages, or by the error handler if it has only begun.
-  ((status == 137)) ||
-    end='MPI_ERR_PROC_ABORTED(: a process has aborted|\)$)|MPI_ERR_IN_STATUS: the error code is in the status'
+  # Said by the program, or by the error handler if the program has only begun.
+  ((status == 137)) || end='MPI_ERR_PROC_ABORTED(: a process has aborted|\)$)'
   ((status != 0)) && grep -Eq "$end" "$scratch/out" && within 700 as_before "$before"
 }
 as_before() { diff <(remains) <(echo "$1"); }

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 namespace stress {
 namespace {
 
@@ -10,6 +12,16 @@ using Statuses = std::vector<MPI_Status>;
 
 int count(const Requests& requests) {
   return static_cast<int>(requests.size());
+}
+
+// What the error handler says of MPI_ERR_IN_STATUS is nothing; it is told what the status has.
+void check(int code, const Statuses& statuses, std::size_t given) {
+  if (code == MPI_SUCCESS) return;
+  const auto end = statuses.begin() + static_cast<std::ptrdiff_t>(given);
+  const auto failed = std::find_if(statuses.begin(), end, [](const MPI_Status& status) {
+    return status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING;
+  });
+  MPI_Comm_call_errhandler(MPI_COMM_WORLD, failed != end ? failed->MPI_ERROR : MPI_ERR_INTERN);
 }
 
 // One at a time: MPI_Waitany or MPI_Testany, until there is no active request left.
@@ -34,8 +46,10 @@ void by_some(Requests& requests, Statuses& statuses, Some some) {
   Statuses found(requests.size());
   for (;;) {
     int finished = 0;
-    some(count(requests), requests.data(), &finished, indices.data(), found.data());
+    const int code =
+        some(count(requests), requests.data(), &finished, indices.data(), found.data());
     if (finished == MPI_UNDEFINED) return;
+    check(code, found, static_cast<std::size_t>(finished));
     if (finished == 0) sched_yield();
     for (std::size_t i = 0; i < static_cast<std::size_t>(finished); ++i)
       statuses[static_cast<std::size_t>(indices[i])] = found[i];
@@ -59,7 +73,12 @@ void by_test(Requests& requests, Statuses& statuses) {
 
 void by_testall(Requests& requests, Statuses& statuses) {
   for (int flag = 0; !flag; sched_yield())
-    MPI_Testall(count(requests), requests.data(), &flag, statuses.data());
+    check(MPI_Testall(count(requests), requests.data(), &flag, statuses.data()), statuses,
+          statuses.size());
+}
+
+void by_waitall(Requests& requests, Statuses& statuses) {
+  check(MPI_Waitall(count(requests), requests.data(), statuses.data()), statuses, statuses.size());
 }
 
 void by_wait(Requests& requests, Statuses& statuses) {
@@ -71,7 +90,7 @@ void by_wait(Requests& requests, Statuses& statuses) {
 void complete_all(Requests& requests, Statuses& statuses, WaitStyle style) {
   switch (style) {
     case WaitStyle::wait: return by_wait(requests, statuses);
-    case WaitStyle::waitall: MPI_Waitall(count(requests), requests.data(), statuses.data()); return;
+    case WaitStyle::waitall: return by_waitall(requests, statuses);
     case WaitStyle::waitany:
       return by_any(requests, statuses, [](int n, MPI_Request* r, int* index, int*, MPI_Status* s) {
         MPI_Waitany(n, r, index, s);
